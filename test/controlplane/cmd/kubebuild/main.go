@@ -1,0 +1,46 @@
+// Command kubebuild builds the programs that loopback clusters are made of, once,
+// into the user's cache directory: etcd, the Kubernetes control plane, kubectl,
+// the CSI sidecars and KWOK. It needs nothing but the Go toolchain.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+func main() {
+	printDir := flag.Bool("print-dir", false, "print the directory that the programs belong in, and build nothing")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *printDir)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kubebuild:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, printDir bool) error {
+	root, err := kubebin.Root()
+	if err != nil {
+		return err
+	}
+	if printDir {
+		dir, err := kubebin.Dir(root)
+		if err != nil {
+			return err
+		}
+		fmt.Println(dir)
+		return nil
+	}
+	_, err = kubebin.Build(ctx, root, func(format string, args ...any) {
+		fmt.Fprintf(os.Stderr, format+"\n", args...)
+	})
+	return err
+}

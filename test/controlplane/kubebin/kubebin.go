@@ -1,0 +1,235 @@
+package kubebin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// modulePath is the root module's, by which its directory is recognised.
+const modulePath = "github.com/xylem-io/xylem"
+
+// RootEnv names the environment variable that gives the root of the repository
+// to programs that are not run from inside it.
+const RootEnv = "XYLEM_ROOT"
+
+// Names of the programs, which are also their file names.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	Kubectl           = "kubectl"
+	Provisioner       = "csi-provisioner"
+	Resizer           = "csi-resizer"
+	KWOK              = "kwok"
+)
+
+// ErrMissing is wrapped by errors about programs that have not been built.
+var ErrMissing = errors.New("cluster programs are missing: run `make kube`")
+
+// target is one program: the package it is built from, the module whose version
+// it reports, and the variables that the version is linked into.
+type target struct {
+	name, pkg, module string
+	versionVars       func(version string) []string
+}
+
+// targets are in the order in which they are built: what a cluster needs first,
+// and large ones early, for what they share is then compiled for the others.
+var targets = []target{
+	{Etcd, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", func(string) []string { return nil }},
+	{APIServer, "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes", kubernetesVars},
+	{ControllerManager, "k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes", kubernetesVars},
+	{Scheduler, "k8s.io/kubernetes/cmd/kube-scheduler", "k8s.io/kubernetes", kubernetesVars},
+	{Kubectl, "k8s.io/kubernetes/cmd/kubectl", "k8s.io/kubernetes", kubernetesVars},
+	{
+		Provisioner, "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner",
+		"github.com/kubernetes-csi/external-provisioner/v6",
+		func(v string) []string { return []string{"main.version=" + v} },
+	},
+	{
+		Resizer, "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer",
+		"github.com/kubernetes-csi/external-resizer/v2",
+		func(v string) []string { return []string{"main.version=" + v} },
+	},
+	{
+		KWOK, "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok",
+		func(v string) []string {
+			return []string{"sigs.k8s.io/kwok/pkg/consts.Version=" + strings.TrimPrefix(v, "v")}
+		},
+	},
+}
+
+// kubernetesVars are what Kubernetes' own build sets. Without them the apiserver
+// calls itself v0.0.0, and clients that look at the version draw wrong conclusions.
+func kubernetesVars(version string) []string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	for len(parts) < 3 {
+		parts = append(parts, "0")
+	}
+	var vars []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		vars = append(vars,
+			pkg+".gitVersion="+version,
+			pkg+".gitMajor="+parts[0],
+			pkg+".gitMinor="+parts[1],
+			pkg+".gitTreeState=clean",
+		)
+	}
+	return vars
+}
+
+// buildFlags apply to every program. -s -w halves the size.
+func buildFlags(t target, versions map[string]string) ([]string, error) {
+	version, ok := versions[t.module]
+	if !ok {
+		return nil, fmt.Errorf("test/kube/go.mod does not require %s", t.module)
+	}
+	ldflags := "-s -w"
+	for _, v := range t.versionVars(version) {
+		ldflags += " -X " + v
+	}
+	return []string{"-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", ldflags}, nil
+}
+
+// Names lists every program that Build makes.
+func Names() []string {
+	names := make([]string, 0, len(targets))
+	for _, t := range targets {
+		names = append(names, t.name)
+	}
+	return names
+}
+
+// Root returns the directory of the root module: $XYLEM_ROOT, or the working
+// directory's nearest parent that holds it. It does not rely on the paths that
+// the compiler recorded, which -trimpath removes.
+func Root() (string, error) {
+	if root := os.Getenv(RootEnv); root != "" {
+		return root, nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("looking for the root of the repository: %w", err)
+	}
+	for {
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && declares(string(content), modulePath) {
+			return dir, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("looking for the root of the repository: %w", err)
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("no go.mod of %s in the working directory or above it: run from inside the repository or set %s",
+				modulePath, RootEnv)
+		}
+		dir = parent
+	}
+}
+
+func declares(gomod, path string) bool {
+	for line := range strings.Lines(gomod) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "module" {
+			return f[1] == path
+		}
+	}
+	return false
+}
+
+// CacheDir returns the directory that built programs are kept under, made if
+// it is not there.
+func CacheDir() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("looking for the user's cache directory: %w", err)
+	}
+	dir := filepath.Join(base, "xylem")
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Programs, readable to all like any cache.
+		return "", fmt.Errorf("making the cache directory: %w", err)
+	}
+	return dir, nil
+}
+
+// Dir returns the directory that the programs of the repository at root belong
+// in. It need not exist, nor be complete: see Check.
+func Dir(root string) (string, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	key, err := key(root)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, "kube-"+key), nil
+}
+
+// Check returns an error that wraps ErrMissing and names the programs that dir lacks.
+func Check(dir string) error {
+	var missing []string
+	for _, name := range Names() {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%w (%s not in %s)", ErrMissing, strings.Join(missing, ", "), dir)
+	}
+	return nil
+}
+
+// key hashes everything that the programs depend on, but for the version of Go:
+// a new toolchain is no reason to wait for seven minutes.
+func key(root string) (string, error) {
+	versions, err := requirements(root)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(moduleDir(root), name))
+		if err != nil {
+			return "", fmt.Errorf("reading what the cluster programs are built from: %w", err)
+		}
+		fmt.Fprintf(h, "%s %d\n", name, len(content))
+		h.Write(content)
+	}
+	fmt.Fprintf(h, "%s/%s\n", runtime.GOOS, runtime.GOARCH)
+	for _, t := range targets {
+		flags, err := buildFlags(t, versions)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(h, "%s %s %q\n", t.name, t.pkg, flags)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16], nil
+}
+
+func moduleDir(root string) string { return filepath.Join(root, "test", "kube") }
+
+// requirements reads module versions off test/kube/go.mod. "path version" lines
+// are all that is looked for, so replace lines ("path => path version") do not count.
+func requirements(root string) (map[string]string, error) {
+	content, err := os.ReadFile(filepath.Join(moduleDir(root), "go.mod"))
+	if err != nil {
+		return nil, fmt.Errorf("reading what the cluster programs are built from: %w", err)
+	}
+	versions := map[string]string{}
+	for line := range strings.Lines(string(content)) {
+		line, _, _ = strings.Cut(line, "//")
+		f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(f) == 2 && strings.HasPrefix(f[1], "v") {
+			versions[f[0]] = f[1]
+		}
+	}
+	return versions, nil
+}

@@ -1,0 +1,43 @@
+//go:build unix
+
+package kubebin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// lockPoll is how often a lock that another build holds is tried: a build takes minutes.
+const lockPoll = 500 * time.Millisecond
+
+// lock takes the file lock at path, and calls waiting once if somebody else has
+// it. The kernel releases it when its holder dies, however that happens.
+func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // Holds nothing.
+	if err != nil {
+		return nil, fmt.Errorf("locking the build: %w", err)
+	}
+	ticker := time.NewTicker(lockPoll)
+	defer ticker.Stop()
+	for waited := false; ; waited = true {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			return nil, errors.Join(fmt.Errorf("locking the build: %w", err), f.Close())
+		}
+		if !waited {
+			waiting()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("waiting for another build: %w", context.Cause(ctx)), f.Close())
+		case <-ticker.C:
+		}
+	}
+}
