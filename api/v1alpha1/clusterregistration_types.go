@@ -1,0 +1,227 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// DeregistrationPolicy says what the deletion of a registration does with the
+// claims and volumes in its member.
+// +kubebuilder:validation:Enum=Retain;Drain
+type DeregistrationPolicy string
+
+const (
+	// DeregistrationRetain leaves leaf claims and volumes as they are;
+	// registering the same cluster again, under any name, adopts them.
+	DeregistrationRetain DeregistrationPolicy = "Retain"
+	// DeregistrationDrain waits until the last claim there is gone.
+	DeregistrationDrain DeregistrationPolicy = "Drain"
+)
+
+// ClusterRegistrationSpec is what an admin says of a member.
+type ClusterRegistrationSpec struct {
+	// kubeconfigSecretRef names a Secret in the manager's namespace whose key
+	// "kubeconfig" leads to the member. A changed Secret is read again.
+	KubeconfigSecretRef KubeconfigSecretReference `json:"kubeconfigSecretRef"`
+
+	// node shapes the virtual node that stands for the member in the host.
+	// +optional
+	// +kubebuilder:default={}
+	Node NodeSpec `json:"node,omitempty"`
+
+	// storage maps and publishes storage classes.
+	// +optional
+	// +kubebuilder:default={}
+	Storage StorageSpec `json:"storage,omitempty"`
+
+	// deregistration says what deleting this registration does with the claims
+	// and volumes in the member: Retain leaves them, Drain waits until the last
+	// claim is gone. Neither destroys a volume that a claim uses.
+	// +optional
+	// +kubebuilder:default=Retain
+	Deregistration DeregistrationPolicy `json:"deregistration,omitempty"`
+}
+
+// KubeconfigSecretReference names a Secret in the manager's namespace.
+type KubeconfigSecretReference struct {
+	// name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+}
+
+// NodeSpec shapes a virtual node.
+type NodeSpec struct {
+	// name of the virtual node; kosmos-<registration> unless given. It cannot
+	// be changed, since Pods are bound to it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name,omitempty"`
+
+	// labels to add to the node. Keys of xylem.io and of Kubernetes itself are
+	// refused, topology.kubernetes.io/region and /zone excepted.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('xylem.io/'))",message="labels under xylem.io/ are Xylem's own: choose a key of yours"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?(kubernetes|k8s)[.]io/') || k in ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone'])",message="labels under kubernetes.io/ and k8s.io/ are Kubernetes' own: choose a key of yours (topology.kubernetes.io/region and topology.kubernetes.io/zone are allowed)"
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// taints of the node, instead of the default kosmos.io/node=true:NoSchedule.
+	// An empty list means none.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	Taints *[]NodeTaint `json:"taints,omitempty"`
+
+	// capacity overrides, resource by resource, what is summed from the member.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// podCIDRs, if set, are the only leaf Pod addresses that the host shows.
+	// +optional
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=43
+	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c))",message="podCIDRs must be CIDRs, such as 10.8.0.0/16"
+	// +listType=set
+	PodCIDRs []string `json:"podCIDRs,omitempty"`
+}
+
+// NodeTaint is a taint of a virtual node.
+type NodeTaint struct {
+	// key of the taint.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=316
+	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/')",message="taints under node.kubernetes.io/ are set by Kubernetes from the node's conditions"
+	Key string `json:"key"`
+	// value of the taint.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Value string `json:"value,omitempty"`
+	// effect of the taint on Pods that do not tolerate it.
+	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+// StorageSpec maps and publishes storage classes.
+type StorageSpec struct {
+	// classes maps host class names to member class names, exactly; wins over
+	// the class parameter xylem.io/member-class. Without either, the same name
+	// is looked for in the member.
+	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=host
+	Classes []ClassMapping `json:"classes,omitempty"`
+
+	// reflect publishes the member's classes in the host.
+	// +optional
+	// +kubebuilder:default={}
+	Reflect ReflectSpec `json:"reflect,omitempty"`
+}
+
+// ClassMapping maps one host class to one member class.
+type ClassMapping struct {
+	// host is the class that users name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Host string `json:"host"`
+	// member is the class of the leaf claim.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Member string `json:"member"`
+}
+
+// ReflectSpec says which classes of the member are published in the host.
+type ReflectSpec struct {
+	// enabled turns reflection on.
+	// +optional
+	// +kubebuilder:default=false
+	Enabled bool `json:"enabled,omitempty"`
+	// selector chooses the member's classes by their labels; empty means all.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+}
+
+// ClusterRegistrationStatus is what Xylem knows of a member.
+type ClusterRegistrationStatus struct {
+	// clusterID is the UID of the member's kube-system namespace, recorded at
+	// the first connection. A cluster that answers with another one is refused.
+	// +optional
+	ClusterID string `json:"clusterID,omitempty"`
+	// kubernetesVersion of the member's API server.
+	// +optional
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+	// nodeName of the virtual node.
+	// +optional
+	NodeName string `json:"nodeName,omitempty"`
+	// volumes counts the leaf volumes of this host in the member.
+	// +optional
+	Volumes VolumeCounts `json:"volumes,omitzero"`
+	// observedGeneration is the generation of the spec that this status is about.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// conditions: Connected, NodeReady, Synced, Ready.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// VolumeCounts counts leaf volumes by state.
+type VolumeCounts struct {
+	// bound volumes have a host PV and a live claim.
+	// +optional
+	Bound int32 `json:"bound"`
+	// pending claims were pushed and have no volume yet.
+	// +optional
+	Pending int32 `json:"pending"`
+	// deleting volumes are on their way out.
+	// +optional
+	Deleting int32 `json:"deleting"`
+	// orphaned volumes have no root; nothing destroys them.
+	// +optional
+	Orphaned int32 `json:"orphaned"`
+}
+
+// ClusterRegistration makes a cluster a member: Pods of the host run there,
+// and their claims' disks are made there.
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=cr
+// +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].status`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.kubernetesVersion`
+// +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes.bound`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56",message="the name may have 56 characters at most, since it names a node and is a label's value"
+// +kubebuilder:validation:XValidation:rule="(has(self.spec.node) && has(self.spec.node.name) ? self.spec.node.name : '') == (has(oldSelf.spec.node) && has(oldSelf.spec.node.name) ? oldSelf.spec.node.name : '')",message="node.name cannot be changed, since Pods are bound to it: delete the registration and make it anew"
+type ClusterRegistration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ClusterRegistrationSpec   `json:"spec"`
+	Status ClusterRegistrationStatus `json:"status,omitempty"`
+}
+
+// NodeName is the name of the registration's virtual node.
+func (r *ClusterRegistration) NodeName() string {
+	if r.Spec.Node.Name != "" {
+		return r.Spec.Node.Name
+	}
+	return DefaultNodeNamePrefix + r.Name
+}
+
+// ClusterRegistrationList is a list of ClusterRegistrations.
+// +kubebuilder:object:root=true
+type ClusterRegistrationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ClusterRegistration `json:"items"`
+}

@@ -1,0 +1,71 @@
+package v1alpha1
+
+// Condition types of a ClusterRegistration. All are of positive polarity.
+const (
+	// ConditionConnected: the member answers, is who it was, and its fence is ours.
+	ConditionConnected = "Connected"
+	// ConditionNodeReady: the virtual node exists and is Ready.
+	ConditionNodeReady = "NodeReady"
+	// ConditionSynced: the member's objects are read and its controllers run.
+	ConditionSynced = "Synced"
+	// ConditionReady sums up the others; under deletion it says what is waited for.
+	ConditionReady = "Ready"
+)
+
+// Reasons of the Connected condition.
+const (
+	// ReasonConnected: all is well.
+	ReasonConnected = "Connected"
+	// ReasonConnecting: the first attempt has not ended yet.
+	ReasonConnecting = "Connecting"
+	// ReasonSecretNotFound: the kubeconfig's Secret, or its key, is missing.
+	ReasonSecretNotFound = "SecretNotFound"
+	// ReasonKubeconfigInvalid: the kubeconfig does not parse, or lacks what is needed.
+	ReasonKubeconfigInvalid = "KubeconfigInvalid"
+	// ReasonKubeconfigRefused: the kubeconfig asks for something that could run
+	// or read something here; the message names it.
+	ReasonKubeconfigRefused = "KubeconfigRefused"
+	// ReasonUnreachable: the member does not answer.
+	ReasonUnreachable = "Unreachable"
+	// ReasonUnauthorized: the member refuses the credentials.
+	ReasonUnauthorized = "Unauthorized"
+	// ReasonForbidden: the credentials lack a permission; the message names it.
+	ReasonForbidden = "Forbidden"
+	// ReasonIdentityChanged: another cluster answers than the one recorded.
+	ReasonIdentityChanged = "IdentityChanged"
+	// ReasonDuplicateCluster: an older registration has the same cluster.
+	ReasonDuplicateCluster = "DuplicateCluster"
+	// ReasonIsHost: the kubeconfig leads to the host itself.
+	ReasonIsHost = "IsHost"
+	// ReasonWaitingForFence: an earlier manager's fence has not run out yet.
+	ReasonWaitingForFence = "WaitingForFence"
+	// ReasonHostCloned: another manager of the same host identity holds the fence.
+	ReasonHostCloned = "HostCloned"
+	// ReasonHostRestored: connected, but the host's record is older than the
+	// member's; destruction is suspended.
+	ReasonHostRestored = "HostRestored"
+	// ReasonMemberRestored: connected, but the member's fence is older than the
+	// host's record; destruction is suspended.
+	ReasonMemberRestored = "MemberRestored"
+	// ReasonNodeNameTaken: a node of that name exists and is not ours.
+	ReasonNodeNameTaken = "NodeNameTaken"
+)
+
+// Reasons of the NodeReady, Synced and Ready conditions.
+const (
+	ReasonNodeReady    = "NodeReady"
+	ReasonNodeNotReady = "NodeNotReady"
+	ReasonSynced       = "Synced"
+	ReasonSyncing      = "Syncing"
+	ReasonReady        = "Ready"
+	ReasonNotConnected = "NotConnected"
+
+	// ReasonDeregistering: the deletion goes on; the message says where it stands.
+	ReasonDeregistering = "Deregistering"
+	// ReasonConfirmationNeeded: Pods still run there; the message names the annotation.
+	ReasonConfirmationNeeded = "ConfirmationNeeded"
+	// ReasonDraining: deregistration Drain waits for the claims that the message lists.
+	ReasonDraining = "Draining"
+	// ReasonMemberUnreachable: the deletion needs the member, which does not answer.
+	ReasonMemberUnreachable = "MemberUnreachable"
+)

@@ -1,0 +1,143 @@
+package v1alpha1
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Prefix starts every label, annotation, finalizer, parameter and condition
+// type of Xylem's own. The host's admission policy reserves it to the manager.
+const Prefix = "xylem.io/"
+
+// Names that stand for Xylem in Kubernetes' own fields.
+const (
+	// ProvisionerName is the provisioner of the host's storage classes, the
+	// driver of the host PVs that mirror a leaf volume, and the name of the
+	// CSIDriver object. Nothing runs under it in the host.
+	ProvisionerName = "csi.xylem.io"
+
+	// PromiseDriverName is the driver of a promise ("mock") volume.
+	PromiseDriverName = "mock.csi.virtual-kubelet.io"
+
+	// ManagedByValue is the value of LabelManagedBy on all that Xylem makes.
+	ManagedByValue = "xylem"
+
+	// DefaultNodeNamePrefix and a registration's name make its node's name.
+	DefaultNodeNamePrefix = "kosmos-"
+
+	// DefaultTaintKey is the key of the taint that virtual nodes carry unless
+	// their registration says otherwise; value "true", effect NoSchedule.
+	DefaultTaintKey = "kosmos.io/node"
+
+	// KubeconfigKey is the key of a registration's Secret.
+	KubeconfigKey = "kubeconfig"
+
+	// DefaultNamespace is where the manager, its Secrets and its records live
+	// in the host, and its fence in a member.
+	DefaultNamespace = "xylem-system"
+)
+
+// Labels.
+const (
+	// LabelManagedBy says who manages an object (Kubernetes' recommended label).
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+
+	// LabelHost is on every leaf object of ours: the host's cluster ID.
+	LabelHost = Prefix + "host"
+
+	// LabelCluster is on virtual nodes and host PVs: the registration's name.
+	LabelCluster = Prefix + "cluster"
+
+	// LabelClusterID is on virtual nodes and host PVs: the member's cluster ID.
+	LabelClusterID = Prefix + "cluster-id"
+
+	// LabelVirtualNode is "true" on virtual nodes.
+	LabelVirtualNode = Prefix + "virtual-node"
+)
+
+// Annotations.
+const (
+	// AnnotationRoot is on leaf objects: <namespace>/<name> of the root, or
+	// its bare name for what has no namespace.
+	AnnotationRoot = Prefix + "root"
+
+	// AnnotationRootUID is on leaf objects: the UID of the root.
+	AnnotationRootUID = Prefix + "root-uid"
+
+	// AnnotationPlacedIn is on root claims: the cluster ID of the one member
+	// that may hold a volume for them.
+	AnnotationPlacedIn = Prefix + "placed-in"
+
+	// AnnotationReclaimPolicy is on leaf PVs that we stamped: the reclaim
+	// policy that the member had given them. They stand at Retain while in use.
+	AnnotationReclaimPolicy = Prefix + "reclaim-policy"
+
+	// AnnotationMockPV is "true" on promise volumes.
+	AnnotationMockPV = "virtual-kubelet.io/mock-pv"
+
+	// AnnotationAbandon, "true" on a host PV, lets the leaf volume go: Xylem
+	// forgets it and leaves its data.
+	AnnotationAbandon = Prefix + "abandon"
+
+	// AnnotationForceDeregister, "true" on a ClusterRegistration under
+	// deletion, lets it go although its member cannot be reached.
+	AnnotationForceDeregister = Prefix + "force-deregister"
+
+	// AnnotationConfirmDeregister, set to the registration's name, confirms a
+	// deletion while Pods still run in the member.
+	AnnotationConfirmDeregister = Prefix + "confirm-deregister"
+
+	// AnnotationConfirmRestore on a ClusterRegistration confirms, by the value
+	// that its Connected condition names, that destruction may go on after one
+	// of the two clusters was restored from an older state.
+	AnnotationConfirmRestore = Prefix + "confirm-restore"
+
+	// AnnotationFenceEpoch is on the fence Lease in a member and on its record
+	// in the host: the number of the leadership that last held it.
+	AnnotationFenceEpoch = Prefix + "fence-epoch"
+
+	// AnnotationClusterGone is on host PVs whose member was deregistered: the
+	// name that it was registered under.
+	AnnotationClusterGone = Prefix + "cluster-gone"
+)
+
+// Finalizers.
+const (
+	// FinalizerLeafVolume holds a host PV until its leaf volume is dealt with.
+	FinalizerLeafVolume = Prefix + "leaf-volume"
+
+	// FinalizerRegistration holds a ClusterRegistration until its member has
+	// been left in order.
+	FinalizerRegistration = Prefix + "registration"
+)
+
+// Volume attributes of a host PV that mirrors a leaf volume.
+const (
+	// AttributeDriver is the CSI driver (or volume plugin) behind the leaf PV.
+	AttributeDriver = Prefix + "driver"
+	// AttributeHandle is the volume handle there.
+	AttributeHandle = Prefix + "handle"
+	// AttributeLeafUID is the UID of the leaf PV.
+	AttributeLeafUID = Prefix + "leaf-uid"
+)
+
+// StorageClass parameters, and their values.
+const (
+	ParameterProvisioning = Prefix + "provisioning"
+	ParameterMemberClass  = Prefix + "member-class"
+	ParameterRelease      = Prefix + "release"
+
+	ProvisioningMirror  = "mirror"
+	ProvisioningPromise = "promise"
+
+	ReleaseOnClaimDeletion = "OnClaimDeletion"
+	ReleaseWhenUnused      = "WhenUnused"
+)
+
+// PodPushed is the condition of a root Pod that says whether, and where, it
+// was pushed; False with a reason when it cannot be.
+const PodPushed corev1.PodConditionType = Prefix + "Pushed"
+
+// Reserved reports whether a label, annotation or taint key is Xylem's own.
+func Reserved(key string) bool { return strings.HasPrefix(key, Prefix) }
