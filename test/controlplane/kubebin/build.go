@@ -3,6 +3,8 @@ package kubebin
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -105,4 +107,60 @@ func GoBuild(ctx context.Context, dir, path, pkg string, flags ...string) (err e
 		return fmt.Errorf("building %s: %w", pkg, err)
 	}
 	return nil
+}
+
+// driverSources are the directories that the CSI driver is built from.
+var driverSources = []string{
+	"test/controlplane/cmd/csidriver", "test/controlplane/csidriver", "test/controlplane/ledger",
+}
+
+// CSIDriver builds the CSI driver of the repository at root, unless it is there,
+// and returns its path. Its sources change more often than versions do, so it
+// has a name of its own in the cache.
+func CSIDriver(ctx context.Context, root string, progress func(format string, args ...any)) (string, error) {
+	cache, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	key, err := driverKey(root)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "csidriver-"+key)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	progress("csidriver: building")
+	start := time.Now()
+	err = GoBuild(ctx, root, path, "./"+driverSources[0], "-trimpath", "-buildvcs=false", "-ldflags", "-s -w")
+	if err != nil {
+		return "", err
+	}
+	progress("csidriver: %s", time.Since(start).Round(time.Second))
+	return path, nil
+}
+
+func driverKey(root string) (string, error) {
+	files := []string{filepath.Join(root, "go.mod"), filepath.Join(root, "go.sum")}
+	for _, dir := range driverSources {
+		sources, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+		if err != nil {
+			return "", fmt.Errorf("reading what the CSI driver is built from: %w", err)
+		}
+		for _, s := range sources {
+			if !strings.HasSuffix(s, "_test.go") {
+				files = append(files, s)
+			}
+		}
+	}
+	h := sha256.New()
+	for _, name := range files {
+		content, err := os.ReadFile(name) //nolint:gosec // Sources of this repository.
+		if err != nil {
+			return "", fmt.Errorf("reading what the CSI driver is built from: %w", err)
+		}
+		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(content))
+		h.Write(content)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }

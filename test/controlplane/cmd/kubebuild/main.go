@@ -1,6 +1,6 @@
 // Command kubebuild builds the programs that loopback clusters are made of, once,
 // into the user's cache directory: etcd, the Kubernetes control plane, kubectl,
-// the CSI sidecars and KWOK. It needs nothing but the Go toolchain.
+// the CSI sidecars, KWOK, and our CSI driver. It needs nothing but the Go toolchain.
 package main
 
 import (
@@ -39,8 +39,10 @@ func run(ctx context.Context, printDir bool) error {
 		fmt.Println(dir)
 		return nil
 	}
-	_, err = kubebin.Build(ctx, root, func(format string, args ...any) {
-		fmt.Fprintf(os.Stderr, format+"\n", args...)
-	})
+	progress := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+	if _, err := kubebin.Build(ctx, root, progress); err != nil {
+		return err
+	}
+	_, err = kubebin.CSIDriver(ctx, root, progress)
 	return err
 }

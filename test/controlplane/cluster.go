@@ -1,0 +1,318 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+// maxSocketPath is how long the path of a unix socket may be everywhere.
+const maxSocketPath = 103
+
+// usableTimeout bounds the wait for nodes and service accounts once the
+// control plane runs.
+const usableTimeout = 60 * time.Second
+
+// Cluster is one Kubernetes cluster. Its address, certificates and disks last as
+// long as its Fleet. Its methods may be called from many goroutines, but those
+// that start and stop processes had better not be.
+type Cluster struct {
+	options  ClusterOptions
+	dir      string
+	ordinal  int
+	progress func(format string, args ...any)
+
+	ca         *authority
+	client     kubernetes.Interface
+	audit      *Audit
+	proxy      *Proxy
+	apiAddress string
+
+	processes []*Process // in the order in which they are started
+}
+
+// newCluster prepares a cluster: addresses, certificates, arguments. Nothing
+// runs afterwards but the proxy.
+func newCluster(f *Fleet, o ClusterOptions, ordinal int) (*Cluster, error) {
+	c := &Cluster{
+		options: o, ordinal: ordinal, progress: f.options.Progress,
+		dir: filepath.Join(f.options.Dir, o.Name),
+	}
+	if n := len(c.socket()); o.Storage != nil && n > maxSocketPath {
+		return nil, fmt.Errorf("%s: a unix socket's path has at most %d characters: choose a shorter Options.Dir or TMPDIR",
+			c.socket(), maxSocketPath)
+	}
+	if err := os.MkdirAll(c.path("logs"), 0o700); err != nil {
+		return nil, fmt.Errorf("making the directory of %s: %w", o.Name, err)
+	}
+	addresses, err := takeAddresses(&f.ports)
+	if err != nil {
+		return nil, err
+	}
+	c.apiAddress = addresses.apiServer
+	if c.ca, err = newAuthority(o.Name); err != nil {
+		return nil, err
+	}
+	if err := c.ca.writePKI(c.path("pki")); err != nil {
+		return nil, err
+	}
+	if err := c.writeConfigs(); err != nil {
+		return nil, err
+	}
+	config, err := c.RESTConfig(Direct)
+	if err != nil {
+		return nil, err
+	}
+	if c.client, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("making a client of %s: %w", o.Name, err)
+	}
+	if err := c.newAudit(); err != nil {
+		return nil, err
+	}
+	if c.processes, err = c.newProcesses(f.programs, addresses); err != nil {
+		return nil, err
+	}
+	if c.proxy, err = NewProxy(addresses.proxy, c.apiAddress); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cluster) newAudit() error {
+	kubeconfig, err := c.UserKubeconfig(Direct, barrierUser)
+	if err != nil {
+		return err
+	}
+	config, err := restConfig(kubeconfig)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client of %s: %w", c.Name(), err)
+	}
+	c.audit = &Audit{path: c.path("audit.log"), client: client}
+	return nil
+}
+
+// Name returns the cluster's name.
+func (c *Cluster) Name() string { return c.options.Name }
+
+// Dir returns the directory of the cluster's data; logs are in "logs" below it.
+func (c *Cluster) Dir() string { return c.dir }
+
+// path returns the path of something in the cluster's directory.
+func (c *Cluster) path(elements ...string) string {
+	return filepath.Join(append([]string{c.dir}, elements...)...)
+}
+
+// Client returns a cluster admin's client, direct.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// Proxy returns the proxy in front of the apiserver. Only those go through it
+// who were given a kubeconfig ViaProxy.
+func (c *Cluster) Proxy() *Proxy { return c.proxy }
+
+// Audit returns the reader of the apiserver's audit log.
+func (c *Cluster) Audit() *Audit { return c.audit }
+
+// ID returns the cluster's identity, the UID of its kube-system namespace. It
+// changes with Wipe.
+func (c *Cluster) ID(ctx context.Context) (string, error) {
+	ns, err := c.client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("reading the identity of %s: %w", c.Name(), err)
+	}
+	return string(ns.UID), nil
+}
+
+// NodeNames returns the names of the KWOK nodes.
+func (c *Cluster) NodeNames() []string {
+	names := make([]string, 0, c.options.Nodes)
+	for i := range c.options.Nodes {
+		names = append(names, fmt.Sprintf("%s-node-%d", c.Name(), i+1))
+	}
+	return names
+}
+
+// Process returns a process of the cluster, or nil if it has none of that name.
+func (c *Cluster) Process(name ProcessName) *Process {
+	for _, p := range c.processes {
+		if p.name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// Processes returns all processes of the cluster, in the order in which they are
+// started.
+func (c *Cluster) Processes() []*Process { return slices.Clone(c.processes) }
+
+// DriverDir returns the CSI driver's directory.
+func (c *Cluster) DriverDir() string { return c.path("csi") }
+
+// VolumesDir returns the directory that has one directory for each volume.
+func (c *Cluster) VolumesDir() string { return csidriver.VolumesDir(c.DriverDir()) }
+
+// Ledger reads the CSI driver's ledger.
+func (c *Cluster) Ledger() (*ledger.Ledger, error) {
+	return ledger.Read(csidriver.LedgerPath(c.DriverDir()))
+}
+
+// SetFaults replaces the faults that the CSI driver injects; with none given it
+// works again.
+func (c *Cluster) SetFaults(faults ...csidriver.Fault) error {
+	return csidriver.SetFaults(c.DriverDir(), faults...)
+}
+
+// socket is where the CSI driver listens.
+func (c *Cluster) socket() string { return c.path("csi.sock") }
+
+// boot is Start with a report.
+func (c *Cluster) boot(ctx context.Context) error {
+	begin := time.Now()
+	if err := c.Start(ctx); err != nil {
+		return fmt.Errorf("starting %s: %w", c.Name(), err)
+	}
+	c.progress("%s: up after %s", c.Name(), time.Since(begin).Round(100*time.Millisecond))
+	return nil
+}
+
+// Start starts those processes that do not run, makes the objects that a cluster
+// of ours has from the beginning and that are not there, and returns when nodes
+// are Ready and Pods can be created.
+func (c *Cluster) Start(ctx context.Context) error {
+	// The apiserver waits for etcd by itself, and is long in getting up anyway.
+	if err := c.startAll(ctx, Etcd, APIServer); err != nil {
+		return err
+	}
+	c.progress("%s: the API answers", c.Name())
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return c.ensureBase(groupCtx) })
+	group.Go(func() error {
+		return c.startAll(groupCtx, ControllerManager, Scheduler, KWOK, CSIDriver, Provisioner, Resizer)
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return c.awaitUsable(ctx)
+}
+
+// startAll starts processes in parallel; names that the cluster lacks do not count.
+func (c *Cluster) startAll(ctx context.Context, names ...ProcessName) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range names {
+		if p := c.Process(name); p != nil {
+			group.Go(func() error { return p.Start(ctx) })
+		}
+	}
+	return group.Wait()
+}
+
+// Stop ends all processes in order, so that Start finds everything as it was.
+func (c *Cluster) Stop(ctx context.Context) error {
+	var errs []error
+	for _, names := range [][]ProcessName{
+		{ControllerManager, Scheduler, KWOK, Provisioner, Resizer}, {CSIDriver, APIServer}, {Etcd},
+	} {
+		var group errgroup.Group
+		for _, name := range names {
+			if p := c.Process(name); p != nil {
+				group.Go(func() error { return p.Stop(ctx) })
+			}
+		}
+		errs = append(errs, group.Wait())
+	}
+	return errors.Join(errs...)
+}
+
+// Wipe makes the cluster a new one, with an identity of its own, at the same
+// address. Certificates stay good, so kubeconfigs with them do as well; disks
+// stay, and so does the ledger.
+func (c *Cluster) Wipe(ctx context.Context) error {
+	c.progress("%s: wiping", c.Name())
+	if err := c.Stop(ctx); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(c.path("etcd")); err != nil {
+		return fmt.Errorf("wiping %s: %w", c.Name(), err)
+	}
+	return c.boot(ctx)
+}
+
+// retire ends all processes for good.
+func (c *Cluster) retire() error {
+	var group errgroup.Group
+	for _, p := range c.processes {
+		group.Go(p.retire)
+	}
+	err := group.Wait()
+	if c.proxy != nil {
+		err = errors.Join(err, c.proxy.Close())
+	}
+	return err
+}
+
+// awaitUsable waits until nodes are Ready and Pods may be created.
+func (c *Cluster) awaitUsable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, usableTimeout, fmt.Errorf("not within %s", usableTimeout))
+	defer cancel()
+	ticker := time.NewTicker(readyPoll)
+	defer ticker.Stop()
+	for {
+		lacking := c.unusable(ctx)
+		if lacking == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w: %w", c.Name(), context.Cause(ctx), lacking)
+		case <-ticker.C:
+		}
+	}
+}
+
+// unusable returns what is still lacking.
+func (c *Cluster) unusable(ctx context.Context) error {
+	_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("the controller manager has not made service accounts: %w", err)
+	}
+	for _, name := range c.NodeNames() {
+		node, err := c.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !nodeUsable(node) {
+			return fmt.Errorf("node %s is not ready or still tainted", name)
+		}
+	}
+	return nil
+}
+
+func nodeUsable(node *corev1.Node) bool {
+	for _, t := range node.Spec.Taints {
+		if t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable {
+			return false
+		}
+	}
+	for _, cond := range node.Status.Conditions {
+		if cond.Type == corev1.NodeReady {
+			return cond.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

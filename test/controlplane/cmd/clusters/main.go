@@ -1,0 +1,50 @@
+// Command clusters starts a host and members on loopback, prints how to reach
+// them, and ends them on Ctrl-C: for looking at things by hand.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+func main() {
+	dir := flag.String("dir", "", "directory for data and logs, kept afterwards (default: a temporary one)")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: clusters [--dir DIR] [MEMBER...]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, *dir, flag.Args())
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "clusters:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, dir string, members []string) (err error) {
+	fleet, err := controlplane.Start(ctx, controlplane.Options{
+		Dir:      dir,
+		Members:  controlplane.Members(members...),
+		Progress: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, fleet.Stop(context.WithoutCancel(ctx))) }()
+	for _, c := range fleet.Clusters() {
+		fmt.Printf("%s:\n  export KUBECONFIG=%s\n  through the proxy: %s\n", c.Name(), c.KubeconfigPath(), c.Server(controlplane.ViaProxy))
+	}
+	fmt.Println("kubectl:", fleet.Kubectl())
+	fmt.Println("Ctrl-C ends all of it.")
+	<-ctx.Done()
+	return nil
+}

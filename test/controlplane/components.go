@@ -1,0 +1,312 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	_ "embed"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+//go:embed stages/node.yaml
+var nodeStages []byte
+
+//go:embed stages/pod.yaml
+var podStages []byte
+
+// Users of the programs. The control plane's are Kubernetes' own, so that its
+// default roles apply; the others have roles of ours (base.go).
+const (
+	userControllerManager = "system:kube-controller-manager"
+	userScheduler         = "system:kube-scheduler"
+	userKWOK              = "kwok"
+	userProvisioner       = "csi-provisioner"
+	userResizer           = "csi-resizer"
+)
+
+const (
+	// serviceCIDR is where ClusterIPs are from.
+	serviceCIDR = "10.0.0.0/20"
+	// leaseSeconds is how long a node's Lease is valid, as a kubelet has it.
+	leaseSeconds = 40
+	// probeTimeout bounds one question whether a process is ready.
+	probeTimeout = 3 * time.Second
+	// auditMegabytes is where the audit log would be rotated, and marks lost.
+	auditMegabytes = 100_000
+)
+
+// schedulerConfig raises the client's limits and leaves everything else stock.
+const schedulerConfig = `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection:
+  kubeconfig: %q
+  qps: %d
+  burst: %d
+`
+
+// addresses are those that a cluster listens on.
+type addresses struct {
+	etcd, etcdPeer, apiServer, proxy, controllerManager, scheduler, kwok string
+}
+
+func takeAddresses(p *ports) (addresses, error) {
+	var a addresses
+	for _, field := range []*string{
+		&a.etcd, &a.etcdPeer, &a.apiServer, &a.proxy, &a.controllerManager, &a.scheduler, &a.kwok,
+	} {
+		address, err := p.take()
+		if err != nil {
+			return addresses{}, err
+		}
+		*field = address
+	}
+	return a, nil
+}
+
+// podCIDR and nodeIP give each cluster, and each node in it, numbers of its own.
+func (c *Cluster) podCIDR() string { return fmt.Sprintf("10.%d.0.0/16", 63+c.ordinal%190) }
+func (c *Cluster) nodePodCIDR(n int) string {
+	return fmt.Sprintf("10.%d.%d.0/24", 63+c.ordinal%190, n%256)
+}
+func (c *Cluster) nodeIP(n int) string          { return fmt.Sprintf("172.20.%d.%d", c.ordinal%256, n%256) }
+func (c *Cluster) kubeconfigOf(u string) string { return c.path(u + ".kubeconfig") }
+
+// writeConfigs writes the files that processes read.
+func (c *Cluster) writeConfigs() error {
+	if err := c.writeKubeconfig("admin.kubeconfig", adminUser, adminGroup); err != nil {
+		return err
+	}
+	users := map[string]string{
+		kubebin.ControllerManager: userControllerManager, kubebin.Scheduler: userScheduler,
+		kubebin.KWOK: userKWOK, kubebin.Provisioner: userProvisioner, kubebin.Resizer: userResizer,
+	}
+	for program, user := range users {
+		if err := c.writeKubeconfig(program+".kubeconfig", user); err != nil {
+			return err
+		}
+	}
+	scheduler := fmt.Sprintf(schedulerConfig, c.kubeconfigOf(kubebin.Scheduler), c.options.KubeAPIQPS, c.options.KubeAPIBurst)
+	for name, content := range map[string][]byte{
+		"audit-policy.yaml": []byte(auditPolicy),
+		"scheduler.yaml":    []byte(scheduler),
+		"stages-node.yaml":  nodeStages,
+		"stages-pod.yaml":   podStages,
+	} {
+		if err := os.WriteFile(c.path(name), content, 0o600); err != nil {
+			return fmt.Errorf("writing the configuration of %s: %w", c.Name(), err)
+		}
+	}
+	return nil
+}
+
+// newProcesses returns the processes of the cluster, with all their arguments.
+func (c *Cluster) newProcesses(bin programs, a addresses) ([]*Process, error) {
+	pool := x509.NewCertPool()
+	pool.AddCert(c.ca.cert)
+	secure := &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+	}}
+	plain := &http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+
+	all := []*Process{
+		{
+			name: Etcd, path: bin.path(kubebin.Etcd), args: c.etcdArgs(a),
+			ready: healthy(plain, "http://"+a.etcd+"/health"),
+		},
+		{
+			name: APIServer, path: bin.path(kubebin.APIServer), args: c.apiServerArgs(a),
+			ready: healthy(secure, "https://"+a.apiServer+"/readyz"),
+		},
+		{
+			name: ControllerManager, path: bin.path(kubebin.ControllerManager), args: c.controllerManagerArgs(a),
+			ready: healthy(secure, "https://"+a.controllerManager+"/healthz"), supervised: true,
+		},
+		{
+			name: Scheduler, path: bin.path(kubebin.Scheduler), args: c.schedulerArgs(a),
+			ready: healthy(secure, "https://"+a.scheduler+"/readyz"), supervised: true,
+		},
+		{
+			name: KWOK, path: bin.path(kubebin.KWOK), args: c.kwokArgs(a),
+			ready: healthy(plain, "http://"+a.kwok+"/healthz"), supervised: true,
+		},
+	}
+	if c.options.Storage != nil {
+		all = append(all,
+			&Process{
+				name: CSIDriver, path: bin.csiDriver, args: c.driverArgs(),
+				ready: func(context.Context) error { _, err := os.Stat(c.socket()); return err }, supervised: true,
+			},
+			&Process{
+				name: Provisioner, path: bin.path(kubebin.Provisioner), args: c.provisionerArgs(), supervised: true,
+			},
+			&Process{name: Resizer, path: bin.path(kubebin.Resizer), args: c.resizerArgs(), supervised: true},
+		)
+	}
+	for _, p := range all {
+		p.cluster, p.progress = c.Name(), c.progress
+		p.logPath = c.path("logs", string(p.name)+".log")
+		for _, arg := range c.options.ExtraArgs[p.name] {
+			p.args = append(p.args, arg)
+		}
+	}
+	return all, nil
+}
+
+// healthy asks an HTTP endpoint that answers 200 when its process is ready.
+func healthy(client *http.Client, url string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode != http.StatusOK {
+			body, _ := io.ReadAll(io.LimitReader(response.Body, 500))
+			return fmt.Errorf("%s: %s: %s", url, response.Status, body)
+		}
+		return nil
+	}
+}
+
+// port returns the port of an address of ours.
+func port(address string) string { return address[len(loopback)+1:] }
+
+func (c *Cluster) etcdArgs(a addresses) []string {
+	peer := "http://" + a.etcdPeer
+	return []string{
+		"--name=" + c.Name(),
+		"--data-dir=" + c.path("etcd"),
+		"--listen-client-urls=http://" + a.etcd,
+		"--advertise-client-urls=http://" + a.etcd,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=" + c.Name() + "=" + peer,
+		// What the kernel has survives a killed process; only a machine that
+		// goes down would lose it, and everything here with it.
+		"--unsafe-no-fsync",
+		"--quota-backend-bytes=" + strconv.Itoa(4<<30),
+		"--log-level=warn",
+	}
+}
+
+func (c *Cluster) apiServerArgs(a addresses) []string {
+	pki := func(name string) string { return c.path("pki", name) }
+	return []string{
+		"--bind-address=" + loopback,
+		"--secure-port=" + port(a.apiServer),
+		"--advertise-address=" + loopback,
+		// The Service "kubernetes" would need an address that is not loopback.
+		"--endpoint-reconciler-type=none",
+		"--etcd-servers=http://" + a.etcd,
+		"--service-cluster-ip-range=" + serviceCIDR,
+		"--tls-cert-file=" + pki(servingCertFile),
+		"--tls-private-key-file=" + pki(servingKeyFile),
+		"--client-ca-file=" + pki(caFile),
+		"--authorization-mode=Node,RBAC",
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + pki(tokenPublicFile),
+		"--service-account-signing-key-file=" + pki(tokenKeyFile),
+		"--allow-privileged=true",
+		"--audit-policy-file=" + c.path("audit-policy.yaml"),
+		"--audit-log-path=" + c.path("audit.log"),
+		"--audit-log-mode=blocking",
+		"--audit-log-maxsize=" + strconv.Itoa(auditMegabytes),
+		"--profiling=false",
+	}
+}
+
+func (c *Cluster) controllerManagerArgs(a addresses) []string {
+	kubeconfig := c.kubeconfigOf(kubebin.ControllerManager)
+	args := []string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=" + loopback,
+		"--secure-port=" + port(a.controllerManager),
+		"--tls-cert-file=" + c.path("pki", servingCertFile),
+		"--tls-private-key-file=" + c.path("pki", servingKeyFile),
+		"--leader-elect=false",
+		// Its own user may not even bind volumes: the controllers' accounts may.
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file=" + c.path("pki", tokenKeyFile),
+		"--root-ca-file=" + c.path("pki", caFile),
+		"--flex-volume-plugin-dir=" + c.path("flexvolume"),
+		"--kube-api-qps=" + strconv.Itoa(c.options.KubeAPIQPS),
+		"--kube-api-burst=" + strconv.Itoa(c.options.KubeAPIBurst),
+		"--profiling=false",
+	}
+	if d := c.options.NodeMonitorGracePeriod; d > 0 {
+		args = append(args, "--node-monitor-grace-period="+d.String(), "--node-monitor-period="+(d/5).String())
+	}
+	return args
+}
+
+func (c *Cluster) schedulerArgs(a addresses) []string {
+	kubeconfig := c.kubeconfigOf(kubebin.Scheduler)
+	return []string{
+		"--config=" + c.path("scheduler.yaml"),
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=" + loopback,
+		"--secure-port=" + port(a.scheduler),
+		"--tls-cert-file=" + c.path("pki", servingCertFile),
+		"--tls-private-key-file=" + c.path("pki", servingKeyFile),
+	}
+}
+
+func (c *Cluster) kwokArgs(a addresses) []string {
+	return []string{
+		"--kubeconfig=" + c.kubeconfigOf(kubebin.KWOK),
+		"--config=" + c.path("stages-node.yaml"),
+		"--config=" + c.path("stages-pod.yaml"),
+		"--manage-nodes-with-label-selector=" + LabelKWOK + "=" + c.Name(),
+		"--cidr=" + c.podCIDR(),
+		"--node-lease-duration-seconds=" + strconv.Itoa(leaseSeconds),
+		"--server-address=" + a.kwok,
+	}
+}
+
+func (c *Cluster) driverArgs() []string {
+	s := c.options.Storage
+	return []string{
+		"--name=" + s.DriverName,
+		"--dir=" + c.DriverDir(),
+		"--socket=" + c.socket(),
+		"--max-volume-bytes=" + strconv.FormatInt(s.MaxVolumeBytes, 10),
+		"--capacity-bytes=" + strconv.FormatInt(s.CapacityBytes, 10),
+	}
+}
+
+// sidecarArgs are those that both sidecars take.
+func (c *Cluster) sidecarArgs(program string) []string {
+	s := c.options.Storage
+	return []string{
+		"--kubeconfig=" + c.kubeconfigOf(program),
+		"--csi-address=" + c.socket(),
+		"--timeout=" + s.CallTimeout.String(),
+		"--retry-interval-start=" + s.RetryStart.String(),
+		"--retry-interval-max=" + s.RetryMax.String(),
+		"--kube-api-qps=" + strconv.Itoa(c.options.KubeAPIQPS),
+		"--kube-api-burst=" + strconv.Itoa(c.options.KubeAPIBurst),
+		"--v=2",
+	}
+}
+
+func (c *Cluster) provisionerArgs() []string {
+	return append(c.sidecarArgs(kubebin.Provisioner), "--extra-create-metadata", "--default-fstype=ext4")
+}
+
+func (c *Cluster) resizerArgs() []string { return c.sidecarArgs(kubebin.Resizer) }

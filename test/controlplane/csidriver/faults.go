@@ -1,0 +1,157 @@
+package csidriver
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// faultsFile is where a driver looks for its faults, within its directory.
+const faultsFile = "faults.json"
+
+// stallPoll is how often a stalled call looks whether it may go on.
+const stallPoll = 20 * time.Millisecond
+
+// Fault makes calls of one method go wrong.
+type Fault struct {
+	// Method is the CSI method, such as ledger.CreateVolume.
+	Method string `json:"method"`
+	// Claim, as "namespace/name", restricts the fault to volumes made for that
+	// claim. It needs a call that says for which: only CreateVolume does.
+	Claim string `json:"claim,omitempty"`
+	// Times is how many calls go wrong; 0 is all of them until the faults change.
+	Times int `json:"times,omitempty"`
+	// Stall holds the call until the faults change, or its caller gives up.
+	Stall bool `json:"stall,omitempty"`
+	// Code, if not OK, is what the call fails with, Message its text.
+	Code    codes.Code `json:"code,omitempty"`
+	Message string     `json:"message,omitempty"`
+	// After carries the call out before it stalls or fails: the answer is lost,
+	// the volume is there.
+	After bool `json:"after,omitempty"`
+}
+
+// faultFile is what SetFaults writes. ID tells the driver that the faults were
+// set anew, even to the same, so that it counts Times from nothing.
+type faultFile struct {
+	ID     string  `json:"id"`
+	Faults []Fault `json:"faults"`
+}
+
+// SetFaults replaces the faults of the driver whose directory is dir; with none
+// given, everything works again and stalled calls go on. It takes effect with
+// the next call that the driver receives.
+func SetFaults(dir string, faults ...Fault) error {
+	content, err := json.Marshal(faultFile{ID: rand.Text(), Faults: faults})
+	if err != nil {
+		return fmt.Errorf("setting faults: %w", err)
+	}
+	path := filepath.Join(dir, faultsFile)
+	tmp := path + "." + rand.Text()
+	if err := os.WriteFile(tmp, content, 0o600); err != nil {
+		return fmt.Errorf("setting faults: %w", err)
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return fmt.Errorf("setting faults: %w", err)
+	}
+	return nil
+}
+
+// injector decides which calls go wrong.
+type injector struct {
+	path string
+
+	mu   sync.Mutex
+	id   string
+	used map[int]int // by index of the fault
+}
+
+func newInjector(dir string) *injector {
+	return &injector{path: filepath.Join(dir, faultsFile)}
+}
+
+func (i *injector) load() (faultFile, error) {
+	content, err := os.ReadFile(i.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return faultFile{}, nil
+	}
+	if err != nil {
+		return faultFile{}, fmt.Errorf("reading faults: %w", err)
+	}
+	var f faultFile
+	if err := json.Unmarshal(content, &f); err != nil {
+		return faultFile{}, fmt.Errorf("reading faults: %w", err)
+	}
+	return f, nil
+}
+
+// next returns the fault that a call is to suffer, or nil, and the ID of the
+// faults that it was found among.
+func (i *injector) next(method, claim string) (*Fault, string, error) {
+	file, err := i.load()
+	if err != nil {
+		return nil, "", err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if file.ID != i.id {
+		i.id, i.used = file.ID, map[int]int{}
+	}
+	for n, f := range file.Faults {
+		if f.Method != method || (f.Claim != "" && f.Claim != claim) {
+			continue
+		}
+		if f.Times > 0 && i.used[n] >= f.Times {
+			continue
+		}
+		i.used[n]++
+		return &f, file.ID, nil
+	}
+	return nil, "", nil
+}
+
+// suffer stalls and fails as the fault says.
+func (i *injector) suffer(ctx context.Context, f *Fault, id string) error {
+	if f.Stall {
+		if err := i.stall(ctx, id); err != nil {
+			return err
+		}
+	}
+	if f.Code == codes.OK {
+		return nil
+	}
+	message := f.Message
+	if message == "" {
+		message = "injected fault"
+	}
+	return status.Error(f.Code, message)
+}
+
+func (i *injector) stall(ctx context.Context, id string) error {
+	ticker := time.NewTicker(stallPoll)
+	defer ticker.Stop()
+	for {
+		file, err := i.load()
+		if err != nil {
+			return status.Error(codes.Internal, err.Error())
+		}
+		if file.ID != id {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		case <-ticker.C:
+		}
+	}
+}

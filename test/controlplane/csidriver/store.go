@@ -1,0 +1,253 @@
+package csidriver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+// Files of the driver's directory.
+const (
+	ledgerFile = "ledger.jsonl"
+	volumesDir = "volumes"
+	recordFile = ".volume.json"
+	blockFile  = "block"
+)
+
+// LedgerPath returns where the driver whose directory is dir keeps its ledger.
+func LedgerPath(dir string) string { return filepath.Join(dir, ledgerFile) }
+
+// VolumesDir returns the directory in which that driver makes one per volume.
+func VolumesDir(dir string) string { return filepath.Join(dir, volumesDir) }
+
+// volume is a volume as its directory records it.
+type volume struct {
+	ID             string            `json:"id"`
+	Name           string            `json:"name"`
+	CapacityBytes  int64             `json:"capacityBytes"`
+	Block          bool              `json:"block,omitempty"`
+	Parameters     map[string]string `json:"parameters,omitempty"`
+	Mutable        map[string]string `json:"mutableParameters,omitempty"`
+	ClaimNamespace string            `json:"claimNamespace,omitempty"`
+	ClaimName      string            `json:"claimName,omitempty"`
+	PVName         string            `json:"pvName,omitempty"`
+}
+
+func (v volume) entry(method string) ledger.Entry {
+	return ledger.Entry{
+		Method: method, Code: ledger.OK,
+		VolumeID: v.ID, VolumeName: v.Name, CapacityBytes: v.CapacityBytes, Parameters: v.Parameters,
+		ClaimNamespace: v.ClaimNamespace, ClaimName: v.ClaimName, PVName: v.PVName,
+	}
+}
+
+// store is the volumes on disk, with a copy in memory.
+type store struct {
+	dir string
+
+	mu      sync.Mutex
+	volumes map[string]volume // by ID
+}
+
+// openStore reads the volumes that are on disk, and makes the ledger agree with
+// them: a crash may have come between a directory and its entry.
+func openStore(dir string, book *ledger.Writer) (*store, error) {
+	s := &store{dir: VolumesDir(dir), volumes: map[string]volume{}}
+	if err := os.MkdirAll(s.dir, 0o750); err != nil {
+		return nil, fmt.Errorf("opening the volumes: %w", err)
+	}
+	dirs, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the volumes: %w", err)
+	}
+	for _, d := range dirs {
+		path := filepath.Join(s.dir, d.Name())
+		if strings.HasPrefix(d.Name(), ".") { // Half made or half removed when a crash came.
+			if err := os.RemoveAll(path); err != nil {
+				return nil, fmt.Errorf("opening the volumes: %w", err)
+			}
+			continue
+		}
+		v, err := readRecord(path)
+		if err != nil {
+			return nil, fmt.Errorf("opening the volumes: %w", err)
+		}
+		s.volumes[v.ID] = v
+	}
+	return s, s.reconcile(dir, book)
+}
+
+func (s *store) reconcile(dir string, book *ledger.Writer) error {
+	l, err := ledger.Read(LedgerPath(dir))
+	if err != nil {
+		return err
+	}
+	live := l.Live()
+	for id, v := range s.volumes {
+		made, ok := live[id]
+		if !ok {
+			if err := recovered(book, v.entry(ledger.CreateVolume)); err != nil {
+				return err
+			}
+		} else if made.CapacityBytes != v.CapacityBytes {
+			if err := recovered(book, v.entry(ledger.ExpandVolume)); err != nil {
+				return err
+			}
+		}
+	}
+	for id, e := range live {
+		if _, ok := s.volumes[id]; !ok {
+			e.Method = ledger.DeleteVolume
+			if err := recovered(book, e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func recovered(book *ledger.Writer, e ledger.Entry) error {
+	e.Time, e.Code, e.Recovered, e.ReplyLost = time.Now(), ledger.OK, true, false
+	return book.Append(e)
+}
+
+func readRecord(dir string) (volume, error) {
+	content, err := os.ReadFile(filepath.Join(dir, recordFile)) //nolint:gosec // Below the driver's own directory.
+	if err != nil {
+		return volume{}, err
+	}
+	var v volume
+	if err := json.Unmarshal(content, &v); err != nil {
+		return volume{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	return v, nil
+}
+
+// writeRecord replaces the record of a volume in one step.
+func writeRecord(dir string, v volume) error {
+	content, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, recordFile)
+	if err := os.WriteFile(path+".new", append(content, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func (s *store) get(id string) (volume, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.volumes[id]
+	return v, ok
+}
+
+// total returns the capacity of all volumes together.
+func (s *store) total() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.totalLocked()
+}
+
+func (s *store) totalLocked() int64 {
+	var n int64
+	for _, v := range s.volumes {
+		n += v.CapacityBytes
+	}
+	return n
+}
+
+// errFull is returned when a volume would exceed the capacity of all together.
+var errFull = errors.New("no room left")
+
+// create makes v unless it is there, and returns what is there. room limits the
+// capacity of all volumes together; 0 does not.
+func (s *store) create(v volume, room int64) (stored volume, existed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if have, ok := s.volumes[v.ID]; ok {
+		return have, true, nil
+	}
+	if room > 0 && s.totalLocked()+v.CapacityBytes > room {
+		return volume{}, false, errFull
+	}
+	tmp := filepath.Join(s.dir, "."+v.ID)
+	if err := os.Mkdir(tmp, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+		return volume{}, false, err
+	}
+	if err := writeRecord(tmp, v); err != nil {
+		return volume{}, false, err
+	}
+	if v.Block {
+		if err := sparse(filepath.Join(tmp, blockFile), v.CapacityBytes); err != nil {
+			return volume{}, false, err
+		}
+	}
+	if err := os.Rename(tmp, filepath.Join(s.dir, v.ID)); err != nil {
+		return volume{}, false, err
+	}
+	s.volumes[v.ID] = v
+	return v, false, nil
+}
+
+// remove deletes a volume with everything in it.
+func (s *store) remove(id string) (removed volume, existed bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.volumes[id]
+	if !ok {
+		return volume{}, false, nil
+	}
+	tmp := filepath.Join(s.dir, "."+id)
+	if err := os.Rename(filepath.Join(s.dir, id), tmp); err != nil {
+		return v, true, err
+	}
+	delete(s.volumes, id)
+	return v, true, os.RemoveAll(tmp)
+}
+
+// change replaces the record of a volume by what f makes of it. room is as in create.
+func (s *store) change(id string, room int64, f func(*volume)) (changed volume, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, ok := s.volumes[id]
+	if !ok {
+		return volume{}, fs.ErrNotExist
+	}
+	old := v.CapacityBytes
+	v.Mutable = maps.Clone(v.Mutable)
+	f(&v)
+	if room > 0 && s.totalLocked()-old+v.CapacityBytes > room {
+		return volume{}, errFull
+	}
+	dir := filepath.Join(s.dir, id)
+	if v.Block {
+		if err := sparse(filepath.Join(dir, blockFile), v.CapacityBytes); err != nil {
+			return volume{}, err
+		}
+	}
+	if err := writeRecord(dir, v); err != nil {
+		return volume{}, err
+	}
+	s.volumes[id] = v
+	return v, nil
+}
+
+// sparse makes a file of that size which takes no room on disk.
+func sparse(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // Below the driver's own directory.
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}

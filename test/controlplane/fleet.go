@@ -1,0 +1,263 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+const (
+	// dirPrefix begins the names of temporary data directories.
+	dirPrefix = "xylem-clusters-"
+	// lockFile tells, by a lock on it, that a data directory is in use.
+	lockFile = ".lock"
+	// sweepAge is how old a data directory has to be to count as left behind:
+	// one that is just being made is not locked yet.
+	sweepAge = time.Minute
+)
+
+// Fleet is a host and its members. Its methods may be called from many goroutines.
+type Fleet struct {
+	// Host is where Xylem's users are.
+	Host *Cluster
+
+	options  Options
+	programs programs
+	ports    ports
+	lock     *os.File
+
+	mu      sync.Mutex
+	members []*Cluster
+	ordinal int // how many clusters there have been: their addresses differ by it
+	stopped bool
+}
+
+// programs are the paths of what clusters are made of.
+type programs struct{ dir, csiDriver string }
+
+func (p programs) path(name string) string { return filepath.Join(p.dir, name) }
+
+// Start starts a host and its members, in parallel, and returns when all can be
+// used: nodes are Ready and Pods can be created. After an error nothing is left
+// running. The error wraps kubebin.ErrMissing if the programs have not been
+// built. Stop the fleet after use; the context does not end it.
+func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
+	if o.Progress == nil {
+		o.Progress = func(string, ...any) {}
+	}
+	if o.Timeout == 0 {
+		o.Timeout = startTimeout
+	}
+	o.KeepData = o.KeepData || o.Dir != ""
+	f := &Fleet{options: o}
+	if f.programs, err = findPrograms(ctx, o); err != nil {
+		return nil, err
+	}
+	if err := f.makeDir(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, o.Timeout, fmt.Errorf("clusters not started within %s", o.Timeout))
+	defer cancel()
+
+	begin := time.Now()
+	group, ctx := errgroup.WithContext(ctx)
+	host := o.Host.withDefaults(true)
+	if f.Host, err = f.newCluster(host); err != nil {
+		return nil, err
+	}
+	group.Go(func() error { return f.Host.boot(ctx) })
+	for _, m := range o.Members {
+		c, err := f.newMember(m)
+		if err != nil {
+			cancel()
+			return nil, errors.Join(err, group.Wait())
+		}
+		group.Go(func() error { return c.boot(ctx) })
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	o.Progress("clusters: %d up after %s, data in %s", 1+len(o.Members), time.Since(begin).Round(100*time.Millisecond), f.Dir())
+	return f, nil
+}
+
+// findPrograms looks for the cluster programs, and builds our CSI driver if need be.
+func findPrograms(ctx context.Context, o Options) (programs, error) {
+	root, err := kubebin.Root()
+	if err != nil {
+		return programs{}, err
+	}
+	p := programs{dir: o.BinDir}
+	if p.dir == "" {
+		if p.dir, err = kubebin.Dir(root); err != nil {
+			return programs{}, err
+		}
+	}
+	if err := kubebin.Check(p.dir); err != nil {
+		return programs{}, err
+	}
+	p.csiDriver, err = kubebin.CSIDriver(ctx, root, o.Progress)
+	return p, err
+}
+
+// makeDir makes the data directory, and removes those of programs that died.
+func (f *Fleet) makeDir() error {
+	if f.options.Dir != "" {
+		dir, err := filepath.Abs(f.options.Dir)
+		if err != nil {
+			return fmt.Errorf("making the data directory: %w", err)
+		}
+		f.options.Dir = dir
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making the data directory: %w", err)
+		}
+		return nil
+	}
+	sweep()
+	dir, err := os.MkdirTemp("", dirPrefix)
+	if err != nil {
+		return fmt.Errorf("making the data directory: %w", err)
+	}
+	f.options.Dir = dir
+	if !f.options.KeepData {
+		f.lock = tryLock(filepath.Join(dir, lockFile))
+	}
+	return nil
+}
+
+// sweep removes what programs that were killed left behind. Failing to is not
+// worth an error.
+func sweep() {
+	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*", lockFile))
+	for _, path := range locks {
+		info, err := os.Stat(path)
+		if err != nil || time.Since(info.ModTime()) < sweepAge {
+			continue
+		}
+		if lock := tryLock(path); lock != nil {
+			_ = os.RemoveAll(filepath.Dir(path))
+			_ = lock.Close()
+		}
+	}
+}
+
+// clusterName is what may be a part of file and node names.
+var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+
+func (f *Fleet) newCluster(o ClusterOptions) (*Cluster, error) {
+	if !clusterName.MatchString(o.Name) {
+		return nil, fmt.Errorf("cluster name %q: want lower case letters, digits and dashes", o.Name)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.stopped {
+		return nil, errors.New("the fleet was stopped")
+	}
+	f.ordinal++
+	return newCluster(f, o, f.ordinal)
+}
+
+func (f *Fleet) newMember(o ClusterOptions) (*Cluster, error) {
+	if f.Member(o.Name) != nil || o.Name == f.Host.Name() {
+		return nil, fmt.Errorf("two clusters are called %q", o.Name)
+	}
+	c, err := f.newCluster(o.withDefaults(false))
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.members = append(f.members, c)
+	return c, nil
+}
+
+// AddMember starts one more member. After an error it is gone again.
+func (f *Fleet) AddMember(ctx context.Context, o ClusterOptions) (*Cluster, error) {
+	c, err := f.newMember(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.boot(ctx); err != nil {
+		f.mu.Lock()
+		f.members = slices.DeleteFunc(f.members, func(m *Cluster) bool { return m == c })
+		f.mu.Unlock()
+		return nil, errors.Join(err, c.retire())
+	}
+	return c, nil
+}
+
+// Members returns the members in the order in which they were added.
+func (f *Fleet) Members() []*Cluster {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.members)
+}
+
+// Member returns the member of that name, or nil.
+func (f *Fleet) Member(name string) *Cluster {
+	for _, m := range f.Members() {
+		if m.Name() == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// Clusters returns the host and the members.
+func (f *Fleet) Clusters() []*Cluster {
+	var all []*Cluster
+	if f.Host != nil {
+		all = append(all, f.Host)
+	}
+	return append(all, f.Members()...)
+}
+
+// Dir returns the directory that holds all data and logs, below it one directory
+// for each cluster.
+func (f *Fleet) Dir() string { return f.options.Dir }
+
+// Kubectl returns the path of a kubectl that fits the clusters.
+func (f *Fleet) Kubectl() string { return f.programs.path(kubebin.Kubectl) }
+
+// Stop ends every process, however it is, and removes the data unless it is to
+// be kept. It is not orderly: what is thrown away need not be written first. A
+// second call does nothing.
+func (f *Fleet) Stop(context.Context) error {
+	f.mu.Lock()
+	if f.stopped {
+		f.mu.Unlock()
+		return nil
+	}
+	f.stopped = true
+	f.mu.Unlock()
+
+	var group errgroup.Group
+	for _, c := range f.Clusters() {
+		group.Go(c.retire)
+	}
+	err := group.Wait()
+	f.ports.release()
+	if f.options.KeepData {
+		return err
+	}
+	err = errors.Join(err, os.RemoveAll(f.options.Dir))
+	if f.lock != nil {
+		_ = f.lock.Close()
+	}
+	return err
+}

@@ -1,0 +1,223 @@
+package controlplane
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Annotations on Pods that change what KWOK makes of them. Durations are Go's ("1.5s").
+const (
+	// AnnotationComplete, with any value, makes a running Pod end by itself as Succeeded.
+	AnnotationComplete = "controlplane.xylem.io/complete"
+	// AnnotationFail, with any value, makes a running Pod end by itself as Failed.
+	AnnotationFail = "controlplane.xylem.io/fail"
+	// AnnotationRunFor is how long a Pod runs before it ends so; default at once.
+	AnnotationRunFor = "controlplane.xylem.io/run-for"
+	// AnnotationStartAfter delays a bound Pod's start; default none.
+	AnnotationStartAfter = "controlplane.xylem.io/start-after"
+	// AnnotationStopAfter is how long a deleted Pod takes to end; default no time.
+	AnnotationStopAfter = "controlplane.xylem.io/stop-after"
+)
+
+// LabelKWOK marks the Nodes that are KWOK's to run. It touches no other Node,
+// and no Pod on any other.
+const LabelKWOK = "controlplane.xylem.io/kwok"
+
+// StorageClasses of DefaultStorage.
+const (
+	// ClassHostpath is named after the class of the example that Xylem began
+	// with: waits for a consumer, grows, deletes.
+	ClassHostpath = "openebs-hostpath"
+	// ClassFast binds at once, grows, deletes.
+	ClassFast = "fast"
+	// ClassRetained waits for a consumer, grows, retains.
+	ClassRetained = "retained"
+)
+
+// DefaultDriverName is the CSI driver's name unless StorageOptions say otherwise.
+const DefaultDriverName = "dir.csi.controlplane.xylem.io"
+
+const (
+	// defaultQPS is what the control plane's clients may send, in requests per
+	// second. At their own default of 20, kube-controller-manager binds fewer
+	// than seven volumes a second, and every measurement would be of that.
+	defaultQPS = 2000
+	// startTimeout bounds the start of all clusters together.
+	startTimeout = 3 * time.Minute
+)
+
+// Options say what Start is to start. The zero value is a host alone.
+type Options struct {
+	// Host configures the host. Its name defaults to "host", its nodes to one.
+	Host ClusterOptions
+	// Members configures the members. Names are required and differ.
+	Members []ClusterOptions
+	// Dir is where everything is kept. Empty: a new temporary directory. The
+	// path must be short, for unix sockets are made in it (see Start).
+	Dir string
+	// KeepData leaves Dir in place after Stop. It always is if it was given.
+	KeepData bool
+	// BinDir holds the cluster programs. Empty: where `make kube` puts them.
+	BinDir string
+	// Timeout bounds the start. 0 is three minutes.
+	Timeout time.Duration
+	// Progress receives a line about each step that takes time. May be nil. It
+	// is called from many goroutines.
+	Progress func(format string, args ...any)
+}
+
+// ClusterOptions configure one cluster.
+type ClusterOptions struct {
+	// Name is the cluster's: lower case letters, digits and dashes.
+	Name string
+	// Nodes is the number of KWOK nodes, called <name>-node-1 and so on. 0 is
+	// one in the host and two in a member; -1 none.
+	Nodes int
+	// NodeCapacity is each node's; nil is DefaultNodeCapacity.
+	NodeCapacity corev1.ResourceList
+	// NodeLabels are added to each node's.
+	NodeLabels map[string]string
+	// Storage gives the cluster a CSI driver with its sidecars and classes. nil
+	// is DefaultStorage in a member, and none in the host.
+	Storage *StorageOptions
+	// NoStorage leaves a member without.
+	NoStorage bool
+	// KubeAPIQPS and KubeAPIBurst limit the control plane's and the sidecars'
+	// clients, in requests per second. 0 is 2000.
+	KubeAPIQPS, KubeAPIBurst int
+	// NodeMonitorGracePeriod is how long a node may be silent before it counts
+	// as gone; 0 is kube-controller-manager's default (50 s).
+	NodeMonitorGracePeriod time.Duration
+	// ExtraArgs are added to the arguments of processes. Later ones win.
+	ExtraArgs map[ProcessName][]string
+}
+
+// StorageOptions configure a cluster's storage.
+type StorageOptions struct {
+	// DriverName is the CSI driver's; empty is DefaultDriverName.
+	DriverName string
+	// Classes are the StorageClasses. The driver is their provisioner where
+	// they name none.
+	Classes []storagev1.StorageClass
+	// MaxVolumeBytes limits each volume, CapacityBytes all together; 0 does not.
+	MaxVolumeBytes, CapacityBytes int64
+	// RetryStart and RetryMax pace the sidecars' retries. 0 is 200 ms and 5 s:
+	// tests do not wait for minutes.
+	RetryStart, RetryMax time.Duration
+	// CallTimeout bounds the sidecars' calls to the driver; 0 is 10 s.
+	CallTimeout time.Duration
+}
+
+// Members returns the options of members with these names and defaults.
+func Members(names ...string) []ClusterOptions {
+	out := make([]ClusterOptions, 0, len(names))
+	for _, name := range names {
+		out = append(out, ClusterOptions{Name: name})
+	}
+	return out
+}
+
+// DefaultNodeCapacity is the capacity of a KWOK node.
+func DefaultNodeCapacity() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU:              resource.MustParse("32"),
+		corev1.ResourceMemory:           resource.MustParse("64Gi"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
+		corev1.ResourcePods:             resource.MustParse("250"),
+	}
+}
+
+// DefaultStorage has the classes ClassHostpath, ClassFast and ClassRetained.
+func DefaultStorage() *StorageOptions {
+	return &StorageOptions{Classes: []storagev1.StorageClass{
+		Class(ClassHostpath, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete),
+		Class(ClassFast, storagev1.VolumeBindingImmediate, corev1.PersistentVolumeReclaimDelete),
+		Class(ClassRetained, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimRetain),
+	}}
+}
+
+// Class returns a StorageClass that allows volumes to grow.
+func Class(
+	name string, binding storagev1.VolumeBindingMode, reclaim corev1.PersistentVolumeReclaimPolicy,
+) storagev1.StorageClass {
+	expand := true
+	class := storagev1.StorageClass{
+		ReclaimPolicy: &reclaim, VolumeBindingMode: &binding, AllowVolumeExpansion: &expand,
+	}
+	class.Name = name
+	return class
+}
+
+// withDefaults returns o completed, for a host or a member.
+func (o ClusterOptions) withDefaults(host bool) ClusterOptions {
+	switch {
+	case o.Nodes < 0:
+		o.Nodes = 0
+	case o.Nodes == 0 && host:
+		o.Nodes = 1
+	case o.Nodes == 0:
+		o.Nodes = 2
+	}
+	if host && o.Name == "" {
+		o.Name = "host"
+	}
+	if o.NodeCapacity == nil {
+		o.NodeCapacity = DefaultNodeCapacity()
+	}
+	if o.KubeAPIQPS == 0 {
+		o.KubeAPIQPS = defaultQPS
+	}
+	if o.KubeAPIBurst == 0 {
+		o.KubeAPIBurst = defaultQPS
+	}
+	switch {
+	case o.NoStorage:
+		o.Storage = nil
+	case o.Storage != nil:
+		o.Storage = o.Storage.withDefaults()
+	case !host:
+		o.Storage = DefaultStorage().withDefaults()
+	}
+	return o
+}
+
+func (o StorageOptions) withDefaults() *StorageOptions {
+	if o.DriverName == "" {
+		o.DriverName = DefaultDriverName
+	}
+	if o.RetryStart == 0 {
+		o.RetryStart = 200 * time.Millisecond
+	}
+	if o.RetryMax == 0 {
+		o.RetryMax = 5 * time.Second
+	}
+	if o.CallTimeout == 0 {
+		o.CallTimeout = 10 * time.Second
+	}
+	classes := make([]storagev1.StorageClass, 0, len(o.Classes))
+	for _, c := range o.Classes {
+		c := *c.DeepCopy()
+		if c.Provisioner == "" {
+			c.Provisioner = o.DriverName
+		}
+		classes = append(classes, c)
+	}
+	o.Classes = classes
+	return &o
+}
+
+// nodeLabels are those that a kubelet sets, and ours.
+func nodeLabels(o ClusterOptions, name, arch string) map[string]string {
+	labels := map[string]string{
+		corev1.LabelHostname:   name,
+		corev1.LabelArchStable: arch,
+		corev1.LabelOSStable:   "linux",
+		LabelKWOK:              o.Name,
+	}
+	maps.Copy(labels, o.NodeLabels)
+	return labels
+}
