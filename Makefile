@@ -1,0 +1,230 @@
+# Everything is built from Go modules, checked against go.sum: no prebuilt
+# programs are downloaded. `make help` lists the targets.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# Image of the manager, and the image that it is put on (scratch will do).
+IMG ?=
+IMAGE := $(or $(IMG),xylem:dev)
+BASE ?=
+CONTAINER_TOOL ?= docker
+# The cluster that install, deploy and run work on is kubectl's current one.
+KUBECTL ?= kubectl
+# Architecture of the image's binary.
+ARCH ?= $(shell go env GOARCH)
+# How long each fuzz target runs, and the limits of the test runs.
+FUZZTIME ?= 10s
+UNIT_TIMEOUT ?= 10m
+INTEGRATION_TIMEOUT ?= 40m
+# More flags for go test, such as TESTFLAGS='-run TestX -count=1'.
+TESTFLAGS ?=
+
+BIN := $(CURDIR)/bin
+DIST := $(CURDIR)/dist
+# Static, and the same bytes wherever it is built.
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w -buildid='
+
+# The tools that test/tools/go.mod pins, built once per version of it and of Go,
+# outside of the clone, so that a fresh clone does not build them again.
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/xylem
+TOOLS_KEY := $(shell (go env GOVERSION; cat test/tools/go.mod test/tools/go.sum) | cksum | cut -d' ' -f1)
+TOOLS := $(CACHE)/tools-$(TOOLS_KEY)
+CONTROLLER_GEN := $(TOOLS)/controller-gen
+GOLANGCI_LINT := $(TOOLS)/golangci-lint
+KUSTOMIZE := $(TOOLS)/kustomize
+GINKGO := $(TOOLS)/ginkgo
+
+# Directories with Go code of the product, and with tests on real clusters.
+GO_DIRS := $(wildcard api cmd internal test)
+UNIT := $(foreach d,$(wildcard api internal cmd),./$(d)/...)
+INTEGRATION := $(foreach d,$(wildcard test/controlplane test/integration),./$(d)/...)
+RBAC_PATHS := $(foreach d,$(wildcard internal cmd),paths=./$(d)/...)
+# The only directories that the root of the repository may hold.
+LAYOUT := api charts cmd config internal test bin dist
+# Every kustomization.
+KUSTOMIZATIONS := $(sort $(patsubst %/kustomization.yaml,%,$(wildcard config/*/kustomization.yaml)))
+
+##@ General
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*##"} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-zA-Z_-]+:.*?##/ {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Development
+
+.PHONY: manifests
+manifests: $(CONTROLLER_GEN) ## Generate the CRD and the manager's RBAC from the markers in the code.
+	@$(call generate-manifests,config/crd/bases,config/rbac)
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Generate the deepcopy code of the API types.
+	@$(call generate-deepcopy,api/v1alpha1)
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the Go code: gofmt, and imports in three groups.
+	$(GOLANGCI_LINT) fmt $(foreach d,$(GO_DIRS),./$(d)/...)
+
+.PHONY: vet
+vet: ## Run go vet.
+	go vet ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run the linters of .golangci.yml.
+	$(GOLANGCI_LINT) run
+
+.PHONY: lint-fix
+lint-fix: $(GOLANGCI_LINT) ## Run the linters and fix what they can fix.
+	$(GOLANGCI_LINT) run --fix
+
+.PHONY: verify
+verify: verify-generated verify-format verify-modules verify-layout verify-kustomize ## Check that what is generated, formatted and laid out is as it should be; changes nothing.
+
+.PHONY: verify-generated
+verify-generated: $(CONTROLLER_GEN)
+	@echo 'verify: deepcopy code, CRD and RBAC are as generated'
+	@tmp=$$(mktemp -d); trap 'rm -rf "$$tmp"' EXIT; mkdir "$$tmp/api" "$$tmp/crd" "$$tmp/rbac"; \
+	$(call generate-deepcopy,"$$tmp/api"); \
+	$(call generate-manifests,"$$tmp/crd","$$tmp/rbac"); \
+	ok=true; \
+	diff -u api/v1alpha1/zz_generated.deepcopy.go "$$tmp/api/zz_generated.deepcopy.go" || ok=false; \
+	diff -ru config/crd/bases "$$tmp/crd" || ok=false; \
+	if [[ -e $$tmp/rbac/role.yaml ]]; then diff -u config/rbac/role.yaml "$$tmp/rbac/role.yaml" || ok=false; fi; \
+	$$ok || { echo 'verify: generated files are out of date: run make generate manifests' >&2; exit 1; }
+
+.PHONY: verify-format
+verify-format:
+	@echo 'verify: Go files are formatted'
+	@found=$$(gofmt -l $(GO_DIRS)); [[ -z $$found ]] || { printf 'verify: not formatted, run make fmt:\n%s\n' "$$found" >&2; exit 1; }
+
+.PHONY: verify-modules
+verify-modules:
+	@echo 'verify: go.mod and go.sum are tidy'
+	@go mod tidy -diff || { echo 'verify: run go mod tidy' >&2; exit 1; }
+
+.PHONY: verify-layout
+verify-layout:
+	@echo 'verify: no directory at the root that does not belong there'
+	@for d in */; do d=$${d%/}; \
+		[[ " $(LAYOUT) " == *" $$d "* ]] || { echo "verify: $$d/ does not belong at the root; there may be: $(LAYOUT)" >&2; exit 1; }; done
+
+.PHONY: verify-kustomize
+verify-kustomize: $(KUSTOMIZE)
+	@echo 'verify: every kustomization builds'
+	@for k in $(KUSTOMIZATIONS); do \
+		$(KUSTOMIZE) build "$$k" >/dev/null || { echo "verify: $$k does not build" >&2; exit 1; }; done
+
+##@ Tests
+
+.PHONY: test
+test: verify vet lint test-unit kube test-integration ## Run every check and test; builds the cluster programs if they are missing.
+
+.PHONY: test-unit
+test-unit: ## Run the unit tests.
+	go test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(UNIT)
+
+.PHONY: test-integration
+test-integration: kube build ## Run the tests on real control planes, one package at a time.
+	go test -p 1 -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $(INTEGRATION)
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
+	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $(wildcard api internal cmd) | \
+	while IFS=: read -r file func; do \
+		echo "fuzz: $${func#func } in $$(dirname "$$file") for $(FUZZTIME)"; \
+		go test -run '^$$' -fuzz "^$${func#func }\$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$file")"; \
+	done
+
+.PHONY: kube
+kube: ## Build the programs that loopback clusters are made of, once, into the user's cache.
+	go run ./test/controlplane/cmd/kubebuild
+
+.PHONY: demo
+demo: kube build ## Host and two members on loopback, seed 001's example on them; DEMO_EXIT=1 ends it after its checks.
+	go run ./test/demo
+
+##@ Build
+
+.PHONY: build
+build: ## Build every command into bin/.
+	@mkdir -p $(BIN)
+	@for c in $(notdir $(wildcard cmd/*)); do echo "build: bin/$$c"; $(GO_BUILD) -o "$(BIN)/$$c" "./cmd/$$c"; done
+
+.PHONY: run
+run: manifests generate ## Run the manager here, against kubectl's current cluster.
+	go run ./cmd/manager
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG (default xylem:dev), on BASE if given.
+	@command -v $(CONTAINER_TOOL) >/dev/null || { echo 'docker-build: there is no $(CONTAINER_TOOL) here; set CONTAINER_TOOL to another engine' >&2; exit 1; }
+	@$(CONTAINER_TOOL) info >/dev/null 2>&1 || { echo 'docker-build: $(CONTAINER_TOOL) is installed, but its engine does not answer: start it' >&2; exit 1; }
+	@mkdir -p $(BIN)
+	GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o $(BIN)/manager ./cmd/manager
+	$(CONTAINER_TOOL) build $(if $(BASE),--build-arg BASE=$(BASE)) -t $(IMAGE) .
+
+.PHONY: build-installer
+build-installer: manifests $(KUSTOMIZE) ## Write everything that the host needs into dist/install.yaml.
+	@mkdir -p $(DIST)
+	@$(call kustomize-default) > $(DIST)/install.yaml
+	@echo 'build-installer: dist/install.yaml, with image $(IMAGE)'
+
+##@ Deployment
+
+.PHONY: install
+install: manifests $(KUSTOMIZE) ## Install the CRD.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
+
+.PHONY: uninstall
+uninstall: $(KUSTOMIZE) ## Remove the CRD. Registrations must have been deleted before.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: deploy
+deploy: manifests $(KUSTOMIZE) ## Install everything, with the manager's image IMG.
+	@$(call kustomize-default) | $(KUBECTL) apply --server-side -f -
+
+.PHONY: undeploy
+undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. Registrations must have been deleted before.
+	@left=$$($(KUBECTL) get clusterregistrations.cluster.xylem.io -o name --ignore-not-found 2>/dev/null || true); \
+	[[ -z $$left ]] || { printf 'undeploy: delete these first, while the manager can still leave their clusters in order:\n%s\n' "$$left" >&2; exit 1; }
+	@$(call kustomize-default) | $(KUBECTL) delete --ignore-not-found -f -
+
+##@ Tools
+
+.PHONY: tools
+tools: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO) ## Build the tools that test/tools/go.mod pins.
+
+$(CONTROLLER_GEN): PACKAGE = sigs.k8s.io/controller-tools/cmd/controller-gen
+$(GOLANGCI_LINT): PACKAGE = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(KUSTOMIZE): PACKAGE = sigs.k8s.io/kustomize/kustomize/v5
+$(GINKGO): PACKAGE = github.com/onsi/ginkgo/v2/ginkgo
+
+$(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO):
+	@echo "tools: building $(@F) (minutes for golangci-lint, the first time)"
+	@mkdir -p $(@D)
+	@CGO_ENABLED=0 go -C test/tools build -trimpath -o '$@.new' $(PACKAGE) && mv '$@.new' '$@'
+
+# $(call generate-deepcopy,directory)
+define generate-deepcopy
+$(CONTROLLER_GEN) object:headerFile=.boilerplate.go.txt paths=./api/... output:object:dir=$(1)
+endef
+
+# $(call generate-manifests,directory of the CRD,directory of the role)
+define generate-manifests
+$(CONTROLLER_GEN) crd paths=./api/... output:crd:dir=$(1); \
+$(CONTROLLER_GEN) rbac:roleName=manager-role $(RBAC_PATHS) output:rbac:dir=$(2)
+endef
+
+# config/default with the image IMG if one was named, without writing to config/.
+define kustomize-default
+if [[ -n '$(IMG)' ]]; then \
+	mkdir -p $(DIST)/overlay; \
+	printf 'resources: [../../config/default]\nimages: [{name: "xylem", newName: "%s"%s}]\n' \
+		"$$(sed -E 's/(@sha256:.*|:[^/:]*)$$//' <<<'$(IMG)')" \
+		"$$(sed -nE 's/.*@(sha256:.*)$$/, digest: "\1"/p; t; s/.*:([^/:]*)$$/, newTag: "\1"/p' <<<'$(IMG)')" \
+		> $(DIST)/overlay/kustomization.yaml; \
+	$(KUSTOMIZE) build $(DIST)/overlay; \
+else $(KUSTOMIZE) build config/default; fi
+endef
