@@ -200,7 +200,7 @@ type VolumeCounts struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56",message="the name may have 56 characters at most, since it names a node and is a label's value"
-// +kubebuilder:validation:XValidation:rule="(has(self.spec.node) && has(self.spec.node.name) ? self.spec.node.name : ”) == (has(oldSelf.spec.node) && has(oldSelf.spec.node.name) ? oldSelf.spec.node.name : ”)",message="node.name cannot be changed, since Pods are bound to it: delete the registration and make it anew"
+// +kubebuilder:validation:XValidation:rule="self.spec.?node.?name == oldSelf.spec.?node.?name",message="node.name cannot be changed, since Pods are bound to it: delete the registration and make it anew"
 type ClusterRegistration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
