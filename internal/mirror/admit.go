@@ -1,0 +1,74 @@
+package mirror
+
+import (
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+)
+
+// Admit decides on a Pod that is bound to the node as the node's kubelet would
+// (pkg/kubelet/lifecycle/predicate.go), with its reasons and words; nil means
+// admitted. Amounts are not looked at: capacity is the member's own matter.
+func Admit(pod *corev1.Pod, node *corev1.Node) *Refusal {
+	if os := pod.Spec.OS; os != nil {
+		if has, ok := node.Labels[corev1.LabelOSStable]; ok && has != string(os.Name) {
+			return rejected(ReasonPodOSNotSupported, "Failed to admit pod as the OS field doesn't match node OS")
+		}
+	}
+	if matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !matches {
+		return rejected(ReasonNodeAffinity, predicateFailed(ReasonNodeAffinity, "node(s) didn't match Pod's node affinity/selector"))
+	}
+	if taint, found := untolerated(pod, node, corev1.TaintEffectNoExecute); found {
+		return rejected(ReasonTaintToleration, predicateFailed(ReasonTaintToleration,
+			fmt.Sprintf("node(s) had taints that the pod didn't tolerate: %s", taint.ToString())))
+	}
+	return nil
+}
+
+func predicateFailed(name, what string) string {
+	return fmt.Sprintf("Predicate %s failed: %s", name, what)
+}
+
+func rejected(reason, message string) *Refusal {
+	return &Refusal{Reason: reason, Message: "Pod was rejected: " + message}
+}
+
+// Schedulable reports whether a scheduler may place the Pod on the node, as far
+// as gates, selector and affinity, taints and cordon go. It is for schedulers
+// that do not say which node they nominated.
+func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
+	if len(pod.Spec.SchedulingGates) > 0 {
+		return false
+	}
+	if matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !matches {
+		return false
+	}
+	cordoned := corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
+	if node.Spec.Unschedulable && !tolerates(pod, &cordoned) {
+		return false
+	}
+	_, found := untolerated(pod, node, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
+	return !found
+}
+
+// comparison operators in tolerations (Lt, Gt) are behind a feature gate that
+// is off by default, and a toleration that is not understood tolerates nothing.
+const comparisonOperators = false
+
+func untolerated(pod *corev1.Pod, node *corev1.Node, effects ...corev1.TaintEffect) (corev1.Taint, bool) {
+	return schedulinghelpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
+		for _, effect := range effects {
+			if t.Effect == effect {
+				return true
+			}
+		}
+		return false
+	}, comparisonOperators)
+}
+
+func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
+	return schedulinghelpers.TolerationsTolerateTaint(logr.Discard(), pod.Spec.Tolerations, taint, comparisonOperators)
+}

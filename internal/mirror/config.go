@@ -1,0 +1,109 @@
+package mirror
+
+import (
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TranslateConfigMap is the leaf ConfigMap of a root ConfigMap, origin included.
+func TranslateConfigMap(root *corev1.ConfigMap, hostID string) *corev1.ConfigMap {
+	root = root.DeepCopy()
+	leaf := &corev1.ConfigMap{
+		ObjectMeta: leafMeta(root.ObjectMeta),
+		Immutable:  root.Immutable,
+		Data:       root.Data,
+		BinaryData: root.BinaryData,
+	}
+	OriginFor(hostID, root).Stamp(leaf)
+	return leaf
+}
+
+// TranslateSecret is the leaf Secret of a root Secret, origin included. The
+// error, if any, is a *Refusal: credentials for the host's own API server stay
+// in the host.
+func TranslateSecret(root *corev1.Secret, hostID string) (*corev1.Secret, error) {
+	switch root.Type { //nolint:exhaustive // all others are carried
+	case corev1.SecretTypeServiceAccountToken:
+		return nil, &Refusal{Reason: ReasonSecretUnsupported, Message: "Secret " + root.Name +
+			" is a service account's token, which is worth nothing in a member and the host's key in a stranger's hand; API clients in Pods are a later capability, so take it out of the Pod"}
+	case corev1.SecretTypeBootstrapToken:
+		return nil, &Refusal{Reason: ReasonSecretUnsupported, Message: "Secret " + root.Name +
+			" is a bootstrap token, with which nodes join the host; take it out of the Pod"}
+	}
+	root = root.DeepCopy()
+	leaf := &corev1.Secret{
+		ObjectMeta: leafMeta(root.ObjectMeta),
+		Immutable:  root.Immutable,
+		Data:       root.Data,
+		Type:       root.Type,
+	}
+	OriginFor(hostID, root).Stamp(leaf)
+	return leaf, nil
+}
+
+// ConfigDrift says what a pushed ConfigMap or Secret needs to become its root's
+// current translation.
+type ConfigDrift string
+
+const (
+	// ConfigCurrent: nothing.
+	ConfigCurrent ConfigDrift = "Current"
+	// ConfigChanged: data and immutable have to be written.
+	ConfigChanged ConfigDrift = "Changed"
+	// ConfigImmutable: the leaf cannot be changed any more; it has to be deleted
+	// and made anew.
+	ConfigImmutable ConfigDrift = "Immutable"
+)
+
+// ConfigMapDrift compares a leaf ConfigMap with the translation of its root, in
+// what Pods see of it.
+func ConfigMapDrift(want, leaf *corev1.ConfigMap) ConfigDrift {
+	same := equality.Semantic.DeepEqual(want.Data, leaf.Data) && equality.Semantic.DeepEqual(want.BinaryData, leaf.BinaryData)
+	return configDrift(same, want.Immutable, leaf.Immutable)
+}
+
+// SecretDrift compares a leaf Secret with the translation of its root, in what
+// Pods see of it. The type of a Secret is immutable.
+func SecretDrift(want, leaf *corev1.Secret) ConfigDrift {
+	if want.Type != leaf.Type {
+		return ConfigImmutable
+	}
+	return configDrift(equality.Semantic.DeepEqual(want.Data, leaf.Data), want.Immutable, leaf.Immutable)
+}
+
+func configDrift(same bool, want, has *bool) ConfigDrift {
+	switch {
+	case same && isTrue(want) == isTrue(has):
+		return ConfigCurrent
+	case isTrue(has):
+		return ConfigImmutable
+	default:
+		return ConfigChanged
+	}
+}
+
+// podSecurityPrefix starts the labels by which a namespace asks for Pod
+// Security admission.
+const podSecurityPrefix = "pod-security.kubernetes.io/"
+
+// PodSecurityLabels are the labels of a host namespace by which Pod Security
+// admission judges, to be put on the member's namespace of the same name.
+func PodSecurityLabels(root *corev1.Namespace) map[string]string {
+	labels := maps.Clone(root.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return !strings.HasPrefix(key, podSecurityPrefix) })
+	return labels
+}
+
+// TranslateNamespace is the namespace that Xylem makes in a member for the
+// leaves of a host namespace, origin included. Of its labels only those of Pod
+// Security are carried: others hand out rights and quotas in the host, and what
+// they would do in the member is the member's admin's to say.
+func TranslateNamespace(root *corev1.Namespace, hostID string) *corev1.Namespace {
+	leaf := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: root.Name, Labels: PodSecurityLabels(root)}}
+	OriginFor(hostID, root).Stamp(leaf)
+	return leaf
+}

@@ -1,0 +1,19 @@
+package mirror
+
+import "net/netip"
+
+// Member is what translation has to know of a member.
+type Member struct {
+	// Registration is the name of its ClusterRegistration.
+	Registration string
+	// ClusterID of the member.
+	ClusterID string
+	// NodeName of its virtual node.
+	NodeName string
+	// HostID is the cluster ID of the host.
+	HostID string
+	// PodCIDRs, if any, hold the only Pod addresses that the host shows.
+	PodCIDRs []netip.Prefix
+	// Classes are the registration's exact rules, host class to member class.
+	Classes map[string]string
+}

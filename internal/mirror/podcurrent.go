@@ -1,0 +1,63 @@
+package mirror
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// ownPodStatus is what of a root's status is Xylem's: all that is not dropped
+// by the table, the conditions that a kubelet sets, and those in also.
+func ownPodStatus(root *corev1.Pod, also []corev1.PodCondition) corev1.PodStatus {
+	own := *root.Status.DeepCopy()
+	shaped(podStatusShape, &own, podStatusTable.root)
+	own.Conditions = slices.DeleteFunc(own.Conditions, func(c corev1.PodCondition) bool {
+		return !slices.Contains(kubeletConditions, c.Type) && podCondition(also, c.Type) == nil
+	})
+	return own
+}
+
+// PodStatusCurrent reports whether the root shows want already, and nothing of
+// Xylem's besides. Conditions of types that are not Xylem's are not looked at.
+func PodStatusCurrent(root *corev1.Pod, want corev1.PodStatus) bool {
+	has := ownPodStatus(root, want.Conditions)
+	if len(has.Conditions) != len(want.Conditions) {
+		return false
+	}
+	for _, c := range want.Conditions {
+		other := podCondition(has.Conditions, c.Type)
+		if other == nil {
+			return false
+		}
+		other.LastProbeTime = metav1.Time{}
+		if !equality.Semantic.DeepEqual(c, *other) {
+			return false
+		}
+	}
+	has.Conditions, want.Conditions = nil, nil
+	return equality.Semantic.DeepEqual(has, want)
+}
+
+// StatusApply is the body of a server-side apply of want to the root's status
+// subresource: it names the root by UID, so that it never reaches a successor,
+// and all that is Xylem's of the status, since what an apply no longer names
+// is removed. Scalars that somebody else had set are emptied in so many words:
+// leaving them out would leave them there.
+func StatusApply(root *corev1.Pod, want corev1.PodStatus) *unstructured.Unstructured {
+	status := toMap(&want)
+	for key, has := range map[string]string{
+		"message": root.Status.Message,
+		"reason":  root.Status.Reason,
+		"podIP":   root.Status.PodIP,
+		"hostIP":  root.Status.HostIP,
+		"resize":  string(root.Status.Resize),
+	} {
+		if _, set := status[key]; has != "" && !set {
+			status[key] = ""
+		}
+	}
+	return statusApply("Pod", root, status)
+}

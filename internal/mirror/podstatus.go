@@ -1,0 +1,148 @@
+package mirror
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// kubeletConditions are the condition types that a kubelet, and so Xylem, sets.
+var kubeletConditions = []corev1.PodConditionType{
+	corev1.ContainersReady,
+	corev1.PodInitialized,
+	corev1.PodReady,
+	corev1.PodReadyToStartContainers,
+	corev1.PodResizePending,
+	corev1.PodResizeInProgress,
+	corev1.AllContainersRestarting,
+}
+
+// reasonReadinessGates is the kubelet's (pkg/kubelet/status/generate.go).
+const reasonReadinessGates = "ReadinessGatesNotReady"
+
+// RootPodStatus is what the host is to show of a leaf Pod: the fields of the
+// root's status that are Xylem's, by the decisions of FIELDS.md, and no others.
+func RootPodStatus(root, leaf *corev1.Pod, m Member) corev1.PodStatus {
+	want := *leaf.Status.DeepCopy()
+	shaped(podStatusShape, &want, podStatusTable.root)
+	if want.Phase == "" {
+		want.Phase = corev1.PodPending
+	}
+	want.PodIPs = shownIPs(leaf.Status, m.PodCIDRs)
+	want.PodIP = ""
+	if len(want.PodIPs) > 0 {
+		want.PodIP = want.PodIPs[0].IP
+	}
+	want.InitContainerStatuses = statusesOf(root.Spec.InitContainers, want.InitContainerStatuses)
+	want.ContainerStatuses = statusesOf(root.Spec.Containers, want.ContainerStatuses)
+	want.ObservedGeneration = observed(root, leaf, m)
+	want.Conditions = shownConditions(root, leaf, want.ObservedGeneration)
+	return want
+}
+
+// observed is the generation of the root that the leaf's status is about.
+// Kubelets before 1.33 tell nothing, and are taken to be prompt.
+func observed(root, leaf *corev1.Pod, m Member) int64 {
+	behind := leaf.Status.ObservedGeneration != 0 && leaf.Status.ObservedGeneration < leaf.Generation
+	if behind || LeafPodDrift(root, leaf, m).SpecChanged() {
+		return root.Status.ObservedGeneration
+	}
+	return root.Generation
+}
+
+func shownIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
+	ips := status.PodIPs
+	if len(ips) == 0 && status.PodIP != "" {
+		ips = []corev1.PodIP{{IP: status.PodIP}}
+	}
+	var shown []corev1.PodIP
+	for _, ip := range ips {
+		if len(cidrs) == 0 || within(ip.IP, cidrs) {
+			shown = append(shown, ip)
+		}
+	}
+	return shown
+}
+
+func within(ip string, cidrs []netip.Prefix) bool {
+	addr, err := netip.ParseAddr(ip)
+	return err == nil && slices.ContainsFunc(cidrs, func(cidr netip.Prefix) bool { return cidr.Contains(addr.Unmap()) })
+}
+
+func statusesOf(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	return slices.DeleteFunc(statuses, func(s corev1.ContainerStatus) bool {
+		return !slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
+	})
+}
+
+func shownConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondition {
+	var shown []corev1.PodCondition
+	for _, c := range leaf.Status.Conditions {
+		target := c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+		if !target && !slices.Contains(kubeletConditions, c.Type) {
+			continue
+		}
+		if c.Type == corev1.PodReady {
+			c = gated(root, c)
+		}
+		if c.ObservedGeneration != 0 {
+			c.ObservedGeneration = generation
+		}
+		c.LastProbeTime = metav1.Time{}
+		shown = append(shown, c)
+	}
+	return shown
+}
+
+// gated is the leaf's Ready condition, less what the root's readiness gates
+// still lack, in the kubelet's words.
+func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
+	if ready.Status != corev1.ConditionTrue {
+		return ready
+	}
+	var missing []string
+	for _, gate := range root.Spec.ReadinessGates {
+		c := podCondition(root.Status.Conditions, gate.ConditionType)
+		switch {
+		case c == nil:
+			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+			continue
+		case c.Status != corev1.ConditionTrue:
+			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, c.Status))
+		}
+		// Ready since the last of them turned, or not since then.
+		if ready.LastTransitionTime.Before(&c.LastTransitionTime) {
+			ready.LastTransitionTime = c.LastTransitionTime
+		}
+	}
+	if len(missing) > 0 {
+		ready.Status = corev1.ConditionFalse
+		ready.Reason = reasonReadinessGates
+		ready.Message = strings.Join(missing, ", ")
+	}
+	return ready
+}
+
+func podCondition(conditions []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range conditions {
+		if conditions[i].Type == t {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// Unscheduled says why the member's scheduler has not placed a leaf Pod yet,
+// in its words; false if it has, or has not looked. The host's own PodScheduled
+// cannot show it, being the host scheduler's.
+func Unscheduled(leaf *corev1.Pod) (message string, ok bool) {
+	c := podCondition(leaf.Status.Conditions, corev1.PodScheduled)
+	if c == nil || c.Status != corev1.ConditionFalse {
+		return "", false
+	}
+	return c.Message, true
+}

@@ -1,0 +1,35 @@
+package mirror
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+)
+
+// VolumeChange is what of a host PV has to change because its leaf PV has.
+// Everything else of a PV is immutable, or the host's own.
+type VolumeChange struct {
+	// Capacity to set; nil if it is right.
+	Capacity corev1.ResourceList
+	// VolumeAttributesClassName to set; nil if it is right.
+	VolumeAttributesClassName *string
+}
+
+// Empty reports whether nothing has to change.
+func (c VolumeChange) Empty() bool {
+	return c.Capacity == nil && c.VolumeAttributesClassName == nil
+}
+
+// VolumeDrift compares a host PV with its leaf PV. The volume attributes class
+// follows only once the host PV is bound: before, it has to be the root claim's
+// for the two to bind.
+func VolumeDrift(host, leaf *corev1.PersistentVolume) VolumeChange {
+	var change VolumeChange
+	if len(leaf.Spec.Capacity) > 0 && !equality.Semantic.DeepEqual(host.Spec.Capacity, leaf.Spec.Capacity) {
+		change.Capacity = leaf.Spec.Capacity.DeepCopy()
+	}
+	if vac := leaf.Spec.VolumeAttributesClassName; vac != nil && host.Status.Phase == corev1.VolumeBound &&
+		!equality.Semantic.DeepEqual(host.Spec.VolumeAttributesClassName, vac) {
+		change.VolumeAttributesClassName = clone(vac)
+	}
+	return change
+}
