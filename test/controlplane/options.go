@@ -65,8 +65,8 @@ type Options struct {
 	BinDir string
 	// Timeout bounds the start. 0 is three minutes.
 	Timeout time.Duration
-	// Progress receives a line about each step that takes time. May be nil. It
-	// is called from many goroutines.
+	// Progress receives a line, without its end, about each step that takes
+	// time. May be nil. It is called from many goroutines.
 	Progress func(format string, args ...any)
 }
 

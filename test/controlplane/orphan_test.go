@@ -1,0 +1,63 @@
+package controlplane_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// orphanEnv tells this program, run again, where to start a host and wait.
+const orphanEnv = "CONTROLPLANE_TEST_ORPHAN"
+
+func startAndWaitToBeKilled() int {
+	_, err := controlplane.Start(context.Background(), controlplane.Options{Dir: os.Getenv(orphanEnv)})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	select {}
+}
+
+// startOrphan runs this program again so that it starts a host in dir.
+func startOrphan(dir string) *exec.Cmd {
+	GinkgoHelper()
+	if runtime.GOOS != "linux" {
+		Skip("only Linux ends children with their parent")
+	}
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), orphanEnv+"="+dir)
+	child.Stderr = GinkgoWriter
+	Expect(child.Start()).To(Succeed())
+	DeferCleanup(func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	})
+	return child
+}
+
+// processesOf returns the command lines of processes that mention dir.
+func processesOf(dir string) []string {
+	GinkgoHelper()
+	if runtime.GOOS != "linux" {
+		Skip("needs /proc")
+	}
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	Expect(err).NotTo(HaveOccurred())
+	var found []string
+	for _, f := range files {
+		// A process may end meanwhile; one that is no more than a zombie has no command line.
+		if content, err := os.ReadFile(f); err == nil && strings.Contains(string(content), dir) {
+			found = append(found, strings.ReplaceAll(string(content), "\x00", " "))
+		}
+	}
+	return found
+}
