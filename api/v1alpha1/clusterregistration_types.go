@@ -52,6 +52,7 @@ type KubeconfigSecretReference struct {
 }
 
 // NodeSpec shapes a virtual node.
+// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : !has(oldSelf.name)",message="name cannot be changed, since Pods are bound to the node: delete the registration and make it anew"
 type NodeSpec struct {
 	// name of the virtual node; kosmos-<registration> unless given. It cannot
 	// be changed, since Pods are bound to it.
@@ -66,6 +67,8 @@ type NodeSpec struct {
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('xylem.io/'))",message="labels under xylem.io/ are Xylem's own: choose a key of yours"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.matches('^([^/]*[.])?(kubernetes|k8s)[.]io/') || k in ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone'])",message="labels under kubernetes.io/ and k8s.io/ are Kubernetes' own: choose a key of yours (topology.kubernetes.io/region and topology.kubernetes.io/zone are allowed)"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k.matches('^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="not a label's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="a label's value has at most 63 characters"
 	Labels map[string]string `json:"labels,omitempty"`
 
 	// taints of the node, instead of the default kosmos.io/node=true:NoSchedule.
@@ -73,12 +76,14 @@ type NodeSpec struct {
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(t, self.exists_one(u, u.key == t.key && u.effect == t.effect))",message="a taint may be given once per key and effect"
 	// +listType=atomic
 	Taints *[]NodeTaint `json:"taints,omitempty"`
 
 	// capacity overrides, resource by resource, what is summed from the member.
 	// +optional
-	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:MaxProperties=24
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).startsWith('-'))",message="a capacity must not be negative"
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// podCIDRs, if set, are the only leaf Pod addresses that the host shows.
@@ -96,10 +101,12 @@ type NodeTaint struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/')",message="taints under node.kubernetes.io/ are set by Kubernetes from the node's conditions"
+	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="not a taint's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
 	Key string `json:"key"`
 	// value of the taint.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="!format.labelValue().validate(self).hasValue()",message="not a taint's value: it has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
 	Value string `json:"value,omitempty"`
 	// effect of the taint on Pods that do not tolerate it.
 	// +kubebuilder:validation:Enum=NoSchedule;PreferNoSchedule;NoExecute
@@ -200,7 +207,6 @@ type VolumeCounts struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56",message="the name may have 56 characters at most, since it names a node and is a label's value"
-// +kubebuilder:validation:XValidation:rule="self.spec.?node.?name == oldSelf.spec.?node.?name",message="node.name cannot be changed, since Pods are bound to it: delete the registration and make it anew"
 type ClusterRegistration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

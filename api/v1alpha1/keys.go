@@ -139,5 +139,10 @@ const (
 // was pushed; False with a reason when it cannot be.
 const PodPushed corev1.PodConditionType = Prefix + "Pushed"
 
+// ClaimPlaced is the condition of a root claim that says, while it is False,
+// why the claim cannot be pushed to the member that was chosen for it, and what
+// to do. It is there only while there is something to say.
+const ClaimPlaced corev1.PersistentVolumeClaimConditionType = Prefix + "Placed"
+
 // Reserved reports whether a label, annotation or taint key is Xylem's own.
 func Reserved(key string) bool { return strings.HasPrefix(key, Prefix) }

@@ -1,0 +1,131 @@
+package manifests_test
+
+import (
+	"encoding/json"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+var _ = Describe("config/default", func() {
+	It("can be applied again", func(ctx SpecContext) {
+		out := kubectl(ctx, fleet.Host, "apply", "--server-side", "-k", path("config", "default"))
+		Expect(out).To(ContainSubstring("serverside-applied"))
+	}, SpecTimeout(settle))
+
+	It("registers the driver under which nothing runs", func(ctx SpecContext) {
+		var driver storagev1.CSIDriver
+		Expect(admin.Get(ctx, client.ObjectKey{Name: v1alpha1.ProvisionerName}, &driver)).To(Succeed())
+		Expect(*driver.Spec.AttachRequired).To(BeFalse())
+		Expect(*driver.Spec.PodInfoOnMount).To(BeFalse())
+		Expect(*driver.Spec.StorageCapacity).To(BeTrue())
+	}, SpecTimeout(settle))
+
+	It("has a policy whose expressions the API server finds nothing wrong with", func(ctx SpecContext) {
+		Eventually(ctx, func(g Gomega) {
+			var policy admissionv1.ValidatingAdmissionPolicy
+			g.Expect(admin.Get(ctx, client.ObjectKey{Name: "xylem-reserved-keys"}, &policy)).To(Succeed())
+			g.Expect(policy.Status.ObservedGeneration).To(Equal(policy.Generation))
+			g.Expect(policy.Status.TypeChecking).NotTo(BeNil())
+			g.Expect(policy.Status.TypeChecking.ExpressionWarnings).To(BeEmpty())
+		}).Should(Succeed())
+	}, SpecTimeout(settle))
+
+	It("makes Pods that the restricted standard allows", func(ctx SpecContext) {
+		var deployment appsv1.Deployment
+		key := client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "xylem-controller-manager"}
+		Expect(admin.Get(ctx, key, &deployment)).To(Succeed())
+		Eventually(ctx, func(g Gomega) {
+			var pods corev1.PodList
+			g.Expect(admin.List(ctx, &pods, client.InNamespace(key.Namespace),
+				client.MatchingLabels(deployment.Spec.Selector.MatchLabels))).To(Succeed())
+			g.Expect(pods.Items).To(HaveLen(int(*deployment.Spec.Replicas)))
+		}).Should(Succeed())
+	}, SpecTimeout(settle))
+
+	DescribeTable("binds its roles to accounts that exist", func(ctx SpecContext, cluster, account string) {
+		cl := fleet.Host
+		if cluster != "host" {
+			cl = fleet.Member(cluster)
+		}
+		var list rbacv1.ClusterRoleBindingList
+		Expect(json.Unmarshal([]byte(kubectl(ctx, cl, "get", "clusterrolebindings", "-o", "json",
+			"-l", "app.kubernetes.io/name=xylem")), &list)).To(Succeed())
+		Expect(list.Items).NotTo(BeEmpty())
+		for _, b := range list.Items {
+			kubectl(ctx, cl, "get", "clusterrole", b.RoleRef.Name)
+			Expect(b.Subjects).To(HaveLen(1))
+			Expect(b.Subjects[0].Name).To(Equal(account))
+			kubectl(ctx, cl, "-n", b.Subjects[0].Namespace, "get", "serviceaccount", account)
+		}
+	},
+		Entry("in the host", SpecTimeout(settle), "host", "xylem-controller-manager"),
+		Entry("in a member", SpecTimeout(settle), "member", "xylem"),
+	)
+})
+
+var _ = Describe("config/member", func() {
+	DescribeTable("allows what the manager needs and no more", func(ctx SpecContext, allowed bool, what string) {
+		member := fleet.Member("member")
+		args := append([]string{"auth", "can-i", "--as", "system:serviceaccount:xylem-system:xylem"}, strings.Fields(what)...)
+		answer := canI(ctx, member.KubeconfigPath(), args)
+		Expect(answer).To(Equal(map[bool]string{true: "yes", false: "no"}[allowed]), what)
+	},
+		Entry(nil, SpecTimeout(settle), true, "create pods -n any"),
+		Entry(nil, SpecTimeout(settle), true, "patch persistentvolumes"),
+		Entry(nil, SpecTimeout(settle), true, "patch leases.coordination.k8s.io -n xylem-system"),
+		Entry(nil, SpecTimeout(settle), false, "patch leases.coordination.k8s.io -n any"),
+		Entry(nil, SpecTimeout(settle), false, "delete leases.coordination.k8s.io -n xylem-system"),
+		Entry(nil, SpecTimeout(settle), false, "delete persistentvolumes"),
+		Entry(nil, SpecTimeout(settle), false, "create persistentvolumes"),
+		Entry(nil, SpecTimeout(settle), false, "update pods -n any --subresource=status"),
+		Entry(nil, SpecTimeout(settle), false, "create pods -n any --subresource=exec"),
+		Entry(nil, SpecTimeout(settle), false, "update persistentvolumeclaims -n any"),
+		Entry(nil, SpecTimeout(settle), false, "patch nodes"),
+		Entry(nil, SpecTimeout(settle), false, "create serviceaccounts -n any"),
+		Entry(nil, SpecTimeout(settle), false, "create clusterroles.rbac.authorization.k8s.io"),
+		Entry(nil, SpecTimeout(settle), false, "impersonate users"),
+	)
+})
+
+var _ = Describe("config/samples", func() {
+	It("applies as users apply it, file by file, with strict validation", func(ctx SpecContext) {
+		DeferCleanup(func(ctx SpecContext) {
+			kubectl(ctx, fleet.Host, "delete", "--ignore-not-found", "-k", path("config", "samples"))
+		}, NodeTimeout(2*settle))
+		for _, file := range []string{"storageclass.yaml", "clusterregistration.yaml", "nginx.yaml", "statefulset.yaml"} {
+			kubectl(ctx, fleet.Host, "apply", "--validate=strict", "-f", path("config", "samples", file))
+		}
+		var r v1alpha1.ClusterRegistration
+		Expect(admin.Get(ctx, client.ObjectKey{Name: "cluster38"}, &r)).To(Succeed())
+		Expect(r.NodeName()).To(Equal("kosmos-cluster38"))
+
+		By("getting the claims of the StatefulSet's replicas")
+		Eventually(ctx, func(g Gomega) {
+			var claims corev1.PersistentVolumeClaimList
+			g.Expect(admin.List(ctx, &claims, client.InNamespace("test-new"))).To(Succeed())
+			g.Expect(claims.Items).To(HaveLen(3))
+		}).Should(Succeed())
+
+		By("having no plain node take their Pods")
+		Eventually(ctx, func(g Gomega) {
+			var pods corev1.PodList
+			g.Expect(admin.List(ctx, &pods, client.InNamespace("test-new"))).To(Succeed())
+			g.Expect(pods.Items).To(HaveLen(3))
+			for _, p := range pods.Items {
+				g.Expect(p.Spec.NodeName).To(BeEmpty())
+				g.Expect(p.Status.Conditions).To(ContainElement(And(
+					HaveField("Type", corev1.PodScheduled), HaveField("Status", corev1.ConditionFalse))))
+			}
+		}).Should(Succeed())
+	}, SpecTimeout(2*settle))
+})

@@ -1,0 +1,237 @@
+package manifests_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+func claim(namespace string) *corev1.PersistentVolumeClaim {
+	class := "some-class"
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "claim"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			},
+		},
+	}
+}
+
+func volume(name string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			StorageClassName:              "some-class",
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: v1alpha1.ProvisionerName, VolumeHandle: "member/" + name,
+			}},
+		},
+	}
+}
+
+func pod(namespace string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "pod"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example/main"}}},
+	}
+}
+
+func node(name string) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+
+// annotate and label set or, with an empty value, remove a key.
+func annotate(key, value string) func(client.Object) {
+	return func(o client.Object) { o.SetAnnotations(with(o.GetAnnotations(), key, value)) }
+}
+
+func label(key, value string) func(client.Object) {
+	return func(o client.Object) { o.SetLabels(with(o.GetLabels(), key, value)) }
+}
+
+func with(m map[string]string, key, value string) map[string]string {
+	out := map[string]string{}
+	for k, v := range m {
+		out[k] = v
+	}
+	if out[key] = value; value == "" {
+		delete(out, key)
+	}
+	return out
+}
+
+// changed patches a copy, by the main resource or by status.
+func changed(ctx context.Context, c client.Client, status bool, o client.Object, change func(client.Object)) error {
+	next := o.DeepCopyObject().(client.Object)
+	change(next)
+	if status {
+		return c.Status().Patch(ctx, next, client.MergeFrom(o))
+	}
+	return c.Patch(ctx, next, client.MergeFrom(o))
+}
+
+var _ = Describe("The policy on reserved keys", Ordered, func() {
+	var (
+		namespace string
+		manager   client.Client
+		tenant    client.Client
+		// stamped carry keys of ours, written by the manager.
+		stamped map[string]client.Object
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		manager, tenant = as(managerAccount), as("tenant")
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: unique("policy")}}
+		Expect(admin.Create(ctx, ns)).To(Succeed())
+		namespace = ns.Name
+		Eventually(ctx, func(ctx context.Context) error {
+			return admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+		}).Should(Succeed())
+
+		By("waiting until the policy is in force")
+		probe := claim(namespace)
+		annotate(v1alpha1.AnnotationPlacedIn, "x")(probe)
+		Eventually(ctx, func(ctx context.Context) error {
+			return tenant.Create(ctx, probe.DeepCopy(), client.DryRunAll)
+		}).Should(MatchError(ContainSubstring("written by Xylem alone")))
+
+		stamped = map[string]client.Object{
+			"claim": claim(namespace), "volume": volume(unique("stamped")),
+			"pod": pod(namespace), "node": node(unique("stamped")),
+		}
+		for _, o := range stamped {
+			annotate(v1alpha1.AnnotationPlacedIn, "member-id")(o)
+			label(v1alpha1.LabelCluster, "member")(o)
+			Expect(manager.Create(ctx, o)).To(Succeed())
+		}
+		DeferCleanup(func(ctx SpecContext) {
+			for _, o := range stamped {
+				Expect(client.IgnoreNotFound(admin.Delete(ctx, o, client.GracePeriodSeconds(0)))).To(Succeed())
+			}
+			Expect(admin.Delete(ctx, ns)).To(Succeed())
+		}, NodeTimeout(settle))
+	}, NodeTimeout(settle))
+
+	// fresh reads one of the stamped objects as it is now.
+	fresh := func(ctx context.Context, kind string) client.Object {
+		GinkgoHelper()
+		o := stamped[kind].DeepCopyObject().(client.Object)
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(o), o)).To(Succeed())
+		return o
+	}
+
+	kinds := []string{"claim", "volume", "pod", "node"}
+
+	It("refuses new objects with such keys, and says which", func(ctx SpecContext) {
+		for _, o := range []client.Object{claim(namespace), volume("new"), pod(namespace), node("new")} {
+			for _, stamp := range []func(client.Object){
+				annotate(v1alpha1.AnnotationRootUID, "x"), label(v1alpha1.LabelHost, "x"),
+			} {
+				next := o.DeepCopyObject().(client.Object)
+				stamp(next)
+				next.SetName("new")
+				err := tenant.Create(ctx, next, client.DryRunAll)
+				Expect(err).To(MatchError(And(
+					ContainSubstring("written by Xylem alone"),
+					Or(ContainSubstring(v1alpha1.AnnotationRootUID), ContainSubstring(v1alpha1.LabelHost)))))
+			}
+		}
+	}, SpecTimeout(settle))
+
+	It("refuses adding, changing and removing them, by way of the status as well", func(ctx SpecContext) {
+		for _, kind := range kinds {
+			for what, change := range map[string]func(client.Object){
+				"adding an annotation":   annotate(v1alpha1.AnnotationRoot, "a/b"),
+				"changing an annotation": annotate(v1alpha1.AnnotationPlacedIn, "another"),
+				"removing an annotation": annotate(v1alpha1.AnnotationPlacedIn, ""),
+				"adding a label":         label(v1alpha1.LabelClusterID, "another"),
+				"changing a label":       label(v1alpha1.LabelCluster, "another"),
+				"removing a label":       label(v1alpha1.LabelCluster, ""),
+			} {
+				for _, status := range []bool{false, true} {
+					err := changed(ctx, tenant, status, fresh(ctx, kind), change)
+					Expect(err).To(MatchError(ContainSubstring("written by Xylem alone")), "%s on a %s, status: %t", what, kind, status)
+				}
+			}
+			Expect(changed(ctx, tenant, false, fresh(ctx, kind), func(o client.Object) {
+				o.SetAnnotations(nil)
+				o.SetLabels(nil)
+			})).To(MatchError(ContainSubstring("written by Xylem alone")), "removing all of a %s", kind)
+		}
+	}, SpecTimeout(settle))
+
+	It("lets everybody change anything else on the same objects", func(ctx SpecContext) {
+		for _, kind := range kinds {
+			for _, change := range []func(client.Object){
+				annotate("example.com/note", "a"), label("example.com/note", "a"),
+				annotate("example.com/note", ""), label("example.com/note", ""),
+				label("notxylem.io/cluster", "a"),
+			} {
+				Expect(changed(ctx, tenant, false, fresh(ctx, kind), change)).To(Succeed(), kind)
+			}
+		}
+		Expect(changed(ctx, tenant, false, fresh(ctx, "node"), func(o client.Object) {
+			o.(*corev1.Node).Spec.Unschedulable = true
+		})).To(Succeed(), "cordon")
+	}, SpecTimeout(settle))
+
+	It("lets the manager write them, and an admin abandon a volume", func(ctx SpecContext) {
+		for _, kind := range kinds {
+			Expect(changed(ctx, manager, false, fresh(ctx, kind), annotate(v1alpha1.AnnotationRoot, "a/b"))).To(Succeed())
+			Expect(changed(ctx, manager, true, fresh(ctx, kind), annotate(v1alpha1.AnnotationRoot, ""))).To(Succeed())
+		}
+		Expect(changed(ctx, admin, false, fresh(ctx, "volume"), annotate(v1alpha1.AnnotationAbandon, "true"))).To(Succeed())
+		Expect(changed(ctx, admin, false, fresh(ctx, "volume"), annotate(v1alpha1.AnnotationAbandon, ""))).To(Succeed())
+		for _, kind := range []string{"claim", "pod", "node"} {
+			Expect(changed(ctx, admin, false, fresh(ctx, kind), annotate(v1alpha1.AnnotationAbandon, "true"))).
+				To(MatchError(ContainSubstring("written by Xylem alone")), kind)
+		}
+	}, SpecTimeout(settle))
+
+	It("is not in the way of Kubernetes' own controllers", func(ctx SpecContext) {
+		By("binding a stamped claim to a stamped volume")
+		pv := fresh(ctx, "volume").(*corev1.PersistentVolume)
+		pv.Spec.ClaimRef = &corev1.ObjectReference{
+			Namespace: namespace, Name: "claim", UID: fresh(ctx, "claim").GetUID(),
+		}
+		wait := storagev1.VolumeBindingWaitForFirstConsumer
+		class := &storagev1.StorageClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "some-class"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: &wait,
+		}
+		Expect(admin.Create(ctx, class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, class)).To(Succeed()) }, NodeTimeout(settle))
+		Expect(manager.Update(ctx, pv)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) corev1.PersistentVolumeClaimPhase {
+			return fresh(ctx, "claim").(*corev1.PersistentVolumeClaim).Status.Phase
+		}).Should(Equal(corev1.ClaimBound))
+
+		By("scheduling and running a stamped Pod")
+		Eventually(ctx, func(ctx context.Context) corev1.PodPhase {
+			return fresh(ctx, "pod").(*corev1.Pod).Status.Phase
+		}).Should(Equal(corev1.PodRunning))
+
+		By("letting a tenant delete claim and Pod")
+		for _, kind := range []string{"pod", "claim"} {
+			o := fresh(ctx, kind)
+			Expect(tenant.Delete(ctx, o)).To(Succeed())
+			Eventually(ctx, func(ctx context.Context) error {
+				return client.IgnoreNotFound(admin.Get(ctx, client.ObjectKeyFromObject(o), o))
+			}).Should(Succeed())
+		}
+		Eventually(ctx, func(ctx context.Context) corev1.PersistentVolumePhase {
+			return fresh(ctx, "volume").(*corev1.PersistentVolume).Status.Phase
+		}).Should(Equal(corev1.VolumeReleased))
+	}, SpecTimeout(settle))
+})

@@ -1,0 +1,183 @@
+package manifests_test
+
+import (
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// registration is one as a user would write it, with more of a spec in YAML.
+func registration(name, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	object := map[string]any{}
+	Expect(yaml.Unmarshal([]byte(spec), &object)).To(Succeed())
+	if _, given := object["kubeconfigSecretRef"]; !given {
+		object["kubeconfigSecretRef"] = map[string]any{"name": "some-kubeconfig"}
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": object}}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("ClusterRegistration"))
+	u.SetName(name)
+	return u
+}
+
+func labels(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "l%d: x, ", i)
+	}
+	return "{node: {labels: {" + strings.TrimSuffix(b.String(), ", ") + "}}}"
+}
+
+var _ = Describe("A ClusterRegistration", func() {
+	DescribeTable("is taken", func(ctx SpecContext, name, spec string) {
+		Expect(admin.Create(ctx, registration(name, spec), client.DryRunAll)).To(Succeed())
+	},
+		Entry("with nothing but a Secret", "a", `{}`),
+		Entry("with a name of 56 characters", strings.Repeat("a", 56), `{}`),
+		Entry("with dots in the name", "eu.west.one", `{}`),
+		Entry("with everything in it", "a", `
+kubeconfigSecretRef: {name: a.kubeconfig}
+node:
+  name: rack-7
+  labels: {example.com/rack: "7", topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1}
+  taints: [{key: example.com/far, value: "yes", effect: NoSchedule}, {key: example.com/far, effect: NoExecute}]
+  capacity: {cpu: "100", memory: 400Gi, example.com/gpu: 4}
+  podCIDRs: [10.8.0.0/16, "fd00:8::/56"]
+storage:
+  classes: [{host: virtual-disk-ssd, member: gp3}, {host: other, member: gp3}]
+  reflect: {enabled: true, selector: {matchLabels: {tier: fast}}}
+deregistration: Drain`),
+		Entry("without any taint", "a", `{node: {taints: []}}`),
+		Entry("with taints of null, which means the default", "a", `{node: {taints: null}}`),
+		Entry("with a label that only looks like one of Kubernetes'", "a", `{node: {labels: {mykubernetes.io/a: b, xylem.example/a: b}}}`),
+		Entry("with 64 labels", "a", labels(64)),
+	)
+
+	DescribeTable("is refused", func(ctx SpecContext, name, spec, reason string) {
+		err := admin.Create(ctx, registration(name, spec), client.DryRunAll)
+		Expect(err).To(MatchError(ContainSubstring(reason)))
+	},
+		Entry("with a name of 57 characters", strings.Repeat("a", 57), `{}`, "56 characters at most"),
+		Entry("with a name that is none", "A_b", `{}`, "lowercase RFC 1123"),
+		Entry("without the Secret's name", "a", `{kubeconfigSecretRef: {}}`, "spec.kubeconfigSecretRef.name: Required"),
+		Entry("with an empty Secret name", "a", `{kubeconfigSecretRef: {name: ""}}`, "at least 1 char"),
+		Entry("with a path for a Secret name", "a", `{kubeconfigSecretRef: {name: ../x}}`, "should match"),
+		Entry("with an empty node name", "a", `{node: {name: ""}}`, "should match"),
+		Entry("with a node name that is none", "a", `{node: {name: Rack_7}}`, "should match"),
+		Entry("with a node name of 64 characters", "a", `{node: {name: `+strings.Repeat("a", 64)+`}}`, "may not be more than 63"),
+		Entry("with a label of ours", "a", `{node: {labels: {xylem.io/cluster: other}}}`, "Xylem's own"),
+		Entry("with a label of Kubernetes", "a", `{node: {labels: {kubernetes.io/hostname: other}}}`, "Kubernetes' own"),
+		Entry("with a label of a Kubernetes subdomain", "a", `{node: {labels: {node-role.kubernetes.io/control-plane: ""}}}`, "Kubernetes' own"),
+		Entry("with a label of k8s.io", "a", `{node: {labels: {x.k8s.io/a: b}}}`, "Kubernetes' own"),
+		Entry("with a label key that is none", "a", `{node: {labels: {"a b": c}}}`, "not a label's key"),
+		Entry("with a label value of 64 characters", "a", `{node: {labels: {a: `+strings.Repeat("b", 64)+`}}}`, "at most 63 characters"),
+		Entry("with 65 labels", "a", labels(65), "must have at most 64 items"),
+		Entry("with a taint of Kubernetes", "a", `{node: {taints: [{key: node.kubernetes.io/not-ready, effect: NoExecute}]}}`, "set by Kubernetes"),
+		Entry("with a taint without effect", "a", `{node: {taints: [{key: a}]}}`, "effect: Required"),
+		Entry("with a taint of no known effect", "a", `{node: {taints: [{key: a, effect: Never}]}}`, "Unsupported value"),
+		Entry("with the same taint twice", "a", `{node: {taints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]}}`, "once per key and effect"),
+		Entry("with a taint key that is none", "a", `{node: {taints: [{key: "a b", effect: NoSchedule}]}}`, "not a taint's key"),
+		Entry("with a taint value that is none", "a", `{node: {taints: [{key: a, value: "b c", effect: NoSchedule}]}}`, "not a taint's value"),
+		Entry("with a capacity that is no quantity", "a", `{node: {capacity: {cpu: many}}}`, "capacity"),
+		Entry("with a negative capacity", "a", `{node: {capacity: {cpu: "-1"}}}`, "not be negative"),
+		Entry("with a CIDR that is none", "a", `{node: {podCIDRs: [10.8.0.0]}}`, "must be CIDRs"),
+		Entry("with a CIDR with bits outside its mask", "a", `{node: {podCIDRs: [10.8.0.300/16]}}`, "must be CIDRs"),
+		Entry("with the same CIDR twice", "a", `{node: {podCIDRs: [10.8.0.0/16, 10.8.0.0/16]}}`, "Duplicate value"),
+		Entry("with a class mapped twice", "a", `{storage: {classes: [{host: a, member: b}, {host: a, member: c}]}}`, "Duplicate value"),
+		Entry("with a mapping to nothing", "a", `{storage: {classes: [{host: a, member: ""}]}}`, "at least 1 char"),
+		Entry("with an unknown deregistration", "a", `{deregistration: Destroy}`, "Unsupported value"),
+	)
+
+	It("is given defaults", func(ctx SpecContext) {
+		object := registration("defaults", `{}`)
+		Expect(admin.Create(ctx, object, client.DryRunAll)).To(Succeed())
+		Expect(object.Object["spec"]).To(Equal(map[string]any{
+			"kubeconfigSecretRef": map[string]any{"name": "some-kubeconfig"},
+			"deregistration":      "Retain",
+			"node":                map[string]any{},
+			"storage":             map[string]any{"reflect": map[string]any{"enabled": false}},
+		}))
+	})
+
+	It("tells no taints from the default ones", func(ctx SpecContext) {
+		for spec, want := range map[string]*[]v1alpha1.NodeTaint{
+			`{}`:                     nil,
+			`{node: {taints: null}}`: nil,
+			`{node: {taints: []}}`:   {},
+			`{node: {taints: [{key: a, effect: NoExecute}]}}`: {{Key: "a", Effect: corev1.TaintEffectNoExecute}},
+		} {
+			name := unique("taints")
+			Expect(admin.Create(ctx, registration(name, spec))).To(Succeed())
+			var got v1alpha1.ClusterRegistration
+			Expect(admin.Get(ctx, client.ObjectKey{Name: name}, &got)).To(Succeed())
+			Expect(got.Spec.Node.Taints).To(Equal(want), spec)
+			Expect(admin.Delete(ctx, &got)).To(Succeed())
+		}
+	}, SpecTimeout(settle))
+
+	DescribeTable("keeps the name of its node", func(ctx SpecContext, before, after string, allowed bool) {
+		name := unique("renamed")
+		Expect(admin.Create(ctx, registration(name, before))).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(admin.Delete(ctx, registration(name, before))).To(Succeed())
+		}, NodeTimeout(settle))
+		err := admin.Update(ctx, updateOf(ctx, name, after))
+		if allowed {
+			Expect(err).NotTo(HaveOccurred())
+			return
+		}
+		Expect(err).To(MatchError(ContainSubstring("name cannot be changed")))
+	},
+		Entry("changed", SpecTimeout(settle), `{node: {name: one}}`, `{node: {name: two}}`, false),
+		Entry("added", SpecTimeout(settle), `{}`, `{node: {name: two}}`, false),
+		Entry("taken away", SpecTimeout(settle), `{node: {name: one}}`, `{}`, false),
+		Entry("kept, with something else changed", SpecTimeout(settle), `{node: {name: one}}`, `{node: {name: one, labels: {a: b}}, deregistration: Drain}`, true),
+		Entry("default as before", SpecTimeout(settle), `{}`, `{deregistration: Drain}`, true),
+	)
+
+	It("has a status apart, and columns that tell how it is", func(ctx SpecContext) {
+		name := unique("status")
+		Expect(admin.Create(ctx, registration(name, `{}`))).To(Succeed())
+		var r v1alpha1.ClusterRegistration
+		Expect(admin.Get(ctx, client.ObjectKey{Name: name}, &r)).To(Succeed())
+		r.Status = v1alpha1.ClusterRegistrationStatus{
+			ClusterID: "3f0c", KubernetesVersion: "v1.36.3", NodeName: r.NodeName(),
+			Volumes: v1alpha1.VolumeCounts{Bound: 7},
+		}
+		for kind, status := range map[string]metav1.ConditionStatus{
+			v1alpha1.ConditionConnected: metav1.ConditionTrue, v1alpha1.ConditionReady: metav1.ConditionFalse,
+		} {
+			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{
+				Type: kind, Status: status, Reason: "Because", LastTransitionTime: metav1.Now(),
+			})
+		}
+		Expect(admin.Status().Update(ctx, &r)).To(Succeed())
+
+		out := kubectl(ctx, fleet.Host, "get", "cr", name, "-o", "wide")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		Expect(lines).To(HaveLen(2))
+		Expect(strings.Fields(lines[0])).To(Equal(strings.Fields("NAME CONNECTED READY NODE VERSION VOLUMES REASON AGE")))
+		Expect(strings.Fields(lines[1])[:7]).To(Equal(
+			[]string{name, "True", "False", "kosmos-" + name, "v1.36.3", "7", "Because"}))
+		Expect(admin.Delete(ctx, &r)).To(Succeed())
+	}, SpecTimeout(settle))
+})
+
+// updateOf is the registration as it is, with another spec.
+func updateOf(ctx SpecContext, name, spec string) *unstructured.Unstructured {
+	GinkgoHelper()
+	live := registration(name, `{}`)
+	Expect(admin.Get(ctx, client.ObjectKey{Name: name}, live)).To(Succeed())
+	next := registration(name, spec)
+	next.SetResourceVersion(live.GetResourceVersion())
+	return next
+}
