@@ -1,0 +1,62 @@
+package mirror
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Reasons of UseNamespace.
+const (
+	// ReasonNamespaceConflict: the member's namespace of that name is not this
+	// host's to use.
+	ReasonNamespaceConflict = "NamespaceConflict"
+	// ReasonNamespaceTerminating: the member's namespace is on its way out.
+	ReasonNamespaceTerminating = "NamespaceTerminating"
+)
+
+// UseNamespace says whether leaves may be put into a member's namespace: into
+// one that Xylem made for this host, or that the member's admin handed to it.
+// A nil namespace is not there yet: it is being made, and nothing is refused.
+// What is refused is allowed again as soon as the namespace is another.
+func UseNamespace(ns *corev1.Namespace, hostID, registration string) (bool, *Refusal) {
+	if ns == nil {
+		return false, nil
+	}
+	switch holder := ns.Labels[v1alpha1.LabelHost]; {
+	case holder == "":
+		return false, &Refusal{Reason: ReasonNamespaceConflict, Message: fmt.Sprintf(
+			"member %[1]s has a namespace %[2]s that is not this host's: its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; else use a namespace of another name",
+			registration, ns.Name, v1alpha1.LabelHost, hostID)}
+	case holder != hostID:
+		return false, &Refusal{Reason: ReasonNamespaceConflict, Message: fmt.Sprintf(
+			"member %[1]s has a namespace %[2]s that is another host's (%[3]s=%[4]s): use a namespace of another name, or let its admin hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s` when the other host has left it",
+			registration, ns.Name, v1alpha1.LabelHost, holder, hostID)}
+	}
+	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
+		return false, &Refusal{Reason: ReasonNamespaceTerminating, Message: fmt.Sprintf(
+			"namespace %[2]s of member %[1]s is terminating, and is made anew when it is gone; if it does not go, `kubectl get namespace %[2]s -o yaml` in the member says in its conditions what holds it",
+			registration, ns.Name)}
+	}
+	return true, nil
+}
+
+// LeafNamespace is the namespace that Xylem makes in a member for the leaves of
+// a host namespace: name, origin, and the Pod Security labels.
+func LeafNamespace(root *corev1.Namespace, hostID string) *corev1.Namespace {
+	return TranslateNamespace(root, hostID)
+}
+
+// MadeByUs reports whether a member's namespace carries the whole stamp of this
+// host, for this very name: one that was only handed over is its admin's, and
+// never changed or removed.
+func MadeByUs(ns *corev1.Namespace, hostID string) bool {
+	if ns == nil {
+		return false
+	}
+	origin, ours := OriginIn(hostID, ns)
+	return ours && origin.Root == types.NamespacedName{Name: ns.Name}
+}

@@ -1,0 +1,125 @@
+package mirror
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+func rootNamespace() *corev1.Namespace {
+	return &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "shop", UID: "u1", ResourceVersion: "7", Finalizers: []string{"example.com/held"},
+			Labels: map[string]string{
+				"kubernetes.io/metadata.name":                "shop",
+				"pod-security.kubernetes.io/enforce":         "restricted",
+				"pod-security.kubernetes.io/enforce-version": "latest",
+				"team":        "a",
+				"xylem.io/me": "no",
+			},
+			Annotations: map[string]string{"example.com/quota": "large"},
+		},
+	}
+}
+
+func TestUseNamespace(t *testing.T) {
+	const host = "host-1"
+	namespace := func(change func(*corev1.Namespace)) *corev1.Namespace {
+		ns := LeafNamespace(rootNamespace(), host)
+		change(ns)
+		return ns
+	}
+	now := metav1.Now()
+	for name, tc := range map[string]struct {
+		ns     *corev1.Namespace
+		usable bool
+		reason string
+		says   string
+	}{
+		"absent":    {},
+		"made":      {ns: namespace(func(*corev1.Namespace) {}), usable: true},
+		"handed":    {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: host}}}, usable: true},
+		"foreign":   {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, reason: ReasonNamespaceConflict, says: "kubectl label namespace shop xylem.io/host=host-1"},
+		"another's": {ns: namespace(func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }), reason: ReasonNamespaceConflict, says: "another host's (xylem.io/host=host-2)"},
+		"deleted":   {ns: namespace(func(ns *corev1.Namespace) { ns.DeletionTimestamp = &now }), reason: ReasonNamespaceTerminating, says: "terminating"},
+		"phase":     {ns: namespace(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating }), reason: ReasonNamespaceTerminating, says: "terminating"},
+		"foreign, terminating": {
+			ns:     &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", DeletionTimestamp: &now}},
+			reason: ReasonNamespaceConflict, says: "is not this host's",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			usable, refusal := UseNamespace(tc.ns, host, "cluster38")
+			if usable != tc.usable {
+				t.Errorf("usable: %v, want %v", usable, tc.usable)
+			}
+			if tc.reason == "" {
+				if refusal != nil {
+					t.Fatalf("refused: %v", refusal)
+				}
+				return
+			}
+			if refusal == nil || refusal.Reason != tc.reason {
+				t.Fatalf("refusal %+v, want %s", refusal, tc.reason)
+			}
+			for _, part := range []string{tc.says, "cluster38", "shop"} {
+				if !strings.Contains(refusal.Message, part) {
+					t.Errorf("message %q lacks %q", refusal.Message, part)
+				}
+			}
+		})
+	}
+}
+
+func TestLeafNamespace(t *testing.T) {
+	root := rootNamespace()
+	want := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: "shop",
+		Labels: map[string]string{
+			"pod-security.kubernetes.io/enforce":         "restricted",
+			"pod-security.kubernetes.io/enforce-version": "latest",
+			"xylem.io/host":                "host-1",
+			"app.kubernetes.io/managed-by": "xylem",
+		},
+		Annotations: map[string]string{"xylem.io/root": "shop", "xylem.io/root-uid": "u1"},
+	}}
+	if diff := cmp.Diff(want, LeafNamespace(root, "host-1")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(rootNamespace(), root); diff != "" {
+		t.Errorf("the root was changed: %s", diff)
+	}
+	bare := LeafNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "u2"}}, "host-1")
+	if !MadeByUs(bare, "host-1") {
+		t.Error("a namespace without labels is not stamped")
+	}
+}
+
+func TestMadeByUs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.Namespace)
+		want   bool
+	}{
+		"made":           {change: func(*corev1.Namespace) {}, want: true},
+		"another host":   {change: func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }},
+		"unmanaged":      {change: func(ns *corev1.Namespace) { delete(ns.Labels, v1alpha1.LabelManagedBy) }},
+		"without origin": {change: func(ns *corev1.Namespace) { ns.Annotations = nil }},
+		"another name":   {change: func(ns *corev1.Namespace) { ns.Name = "other" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ns := LeafNamespace(rootNamespace(), "host-1")
+			tc.change(ns)
+			if got := MadeByUs(ns, "host-1"); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+	if MadeByUs(nil, "host-1") {
+		t.Error("nothing was made by us")
+	}
+}
