@@ -65,4 +65,3 @@ func ClaimStatusCurrent(root *corev1.PersistentVolumeClaim, want corev1.Persiste
 func ClaimStatusApply(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) *unstructured.Unstructured {
 	return statusApply("PersistentVolumeClaim", root, toMap(&want))
 }
-

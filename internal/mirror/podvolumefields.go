@@ -16,6 +16,7 @@ var podVolumeFields = []Field{
 	{"volumes[].secret", Keep, "the Secret is pushed along"},
 	{"volumes[].downwardAPI", Keep, "tells the leaf's fields"},
 	{"volumes[].projected.defaultMode", Keep, "file modes"},
+	{"volumes[].projected.defaultUser", Keep, "whose the files are; numbers mean the same everywhere"},
 	{"volumes[].projected.sources[].configMap", Keep, "the ConfigMap is pushed along"},
 	{"volumes[].projected.sources[].secret", Keep, "the Secret is pushed along"},
 	{"volumes[].projected.sources[].downwardAPI", Keep, "tells the leaf's fields"},
