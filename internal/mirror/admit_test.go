@@ -1,0 +1,121 @@
+package mirror
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func virtualNode(change func(*corev1.Node)) *corev1.Node {
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38", Labels: map[string]string{
+			"kubernetes.io/hostname": "kosmos-cluster38", "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+		}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "kosmos.io/node", Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
+	}
+	if change != nil {
+		change(node)
+	}
+	return node
+}
+
+func TestAdmitAndSchedulable(t *testing.T) {
+	tolerant := []corev1.Toleration{{Key: "kosmos.io/node", Operator: "Equal", Value: "true", Effect: "NoSchedule"}}
+	cases := map[string]struct {
+		spec        corev1.PodSpec
+		node        func(*corev1.Node)
+		reason      string
+		message     string
+		schedulable bool
+	}{
+		"tolerates the taint": {
+			spec:        corev1.PodSpec{Tolerations: tolerant},
+			schedulable: true,
+		},
+		"a NoSchedule taint is the scheduler's, not the kubelet's": {
+			spec: corev1.PodSpec{},
+		},
+		"selector matches": {
+			spec:        corev1.PodSpec{Tolerations: tolerant, NodeSelector: map[string]string{"kubernetes.io/os": "linux"}},
+			schedulable: true,
+		},
+		"selector does not match": {
+			spec:    corev1.PodSpec{Tolerations: tolerant, NodeSelector: map[string]string{"kubernetes.io/arch": "arm64"}},
+			reason:  "NodeAffinity",
+			message: "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector",
+		},
+		"affinity names the node": {
+			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: required(corev1.NodeSelectorTerm{
+					MatchFields: []corev1.NodeSelectorRequirement{expr("metadata.name", "kosmos-cluster38")},
+				}),
+			}}},
+			schedulable: true,
+		},
+		"affinity names another": {
+			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: required(term(expr("kubernetes.io/hostname", "kosmos-other"))),
+			}}},
+			reason: "NodeAffinity",
+		},
+		"an affinity that does not parse matches nothing": {
+			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: required(term(corev1.NodeSelectorRequirement{Key: "a", Operator: "Is"})),
+			}}},
+			reason: "NodeAffinity",
+		},
+		"a NoExecute taint": {
+			spec: corev1.PodSpec{Tolerations: tolerant},
+			node: func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
+			},
+			reason:  "TaintToleration",
+			message: "gone:NoExecute",
+		},
+		"a NoExecute taint that is tolerated": {
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Operator: "Exists"}}},
+			node: func(n *corev1.Node) {
+				n.Spec.Taints = []corev1.Taint{{Key: "gone", Effect: corev1.TaintEffectNoExecute}}
+			},
+			schedulable: true,
+		},
+		"another operating system": {
+			spec:        corev1.PodSpec{Tolerations: tolerant, OS: &corev1.PodOS{Name: corev1.Windows}},
+			reason:      "PodOSNotSupported",
+			schedulable: true, // the scheduler does not look at spec.os
+		},
+		"the same operating system": {
+			spec:        corev1.PodSpec{Tolerations: tolerant, OS: &corev1.PodOS{Name: corev1.Linux}},
+			schedulable: true,
+		},
+		"gated": {
+			spec: corev1.PodSpec{Tolerations: tolerant, SchedulingGates: []corev1.PodSchedulingGate{{Name: "quota"}}},
+		},
+		"cordoned": {
+			spec: corev1.PodSpec{Tolerations: tolerant},
+			node: func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		},
+		"cordoned, which is tolerated": {
+			spec:        corev1.PodSpec{Tolerations: append(tolerant, corev1.Toleration{Key: "node.kubernetes.io/unschedulable", Operator: "Exists"})},
+			node:        func(n *corev1.Node) { n.Spec.Unschedulable = true },
+			schedulable: true,
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			pod, node := rootPod(c.spec), virtualNode(c.node)
+			reason, message := "", ""
+			if refusal := Admit(pod, node); refusal != nil {
+				reason, message = refusal.Reason, refusal.Message
+			}
+			if reason != c.reason || !strings.Contains(message, c.message) {
+				t.Errorf("admission: %q, %q; want %q, %q", reason, message, c.reason, c.message)
+			}
+			if got := Schedulable(pod, node); got != c.schedulable {
+				t.Errorf("schedulable: %v", got)
+			}
+		})
+	}
+}
