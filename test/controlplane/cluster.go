@@ -81,9 +81,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int) (*Cluster, error) {
 	if err := c.newAudit(); err != nil {
 		return nil, err
 	}
-	if c.processes, err = c.newProcesses(f.programs, addresses); err != nil {
-		return nil, err
-	}
+	c.processes = c.newProcesses(f.programs, addresses)
 	if c.proxy, err = NewProxy(addresses.proxy, c.apiAddress); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -38,6 +39,8 @@ const (
 	leaseSeconds = 40
 	// probeTimeout bounds one question whether a process is ready.
 	probeTimeout = 3 * time.Second
+	// watchGrace is how long watches may go on once the apiserver is to end.
+	watchGrace = 500 * time.Millisecond
 	// auditMegabytes is where the audit log would be rotated, and marks lost.
 	auditMegabytes = 100_000
 )
@@ -108,7 +111,7 @@ func (c *Cluster) writeConfigs() error {
 }
 
 // newProcesses returns the processes of the cluster, with all their arguments.
-func (c *Cluster) newProcesses(bin programs, a addresses) ([]*Process, error) {
+func (c *Cluster) newProcesses(bin programs, a addresses) []*Process {
 	pool := x509.NewCertPool()
 	pool.AddCert(c.ca.cert)
 	secure := &http.Client{Timeout: probeTimeout, Transport: &http.Transport{
@@ -143,7 +146,7 @@ func (c *Cluster) newProcesses(bin programs, a addresses) ([]*Process, error) {
 		all = append(all,
 			&Process{
 				name: CSIDriver, path: bin.csiDriver, args: c.driverArgs(),
-				ready: func(context.Context) error { _, err := os.Stat(c.socket()); return err }, supervised: true,
+				ready: listens(c.socket()), supervised: true,
 			},
 			&Process{
 				name: Provisioner, path: bin.path(kubebin.Provisioner), args: c.provisionerArgs(), supervised: true,
@@ -154,11 +157,9 @@ func (c *Cluster) newProcesses(bin programs, a addresses) ([]*Process, error) {
 	for _, p := range all {
 		p.cluster, p.progress = c.Name(), c.progress
 		p.logPath = c.path("logs", string(p.name)+".log")
-		for _, arg := range c.options.ExtraArgs[p.name] {
-			p.args = append(p.args, arg)
-		}
+		p.args = append(p.args, c.options.ExtraArgs[p.name]...)
 	}
-	return all, nil
+	return all
 }
 
 // healthy asks an HTTP endpoint that answers 200 when its process is ready.
@@ -178,6 +179,18 @@ func healthy(client *http.Client, url string) func(context.Context) error {
 			return fmt.Errorf("%s: %s: %s", url, response.Status, body)
 		}
 		return nil
+	}
+}
+
+// listens connects to a unix socket: that it is there says little, for a driver
+// that was killed leaves it behind.
+func listens(socket string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
 	}
 }
 
@@ -224,6 +237,8 @@ func (c *Cluster) apiServerArgs(a addresses) []string {
 		"--audit-log-path=" + c.path("audit.log"),
 		"--audit-log-mode=blocking",
 		"--audit-log-maxsize=" + strconv.Itoa(auditMegabytes),
+		// Else an apiserver that is asked to end waits for whoever watches it.
+		"--shutdown-watch-termination-grace-period=" + watchGrace.String(),
 		"--profiling=false",
 	}
 }

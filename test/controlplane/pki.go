@@ -158,5 +158,5 @@ const (
 	servingCertFile = "serving.crt"
 	servingKeyFile  = "serving.key"
 	tokenKeyFile    = "service-account.key"
-	tokenPublicFile = "service-account.pub" //nolint:gosec // A file name.
+	tokenPublicFile = "service-account.pub"
 )

@@ -115,7 +115,8 @@ func (p *Process) current() *run {
 	return p.run
 }
 
-// Start starts the process, unless it runs, and waits until it is ready.
+// Start starts the process, unless it runs, and waits until it is ready. A frozen
+// one is thawed.
 func (p *Process) Start(ctx context.Context) error {
 	p.change.Lock()
 	defer p.change.Unlock()
@@ -125,6 +126,8 @@ func (p *Process) Start(ctx context.Context) error {
 		if r, err = p.launch(); err != nil {
 			return err
 		}
+	} else if err := p.thaw(r); err != nil {
+		return err
 	}
 	return p.awaitReady(ctx, r)
 }
@@ -190,7 +193,7 @@ func (p *Process) supervise(r *run) {
 	}
 }
 
-// awaitReady waits until the life r is ready, or has ended.
+// awaitReady waits until the process is ready, or has ended for good.
 func (p *Process) awaitReady(ctx context.Context, r *run) error {
 	if p.ready == nil {
 		return nil
@@ -199,36 +202,23 @@ func (p *Process) awaitReady(ctx context.Context, r *run) error {
 	defer cancel()
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
+	ended := r.done
+	if p.supervised {
+		ended = nil // It may have come too early; its next life may fare better.
+	}
 	for {
 		err := p.ready(ctx)
 		if err == nil {
 			return nil
 		}
 		select {
-		case <-r.done:
-			if p.supervised {
-				// It gave up, as programs do that came too early. The next life may fare better.
-				if next := p.current(); next != r {
-					r = next
-				}
-				continueAfter(ctx, ticker)
-				if ctx.Err() == nil {
-					continue
-				}
-			}
+		case <-ended:
 			return fmt.Errorf("%s of %s ended while starting: %w\n%s", p.name, p.cluster, errors.Join(r.err, err), p.LogTail())
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s of %s: %w (last: %w)\n%s",
 				p.name, p.cluster, context.Cause(ctx), err, p.LogTail())
 		case <-ticker.C:
 		}
-	}
-}
-
-func continueAfter(ctx context.Context, ticker *time.Ticker) {
-	select {
-	case <-ctx.Done():
-	case <-ticker.C:
 	}
 }
 

@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -182,19 +181,19 @@ func reset(c net.Conn) {
 
 // listen starts accepting. The lock is held.
 func (p *Proxy) listen() error {
-	ctx, cancel := context.WithTimeout(context.Background(), relistenTimeout)
-	defer cancel()
+	timeout := time.NewTimer(relistenTimeout)
+	defer timeout.Stop()
 	ticker := time.NewTicker(readyPoll)
 	defer ticker.Stop()
 	for {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", p.address)
+		l, err := net.Listen("tcp", p.address)
 		if err == nil {
 			p.listener = l
 			go p.accept(l)
 			return nil
 		}
 		select {
-		case <-ctx.Done():
+		case <-timeout.C:
 			return fmt.Errorf("listening on %s: %w", p.address, err)
 		case <-ticker.C:
 		}

@@ -159,7 +159,7 @@ func driverKey(root string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("reading what the CSI driver is built from: %w", err)
 		}
-		fmt.Fprintf(h, "%s %d\n", filepath.Base(name), len(content))
+		h.Write(fmt.Appendf(nil, "%s %d\n", filepath.Base(name), len(content)))
 		h.Write(content)
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16], nil

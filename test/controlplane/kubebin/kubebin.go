@@ -120,7 +120,7 @@ func Root() (string, error) {
 		return "", fmt.Errorf("looking for the root of the repository: %w", err)
 	}
 	for {
-		content, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		content, err := os.ReadFile(filepath.Join(dir, "go.mod")) //nolint:gosec // A go.mod above us.
 		if err == nil && declares(string(content), modulePath) {
 			return dir, nil
 		}
@@ -196,20 +196,20 @@ func key(root string) (string, error) {
 	}
 	h := sha256.New()
 	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(moduleDir(root), name))
+		content, err := os.ReadFile(filepath.Join(moduleDir(root), name)) //nolint:gosec // Of this repository.
 		if err != nil {
 			return "", fmt.Errorf("reading what the cluster programs are built from: %w", err)
 		}
-		fmt.Fprintf(h, "%s %d\n", name, len(content))
+		h.Write(fmt.Appendf(nil, "%s %d\n", name, len(content)))
 		h.Write(content)
 	}
-	fmt.Fprintf(h, "%s/%s\n", runtime.GOOS, runtime.GOARCH)
+	h.Write(fmt.Appendf(nil, "%s/%s\n", runtime.GOOS, runtime.GOARCH))
 	for _, t := range targets {
 		flags, err := buildFlags(t, versions)
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(h, "%s %s %q\n", t.name, t.pkg, flags)
+		h.Write(fmt.Appendf(nil, "%s %s %q\n", t.name, t.pkg, flags))
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16], nil
 }

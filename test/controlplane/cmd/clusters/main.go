@@ -17,7 +17,7 @@ import (
 func main() {
 	dir := flag.String("dir", "", "directory for data and logs, kept afterwards (default: a temporary one)")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: clusters [--dir DIR] [MEMBER...]")
+		fmt.Fprintln(os.Stderr, "usage: clusters [--dir DIR] [MEMBER...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

@@ -1,0 +1,91 @@
+package kubebin_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+// repository copies what the name of the cache depends on into an own root.
+func repository(t *testing.T) string {
+	t.Helper()
+	real, err := kubebin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "test", "kube"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		content, err := os.ReadFile(filepath.Join(real, "test", "kube", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, "test", "kube", name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+func dir(t *testing.T, root string) string {
+	t.Helper()
+	d, err := kubebin.Dir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestDirFollowsTheModule(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	root := repository(t)
+	before := dir(t, root)
+	if again := dir(t, repository(t)); again != before {
+		t.Errorf("another clone has %s, want %s", again, before)
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		path := filepath.Join(root, "test", "kube", name)
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString("\n// changed\n"); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		after := dir(t, root)
+		if after == before {
+			t.Errorf("a change of %s leaves %s", name, after)
+		}
+		before = after
+	}
+}
+
+func TestCheckNamesWhatIsMissing(t *testing.T) {
+	d := t.TempDir()
+	if err := kubebin.Check(d); !errors.Is(err, kubebin.ErrMissing) {
+		t.Errorf("empty directory: %v", err)
+	}
+	for _, name := range kubebin.Names() {
+		if err := os.WriteFile(filepath.Join(d, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := kubebin.Check(d); err != nil {
+		t.Errorf("complete directory: %v", err)
+	}
+}
+
+func TestRootCanBeGiven(t *testing.T) {
+	t.Setenv(kubebin.RootEnv, "somewhere")
+	if got, err := kubebin.Root(); err != nil || got != "somewhere" {
+		t.Errorf("root = %q, %v", got, err)
+	}
+}
