@@ -1,0 +1,109 @@
+package mirror
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func class(parameters map[string]string) *storagev1.StorageClass {
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ssd"}, Parameters: parameters}
+}
+
+func TestReadClass(t *testing.T) {
+	cases := map[string]struct {
+		parameters map[string]string
+		want       Class
+		refused    []string
+	}{
+		"defaults": {want: Class{Provisioning: "mirror", Release: "OnClaimDeletion"}},
+		"another's parameters": {
+			parameters: map[string]string{"type": "gp3", "csi.storage.k8s.io/fstype": "xfs"},
+			want:       Class{Provisioning: "mirror", Release: "OnClaimDeletion"},
+		},
+		"all set": {
+			parameters: map[string]string{"xylem.io/provisioning": "promise", "xylem.io/member-class": "gp3", "xylem.io/release": "WhenUnused"},
+			want:       Class{Provisioning: "promise", MemberClass: "gp3", Release: "WhenUnused"},
+		},
+		"wrong values and an unknown key": {
+			parameters: map[string]string{
+				"xylem.io/provisioning": "Mirror", "xylem.io/member-class": "", "xylem.io/release": "", "xylem.io/clas": "x",
+			},
+			refused: []string{`xylem.io/provisioning is "Mirror"`, "xylem.io/member-class is empty", `xylem.io/release is ""`, "xylem.io/clas is no parameter", "StorageClass ssd"},
+		},
+		"release in mirror mode": {
+			parameters: map[string]string{"xylem.io/release": "WhenUnused"},
+			refused:    []string{"goes with xylem.io/provisioning promise only"},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := ReadClass(class(c.parameters))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			var refusal *Refusal
+			if errors.As(err, &refusal) != (len(c.refused) > 0) {
+				t.Fatalf("error: %v", err)
+			}
+			for _, part := range c.refused {
+				if !strings.Contains(refusal.Message, part) {
+					t.Errorf("the message lacks %q: %s", part, refusal.Message)
+				}
+			}
+		})
+	}
+}
+
+func TestMemberClass(t *testing.T) {
+	withRule := member
+	withRule.Classes = map[string]string{"ssd": "by-rule", "hdd": "other"}
+	parameter := map[string]string{"xylem.io/member-class": "by-parameter"}
+	cases := map[string]struct {
+		m          Member
+		parameters map[string]string
+		name, rule string
+	}{
+		"a rule wins":          {withRule, parameter, "by-rule", "rule in storage.classes of ClusterRegistration cluster38"},
+		"then the parameter":   {member, parameter, "by-parameter", "parameter xylem.io/member-class of StorageClass ssd"},
+		"then the name":        {member, nil, "ssd", "the same name"},
+		"an empty one is none": {member, map[string]string{"xylem.io/member-class": ""}, "ssd", "the same name"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			name, rule := MemberClass(class(c.parameters), c.m)
+			if name != c.name || rule != c.rule {
+				t.Errorf("got %q, %q; want %q, %q", name, rule, c.name, c.rule)
+			}
+		})
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	const retain, del, recycle = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle
+	cases := map[string]struct {
+		host       *storagev1.StorageClass
+		leaf, want corev1.PersistentVolumeReclaimPolicy
+	}{
+		"both delete":                    {&storagev1.StorageClass{ReclaimPolicy: ptr(del)}, del, del},
+		"the host's class says nothing":  {&storagev1.StorageClass{}, del, del},
+		"the host retains":               {&storagev1.StorageClass{ReclaimPolicy: ptr(retain)}, del, retain},
+		"the member retains":             {&storagev1.StorageClass{ReclaimPolicy: ptr(del)}, retain, retain},
+		"the host's class is gone":       {nil, del, retain},
+		"the member recycles":            {&storagev1.StorageClass{ReclaimPolicy: ptr(del)}, recycle, retain},
+		"the host recycles":              {&storagev1.StorageClass{ReclaimPolicy: ptr(recycle)}, del, retain},
+		"nobody knows what the leaf was": {&storagev1.StorageClass{ReclaimPolicy: ptr(del)}, "", retain},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Policy(c.host, c.leaf); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
