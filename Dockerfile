@@ -8,6 +8,6 @@
 # certificate authority needs, and nothing that can be run.
 ARG BASE=gcr.io/distroless/static:nonroot
 FROM ${BASE}
-COPY --chmod=0555 bin/manager /manager
+COPY bin/manager /manager
 USER 65532:65532
 ENTRYPOINT ["/manager"]
