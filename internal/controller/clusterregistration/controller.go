@@ -1,0 +1,202 @@
+package clusterregistration
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+const (
+	// countDelay collects the changes of volumes before they are counted anew.
+	countDelay = 5 * time.Second
+	// workers: a registration is a few reads and a write.
+	workers = 4
+)
+
+// Fleet is what the controller needs of the fleet of members.
+type Fleet interface {
+	Ensure(member.Registration)
+	Remove(name string) bool
+	State(name string) (member.State, bool)
+}
+
+// Reconciler reconciles ClusterRegistrations.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host; Live bypasses the cache.
+	Client client.Client
+	Live   client.Reader
+	// Fleet of members.
+	Fleet Fleet
+	// Recorder of events on registrations, Pods and claims.
+	Recorder events.EventRecorder
+	// HostID is the host's cluster ID; Namespace holds the Secrets.
+	HostID, Namespace string
+
+	admission sync.Mutex
+}
+
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations/status,verbs=get;patch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations/finalizers,verbs=update
+// +kubebuilder:rbac:groups="",resources=secrets,namespace=xylem-system,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
+
+// SetupWithManager adds the controller; fleet wakes it when a member's state changes.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *member.Fleet) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("cluster_registration").
+		For(&v1alpha1.ClusterRegistration{}).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.rivals)).
+		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode)).
+		Watches(&corev1.PersistentVolume{}, delayed(r.ofObject)).
+		Watches(&corev1.PersistentVolumeClaim{}, delayed(r.ofObject)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.deletingOfPod)).
+		WatchesRawSource(fleet.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// Reconcile brings one registration closer to what its spec, its Secret and its
+// member say.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	var registration v1alpha1.ClusterRegistration
+	if err := r.Client.Get(ctx, request.NamespacedName, &registration); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.Fleet.Remove(request.Name)
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("read registration %s: %w", request.Name, err)
+	}
+	if registration.DeletionTimestamp != nil {
+		return reconcile.Result{}, r.deregister(ctx, &registration)
+	}
+	if !controllerutil.ContainsFinalizer(&registration, v1alpha1.FinalizerRegistration) {
+		before := registration.DeepCopy()
+		controllerutil.AddFinalizer(&registration, v1alpha1.FinalizerRegistration)
+		if err := r.patch(ctx, before, &registration); err != nil {
+			return reconcile.Result{}, fmt.Errorf("add the finalizer to registration %s: %w", request.Name, err)
+		}
+		return reconcile.Result{}, nil // the watch brings us back
+	}
+	wanted, err := r.registrationOf(ctx, &registration)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	r.Fleet.Ensure(wanted)
+	return reconcile.Result{}, r.report(ctx, &registration, readiness{})
+}
+
+func (r *Reconciler) patch(ctx context.Context, before, after *v1alpha1.ClusterRegistration) error {
+	return r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
+}
+
+const fieldOwner = client.FieldOwner("xylem-cluster-registration")
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+// rivals are the other registrations of the same cluster, or of the same node:
+// which of them is refused depends on which of them are there.
+func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []reconcile.Request {
+	changed, ok := obj.(*v1alpha1.ClusterRegistration)
+	if !ok {
+		return nil
+	}
+	return r.matching(ctx, func(other *v1alpha1.ClusterRegistration) bool {
+		return other.Name != changed.Name && (other.NodeName() == changed.NodeName() ||
+			other.Status.ClusterID != "" && other.Status.ClusterID == changed.Status.ClusterID)
+	})
+}
+
+func (r *Reconciler) usersOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	if secret.GetNamespace() != r.Namespace {
+		return nil
+	}
+	return r.matching(ctx, func(user *v1alpha1.ClusterRegistration) bool {
+		return user.Spec.KubeconfigSecretRef.Name == secret.GetName()
+	})
+}
+
+func (r *Reconciler) ofNode(ctx context.Context, node client.Object) []reconcile.Request {
+	return r.matching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
+		return registration.NodeName() == node.GetName()
+	})
+}
+
+// ofObject is the registration whose volumes or claims an object is among.
+func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcile.Request {
+	id := obj.GetLabels()[v1alpha1.LabelClusterID]
+	if id == "" {
+		id = obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn]
+	}
+	if id == "" {
+		return nil
+	}
+	return r.matching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
+		return registration.Status.ClusterID == id
+	})
+}
+
+// deletingOfPod is the registration under deletion that waits for a Pod.
+func (r *Reconciler) deletingOfPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" {
+		return nil
+	}
+	return r.matching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
+		return registration.DeletionTimestamp != nil && registration.NodeName() == pod.Spec.NodeName
+	})
+}
+
+func (r *Reconciler) matching(ctx context.Context, match func(*v1alpha1.ClusterRegistration) bool) []reconcile.Request {
+	var list v1alpha1.ClusterRegistrationList
+	if err := r.Client.List(ctx, &list); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			requests = append(requests, request(list.Items[i].Name))
+		}
+	}
+	return requests
+}
+
+// delayed enqueues after a pause, so that many changes make one reconcile.
+func delayed(requests handler.MapFunc) handler.EventHandler {
+	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+	add := func(ctx context.Context, q queue, objects ...client.Object) {
+		for _, obj := range objects {
+			for _, req := range requests(ctx, obj) {
+				q.AddAfter(req, countDelay)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+	}
+}

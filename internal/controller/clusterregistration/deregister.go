@@ -1,0 +1,291 @@
+package clusterregistration
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+const actor = guarded.Actor("cluster-registration")
+
+// leaving is what is still there of a member that is being deregistered.
+type leaving struct {
+	connected, forced, confirmed bool
+	policy                       v1alpha1.DeregistrationPolicy
+	// pods of the host that are bound to the virtual node, DaemonSets' excepted.
+	pods []corev1.Pod
+	// unbound and bound claims that are placed there.
+	unbound, bound []corev1.PersistentVolumeClaim
+	// volumes of the host whose leaf is there.
+	volumes []corev1.PersistentVolume
+	// node: the virtual node is still there.
+	node bool
+}
+
+// step is the next thing to do in leaving a member.
+type step int
+
+const (
+	waitForMember step = iota // it is needed, and not connected
+	waitForConfirmation
+	evictPods
+	withdrawClaims
+	waitForClaims // policy Drain
+	// The link is needed for the steps above, and must have ended for those below.
+	releaseVolumes
+	waitForNode
+	finish
+)
+
+// next decides. The virtual node is cordoned and, once its Pods are gone,
+// removed by its own controller. Pure.
+func (l *leaving) next() step {
+	there := len(l.pods)+len(l.unbound) > 0
+	switch {
+	case !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0):
+		return waitForMember
+	case l.running() > 0 && !l.confirmed:
+		return waitForConfirmation
+	case len(l.pods) > 0:
+		return evictPods
+	case len(l.unbound) > 0:
+		return withdrawClaims
+	case l.policy == v1alpha1.DeregistrationDrain && !l.forced && l.claims() > 0:
+		return waitForClaims
+	case slices.ContainsFunc(l.volumes, held):
+		return releaseVolumes
+	case l.node:
+		return waitForNode
+	}
+	return finish
+}
+
+func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) }
+
+func (l *leaving) running() int {
+	n := 0
+	for i := range l.pods {
+		if phase := l.pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed && l.pods[i].DeletionTimestamp == nil {
+			n++
+		}
+	}
+	return n
+}
+
+func held(pv corev1.PersistentVolume) bool {
+	return controllerutil.ContainsFinalizer(&pv, v1alpha1.FinalizerLeafVolume)
+}
+
+func (r *Reconciler) deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
+	if !controllerutil.ContainsFinalizer(cr, v1alpha1.FinalizerRegistration) {
+		r.Fleet.Remove(cr.Name)
+		return nil
+	}
+	wanted, err := r.registrationOf(ctx, cr)
+	if err != nil {
+		return err
+	}
+	l, err := r.leaving(ctx, cr)
+	if err != nil {
+		return err
+	}
+	next := l.next()
+	if next < releaseVolumes {
+		r.Fleet.Ensure(wanted)
+	} else if !r.Fleet.Remove(cr.Name) {
+		return nil // its controllers would take hold again; the fleet wakes us when the link has ended
+	}
+	switch next {
+	case waitForMember:
+		return r.report(ctx, cr, readiness{v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
+			"%d Pods and %d claims are still there, and the member does not answer (see the Connected condition): reconnect it, or let go of it with the annotation %s=true",
+			len(l.pods), len(l.unbound)+l.claims(), v1alpha1.AnnotationForceDeregister)})
+	case waitForConfirmation:
+		return r.report(ctx, cr, readiness{v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
+			"%d Pods run there (%s): annotate this registration %s=%s to have them evicted", l.running(), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name)})
+	case evictPods:
+		return r.evict(ctx, cr, l)
+	case withdrawClaims:
+		return r.withdraw(ctx, cr, l)
+	case waitForClaims:
+		return r.report(ctx, cr, readiness{v1alpha1.ReasonDraining, fmt.Sprintf(
+			"policy Drain: %d claims and %d volumes are left there (%s): delete them, or set spec.deregistration to Retain", len(l.bound), len(l.volumes), some(l.bound))})
+	case releaseVolumes:
+		return r.release(ctx, cr, l.volumes)
+	case waitForNode:
+		return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting for node %s to go", cr.NodeName())})
+	case finish:
+	}
+	before := cr.DeepCopy()
+	controllerutil.RemoveFinalizer(cr, v1alpha1.FinalizerRegistration)
+	if err := r.patch(ctx, before, cr); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("drop the finalizer of registration %s: %w", cr.Name, err)
+	}
+	return nil
+}
+
+func (r *Reconciler) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*leaving, error) {
+	state, _ := r.Fleet.State(cr.Name)
+	l := &leaving{
+		connected: state.Connected && state.Synced,
+		forced:    cr.Annotations[v1alpha1.AnnotationForceDeregister] == "true",
+		confirmed: cr.Annotations[v1alpha1.AnnotationConfirmDeregister] == cr.Name,
+		policy:    cr.Spec.Deregistration,
+	}
+	if cr.Status.ClusterID == "" {
+		return l, nil // never connected: nothing of it is anywhere
+	}
+	var node corev1.Node
+	err := r.Client.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read node %s: %w", cr.NodeName(), err)
+	}
+	l.node = err == nil && node.Labels[v1alpha1.LabelCluster] == cr.Name
+	if l.node {
+		pods, err := index.PodsOnNode(ctx, r.Client, cr.NodeName())
+		if err != nil {
+			return nil, err
+		}
+		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return mirror.IsDaemonSetPod(&pod) })
+	}
+	claims, err := index.ClaimsPlacedIn(ctx, r.Client, cr.Status.ClusterID)
+	if err != nil {
+		return nil, err
+	}
+	for _, claim := range claims {
+		if claim.Spec.VolumeName == "" {
+			l.unbound = append(l.unbound, claim)
+		} else {
+			l.bound = append(l.bound, claim)
+		}
+	}
+	l.volumes, err = index.VolumesIn(ctx, r.Client, cr.Status.ClusterID)
+	return l, err
+}
+
+// evict asks for the Pods to be evicted, so that disruption budgets hold; the
+// member's root_pod finishes them. Without the member, when an admin insists,
+// they are removed at once.
+func (r *Reconciler) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
+	writer := r.writer(cr)
+	var blocked []string
+	for i := range l.pods {
+		pod := &l.pods[i]
+		uid := pod.UID
+		switch {
+		case pod.DeletionTimestamp != nil && l.forced && !l.connected:
+			if err := writer.FinishPod(ctx, pod); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			r.eventForced(cr, fmt.Sprintf("removed Pod %s/%s, which may still run there", pod.Namespace, pod.Name))
+		case pod.DeletionTimestamp != nil:
+		default:
+			err := r.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+				ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+				DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
+			})
+			if apierrors.IsTooManyRequests(err) {
+				blocked = append(blocked, pod.Namespace+"/"+pod.Name)
+				continue
+			}
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("evict Pod %s/%s: %w", pod.Namespace, pod.Name, err)
+			}
+			r.eventEvicted(cr, pod)
+		}
+	}
+	message := fmt.Sprintf("waiting for %d Pods to end there (%s)", len(l.pods), some(l.pods))
+	if len(blocked) > 0 {
+		message = fmt.Sprintf("disruption budgets hold %d Pods (%s)", len(blocked), strings.Join(blocked, ", "))
+	}
+	if err := r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, message}); err != nil {
+		return err
+	}
+	if len(blocked) > 0 {
+		return fmt.Errorf("evict the Pods of member %s: %s", cr.Name, message) // tried again with backoff
+	}
+	return nil
+}
+
+// withdraw takes the scheduler's choice off claims that have no volume yet;
+// root_pvc then withdraws the leaf claim and, when the member is proven empty of
+// it, its placement. Without the member, when an admin insists, the placement
+// is taken off here.
+func (r *Reconciler) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
+	writer := r.writer(cr)
+	for i := range l.unbound {
+		before := &l.unbound[i]
+		after := before.DeepCopy()
+		delete(after.Annotations, route.AnnSelectedNode)
+		if !l.connected {
+			delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
+			r.eventForced(cr, fmt.Sprintf("abandoned what may be there of claim %s/%s", before.Namespace, before.Name))
+		}
+		if len(after.Annotations) == len(before.Annotations) {
+			continue
+		}
+		if err := writer.AnnotateClaim(ctx, actor, before, after); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		r.eventWithdrawn(cr, after)
+	}
+	return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf("withdrawing %d claims that have no volume yet (%s)", len(l.unbound), some(l.unbound))})
+}
+
+// release drops our finalizer from the host PVs and says on each that its
+// cluster is gone. Nothing in the member is touched.
+func (r *Reconciler) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume) error {
+	writer := r.writer(cr)
+	for i := range volumes {
+		before := &volumes[i]
+		if !held(*before) {
+			continue
+		}
+		after := before.DeepCopy()
+		controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
+		if after.Annotations == nil {
+			after.Annotations = map[string]string{}
+		}
+		after.Annotations[v1alpha1.AnnotationClusterGone] = cr.Name
+		if err := writer.Patch(ctx, actor, before, after); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		r.eventClusterGone(cr, after)
+	}
+	return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf("letting go of %d volumes, which stay there", len(volumes))})
+}
+
+func (r *Reconciler) writer(cr *v1alpha1.ClusterRegistration) *guarded.Root {
+	return guarded.NewRoot(r.Client, cr.Name, guarded.HostOnly{})
+}
+
+// some names the first few objects of a list.
+func some[T any, P interface {
+	*T
+	client.Object
+}](objects []T) string {
+	const most = 5
+	names := make([]string, 0, most)
+	for i := range objects {
+		if i == most {
+			return strings.Join(names, ", ") + ", …"
+		}
+		obj := P(&objects[i])
+		names = append(names, obj.GetNamespace()+"/"+obj.GetName())
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,148 @@
+package clusterregistration
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// registrationOf is what the fleet is to link; Refused if there is a reason in
+// the host not to link it.
+func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (member.Registration, error) {
+	wanted := member.Registration{
+		Member: mirror.Member{
+			Registration: cr.Name,
+			NodeName:     cr.NodeName(),
+			HostID:       r.HostID,
+			Classes:      map[string]string{},
+		},
+		UID:            cr.UID,
+		ConfirmRestore: cr.Annotations[v1alpha1.AnnotationConfirmRestore],
+	}
+	for _, mapping := range cr.Spec.Storage.Classes {
+		wanted.Classes[mapping.Host] = mapping.Member
+	}
+	for _, cidr := range cr.Spec.Node.PodCIDRs {
+		prefix, err := netip.ParsePrefix(cidr)
+		if err != nil { // refused by the CRD's validation: an object from before it
+			wanted.Refused = refused(v1alpha1.ReasonKubeconfigInvalid, "spec.node.podCIDRs: %v", err)
+			return wanted, nil
+		}
+		wanted.PodCIDRs = append(wanted.PodCIDRs, prefix)
+	}
+	var err error
+	if wanted.Refused, err = r.nodeTaken(ctx, cr); err != nil || wanted.Refused != nil {
+		return wanted, err
+	}
+	var secret corev1.Secret
+	name := cr.Spec.KubeconfigSecretRef.Name
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, &secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		wanted.Refused = refused(v1alpha1.ReasonSecretNotFound,
+			"there is no Secret %s/%s: create it with the member's kubeconfig under the key %q", r.Namespace, name, v1alpha1.KubeconfigKey)
+	case err != nil:
+		return wanted, fmt.Errorf("read Secret %s/%s: %w", r.Namespace, name, err)
+	case len(secret.Data[v1alpha1.KubeconfigKey]) == 0:
+		wanted.Refused = refused(v1alpha1.ReasonSecretNotFound,
+			"Secret %s/%s has nothing under the key %q: put the member's kubeconfig there", r.Namespace, name, v1alpha1.KubeconfigKey)
+	default:
+		wanted.Kubeconfig = secret.Data[v1alpha1.KubeconfigKey]
+	}
+	return wanted, nil
+}
+
+// nodeTaken refuses a registration whose node's name belongs to a node that is
+// no virtual node, or to an older registration: Pods bound there are not ours.
+func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*member.Problem, error) {
+	var node corev1.Node
+	err := r.Client.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read node %s: %w", cr.NodeName(), err)
+	}
+	if err == nil && node.Labels[v1alpha1.LabelVirtualNode] != "true" {
+		return refused(v1alpha1.ReasonNodeNameTaken,
+			"the host has a node %s of its own: delete this registration and make it anew with another spec.node.name", node.Name), nil
+	}
+	var others v1alpha1.ClusterRegistrationList
+	if err := r.Client.List(ctx, &others); err != nil {
+		return nil, fmt.Errorf("list registrations: %w", err)
+	}
+	for i := range others.Items {
+		other := &others.Items[i]
+		if other.UID != cr.UID && other.NodeName() == cr.NodeName() && older(other, cr) {
+			return refused(v1alpha1.ReasonNodeNameTaken,
+				"registration %s has the node %s already: delete this one and make it anew with another spec.node.name", other.Name, cr.NodeName()), nil
+		}
+	}
+	return nil, nil
+}
+
+func older(a, b *v1alpha1.ClusterRegistration) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.Name < b.Name
+}
+
+func refused(reason, format string, args ...any) *member.Problem {
+	return &member.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Admit records the identity of a member at its first connection, and refuses a
+// cluster that is another one than recorded, that an older registration has, or
+// that is the host itself. Errors that an admin can mend are Problems. It is
+// called by the fleet when a member has said who it is.
+func (r *Reconciler) Admit(ctx context.Context, wanted member.Registration, identity member.Identity) error {
+	// One at a time: of two registrations of one cluster, each sees the other.
+	r.admission.Lock()
+	defer r.admission.Unlock()
+
+	var list v1alpha1.ClusterRegistrationList
+	if err := r.Live.List(ctx, &list); err != nil {
+		return fmt.Errorf("list registrations: %w", err)
+	}
+	var cr *v1alpha1.ClusterRegistration
+	for i := range list.Items {
+		if list.Items[i].UID == wanted.UID {
+			cr = &list.Items[i]
+		}
+	}
+	switch {
+	case cr == nil:
+		return refused(v1alpha1.ReasonConnecting, "the registration is gone")
+	case identity.ClusterID == r.HostID:
+		return refused(v1alpha1.ReasonIsHost, "the kubeconfig leads to the host itself, which cannot be its own member")
+	case cr.Status.ClusterID != "" && cr.Status.ClusterID != identity.ClusterID:
+		return refused(v1alpha1.ReasonIdentityChanged,
+			"cluster %s answers, and %s is recorded: was the member made anew, or does the kubeconfig lead elsewhere? Nothing is read from it or written to it. If it is meant, delete this registration and register the cluster anew",
+			identity.ClusterID, cr.Status.ClusterID)
+	}
+	for i := range list.Items {
+		other := &list.Items[i]
+		if other.UID == cr.UID || other.Status.ClusterID != identity.ClusterID {
+			continue
+		}
+		if state, _ := r.Fleet.State(other.Name); older(other, cr) || state.Connected {
+			return refused(v1alpha1.ReasonDuplicateCluster, "registration %s has the same cluster (%s): delete one of the two", other.Name, identity.ClusterID)
+		}
+	}
+	if cr.Status.ClusterID != "" {
+		return nil
+	}
+	before := cr.DeepCopy()
+	cr.Status.ClusterID = identity.ClusterID
+	cr.Status.KubernetesVersion = identity.Version
+	if err := r.Client.Status().Patch(ctx, cr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
+		return fmt.Errorf("record the identity of registration %s: %w", cr.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package clusterregistration
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// readiness is what the Ready condition says beside the sum of the others;
+// empty: nothing.
+type readiness struct{ reason, message string }
+
+// report writes the status if it has changed, and says on the registration what
+// became of the connection.
+func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistration, ready readiness) error {
+	state, _ := r.Fleet.State(cr.Name)
+	var node corev1.Node
+	if err := r.Client.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read node %s: %w", cr.NodeName(), err)
+	}
+	counts, err := r.count(ctx, cr.Status.ClusterID, state.Orphaned)
+	if err != nil {
+		return err
+	}
+	before := cr.DeepCopy()
+	cr.Status.NodeName = cr.NodeName()
+	cr.Status.ObservedGeneration = cr.Generation
+	cr.Status.Volumes = counts
+	if state.Connected {
+		cr.Status.KubernetesVersion = state.Identity.Version
+	}
+	for _, condition := range conditions(state, &node, cr.Status.ClusterID, ready) {
+		condition.ObservedGeneration = cr.Generation
+		meta.SetStatusCondition(&cr.Status.Conditions, condition)
+	}
+	if equality.Semantic.DeepEqual(before.Status, cr.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, cr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
+		return fmt.Errorf("write the status of registration %s: %w", cr.Name, err)
+	}
+	r.announce(before, cr)
+	return nil
+}
+
+// conditions of a registration. Pure.
+func conditions(state member.State, node *corev1.Node, clusterID string, ready readiness) []metav1.Condition {
+	connected := metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected,
+		Message: fmt.Sprintf("cluster %s, Kubernetes %s", state.Identity.ClusterID, state.Identity.Version)}
+	switch {
+	case state.Connected && state.Problem != nil: // suspended destruction
+		connected.Reason, connected.Message = state.Problem.Reason, state.Problem.Message
+	case !state.Connected && state.Problem != nil:
+		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, state.Problem.Reason, state.Problem.Message
+	case !state.Connected:
+		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, v1alpha1.ReasonConnecting, "the member is being connected"
+	}
+
+	synced := metav1.Condition{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSynced,
+		Message: "the member's objects are read and its controllers run"}
+	switch {
+	case !state.Connected:
+		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonNotConnected, "the member is not connected: see the Connected condition"
+	case !state.Synced:
+		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonSyncing, "the member's objects are being read"
+	}
+
+	nodeReady := nodeCondition(node, clusterID)
+
+	sum := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
+		Message: "Pods and claims of the host are served"}
+	for _, part := range []metav1.Condition{connected, synced, nodeReady} {
+		if part.Status != metav1.ConditionTrue {
+			sum.Status, sum.Reason, sum.Message = metav1.ConditionFalse, part.Reason, part.Message
+			break
+		}
+	}
+	if ready.reason != "" {
+		sum.Status, sum.Reason, sum.Message = metav1.ConditionFalse, ready.reason, ready.message
+	}
+	return []metav1.Condition{connected, nodeReady, synced, sum}
+}
+
+func nodeCondition(node *corev1.Node, clusterID string) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady}
+	if node.Name == "" || clusterID == "" || node.Labels[v1alpha1.LabelClusterID] != clusterID {
+		c.Message = "the virtual node has not been made yet"
+		return c
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type != corev1.NodeReady {
+			continue
+		}
+		c.Message = condition.Message
+		if condition.Status == corev1.ConditionTrue {
+			c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonNodeReady
+		}
+	}
+	if c.Message == "" {
+		c.Message = fmt.Sprintf("the virtual node %s has no status yet", node.Name)
+	}
+	return c
+}
+
+// count counts the volumes of a member from the host's side; how many orphans
+// there are, only the member's own controllers know.
+func (r *Reconciler) count(ctx context.Context, clusterID string, orphaned int) (v1alpha1.VolumeCounts, error) {
+	counts := v1alpha1.VolumeCounts{Orphaned: bounded(orphaned)}
+	if clusterID == "" {
+		return counts, nil
+	}
+	claims, err := index.ClaimsPlacedIn(ctx, r.Client, clusterID)
+	if err != nil {
+		return counts, err
+	}
+	for i := range claims {
+		if claims[i].Spec.VolumeName == "" {
+			counts.Pending++
+		}
+	}
+	volumes, err := index.VolumesIn(ctx, r.Client, clusterID)
+	if err != nil {
+		return counts, err
+	}
+	for i := range volumes {
+		switch pv := &volumes[i]; {
+		case pv.DeletionTimestamp != nil,
+			pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+			counts.Deleting++
+		case pv.Status.Phase == corev1.VolumeBound:
+			counts.Bound++
+		}
+	}
+	return counts, nil
+}
+
+func bounded(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // bounded on the line itself

@@ -1,0 +1,120 @@
+package leafpod
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	// Name of the controller.
+	Name  = "leaf_pod"
+	actor = guarded.Actor("leaf-pod")
+	// workers carry statuses of one member up side by side.
+	workers = 8
+)
+
+type reconciler struct{ *member.Link }
+
+// Setup adds the controller to a member's link.
+func Setup(link *member.Link) error {
+	return link.Controller(Name, workers, &reconciler{link},
+		link.LeafSource(&corev1.Pod{}, member.SameKey),
+		link.RootSource(&corev1.Pod{}, member.SameKey),
+	)
+}
+
+// Reconcile brings the status of one root Pod up to date.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.act(ctx, o, decide(o))
+}
+
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{member: r.Member}
+	var root, leaf corev1.Pod
+	found, err := get(ctx, r.Host, key, &root)
+	if err != nil || !found {
+		return o, err
+	}
+	o.root = &root
+	if found, err = get(ctx, r.Cache, key, &leaf); err != nil {
+		return o, err
+	}
+	if origin, ours := mirror.OriginIn(r.HostID, &leaf); found && ours && origin.UID == root.UID {
+		o.leaf = &leaf
+	}
+	var node corev1.Node
+	if found, err = get(ctx, r.Host, types.NamespacedName{Name: r.NodeName}, &node); err != nil {
+		return o, err
+	}
+	if found {
+		o.node = &node
+	}
+	return o, nil
+}
+
+func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
+	switch d := d.(type) {
+	case nothing:
+		return nil
+	case show:
+		return r.apply(ctx, o.root, d.status)
+	case fail:
+		if d.leafGone {
+			if gone, err := r.leafGone(ctx, o.root); err != nil || !gone {
+				return err
+			}
+		}
+		if err := r.apply(ctx, o.root, d.status); err != nil {
+			return err
+		}
+		if o.root.DeletionTimestamp == nil {
+			r.eventFailed(o.root, d.status.Reason, d.status.Message)
+		}
+		return nil
+	}
+	return fmt.Errorf("unknown decision %T", d)
+}
+
+func (r *reconciler) apply(ctx context.Context, root *corev1.Pod, want corev1.PodStatus) error {
+	return r.Root.ApplyStatus(ctx, actor, mirror.StatusApply(root, mirror.Dated(want, metav1.NewTime(r.Clock.Now()))))
+}
+
+// leafGone proves by a live read that nothing runs for the root in the member.
+func (r *reconciler) leafGone(ctx context.Context, root *corev1.Pod) (bool, error) {
+	var leaf corev1.Pod
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(root), &leaf)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("prove that the leaf of Pod %s/%s is gone: %w", root.Namespace, root.Name, err)
+	}
+	origin, ours := mirror.OriginIn(r.HostID, &leaf)
+	return !ours || origin.UID != root.UID, nil
+}
+
+func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+	err := from.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %T %s: %w", into, key, err)
+	}
+	return true, nil
+}

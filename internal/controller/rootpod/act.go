@@ -1,0 +1,141 @@
+package rootpod
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
+	switch d := d.(type) {
+	case nothing:
+		if d.problem != nil {
+			return r.tell(ctx, o.root, d.problem)
+		}
+		return nil
+	case create:
+		return r.create(ctx, o.root, d.leaf)
+	case markPushed:
+		return r.condition(ctx, o.root, corev1.ConditionTrue, reasonPushed, pushedMessage(o.leaf, r.Member))
+	case markWithdrawn:
+		return r.condition(ctx, o.root, corev1.ConditionFalse, reasonWithdrawn, fmt.Sprintf("taken back from member %s before the Pod was bound", r.Registration))
+	case update:
+		return r.refusedByMember(ctx, o.root, "update", r.Leaf.Patch(ctx, actor, o.leaf, mirror.ApplyPodDrift(o.leaf, d.drift)))
+	case remove:
+		return r.remove(ctx, o, d)
+	case finish:
+		return r.finish(ctx, o.root)
+	}
+	return fmt.Errorf("unknown decision %T", d)
+}
+
+// create makes the leaf Pod. One that is there already and was not seen in the
+// cache is either ours, just made, or somebody else's.
+func (r *reconciler) create(ctx context.Context, root, leaf *corev1.Pod) error {
+	err := r.Leaf.Create(ctx, actor, leaf)
+	if err == nil {
+		return nil // its event brings us back to mark the root
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return r.refusedByMember(ctx, root, "create", err)
+	}
+	var there corev1.Pod
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there); err != nil {
+		return fmt.Errorf("read the Pod in the way: %w", err)
+	}
+	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
+		return nil
+	}
+	problem := &mirror.Refusal{Reason: reasonNameTaken, Message: fmt.Sprintf(
+		"member %s has a Pod %s/%s of its own: it is left alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
+	if err := r.tell(ctx, root, problem); err != nil {
+		return err
+	}
+	return problem // the Pod in the way is not watched: try again, at a bounded rate
+}
+
+// refusedByMember tells the user what the member's API server holds against a
+// Pod (a quota, Pod Security), and has it tried again at a bounded rate.
+func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doing string, err error) error {
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		return err
+	}
+	problem := &mirror.Refusal{Reason: reasonRefused, Message: fmt.Sprintf("member %s refuses to %s the Pod: %v", r.Registration, doing, err)}
+	if told := r.tell(ctx, root, problem); told != nil {
+		return told
+	}
+	return err
+}
+
+func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
+	if d.rootGone {
+		var root corev1.Pod
+		err := r.HostLive.Get(ctx, o.origin.Root, &root)
+		if err == nil && root.UID == o.origin.UID {
+			return nil // the cache was behind
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("prove that Pod %s is gone: %w", o.origin.Root, err)
+		}
+	}
+	grace := d.grace
+	if grace == nil {
+		grace = o.leaf.Spec.TerminationGracePeriodSeconds
+	}
+	if err := r.Leaf.Delete(ctx, o.leaf, guarded.Grace(grace)); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if o.root != nil && o.root.DeletionTimestamp == nil && !d.rootGone {
+		r.eventWithdrawn(o.root, d.why)
+	}
+	return nil
+}
+
+// finish removes the root, as its kubelet, once a live read proves that nothing
+// runs for it in the member.
+func (r *reconciler) finish(ctx context.Context, root *corev1.Pod) error {
+	var leaf corev1.Pod
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(root), &leaf)
+	if err == nil {
+		if origin, ours := mirror.OriginIn(r.HostID, &leaf); ours && origin.UID == root.UID {
+			return nil // seen by the cache before long
+		}
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("prove that the leaf of Pod %s/%s is gone: %w", root.Namespace, root.Name, err)
+	}
+	return client.IgnoreNotFound(r.Root.FinishPod(ctx, root))
+}
+
+// tell puts a problem on the root: the Pushed condition, and an event when it
+// is a new one.
+func (r *reconciler) tell(ctx context.Context, root *corev1.Pod, problem *mirror.Refusal) error {
+	for _, c := range root.Status.Conditions {
+		if c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionFalse && c.Reason == problem.Reason && c.Message == problem.Message {
+			return nil
+		}
+	}
+	r.eventProblem(root, problem)
+	return r.condition(ctx, root, corev1.ConditionFalse, problem.Reason, problem.Message)
+}
+
+func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, status corev1.ConditionStatus, reason, message string) error {
+	return r.Root.ApplyStatus(ctx, actor, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Pod",
+		"metadata": map[string]any{"namespace": root.Namespace, "name": root.Name, "uid": string(root.UID)},
+		"status": map[string]any{"conditions": []any{map[string]any{
+			"type": string(v1alpha1.PodPushed), "status": string(status), "reason": reason, "message": message,
+			"lastTransitionTime": r.Clock.Now().UTC().Format(timeFormat),
+		}}},
+	}})
+}
+
+// timeFormat of metav1.Time in JSON.
+const timeFormat = "2006-01-02T15:04:05Z"

@@ -1,0 +1,258 @@
+package rootpod
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	// Name of the controller.
+	Name  = "root_pod"
+	actor = guarded.Actor("root-pod")
+	// workers push Pods of one member side by side.
+	workers = 8
+)
+
+// Options of the controller.
+type Options struct {
+	// NominatedNode says that the host's scheduler shows in a Pod's status which
+	// node it is about to bind it to (Kubernetes 1.35 and later, by default).
+	// Without it, a Pod goes early only if it fits the node by our own checks and
+	// nobody else uses its unbound claims.
+	NominatedNode bool
+}
+
+type reconciler struct {
+	*member.Link
+	Options
+}
+
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get
+
+// Setup adds the controller to a member's link.
+func Setup(link *member.Link, options Options) error {
+	r := &reconciler{link, options}
+	return link.Controller(Name, workers, r,
+		link.RootSource(&corev1.Pod{}, member.SameKey),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
+		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume),
+		link.LeafSource(&corev1.Pod{}, member.SameKey),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim), // of the same name
+		link.LeafSource(&corev1.ConfigMap{}, r.ofReference("ConfigMap")),
+		link.LeafSource(&corev1.Secret{}, r.ofReference("Secret")),
+		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
+	)
+}
+
+// Reconcile brings one Pod a step further.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.act(ctx, o, decide(o))
+}
+
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{member: r.Member, nominated: r.NominatedNode}
+	var root, leaf corev1.Pod
+	found, err := get(ctx, r.Host, key, &root)
+	if err != nil {
+		return o, err
+	}
+	if found {
+		o.root = &root
+	}
+	if found, err = get(ctx, r.Cache, key, &leaf); err != nil {
+		return o, err
+	}
+	if found {
+		if o.origin, found = mirror.OriginIn(r.HostID, &leaf); found {
+			o.leaf = &leaf
+		}
+	}
+	if o.root == nil || o.root.DeletionTimestamp != nil || !o.concerns() {
+		return o, nil
+	}
+	var node corev1.Node
+	if found, err = get(ctx, r.Host, types.NamespacedName{Name: r.NodeName}, &node); err != nil {
+		return o, err
+	}
+	if found {
+		o.node = &node
+	}
+	var namespace corev1.Namespace
+	if found, err = get(ctx, r.Cache, types.NamespacedName{Name: key.Namespace}, &namespace); err != nil {
+		return o, err
+	}
+	if found {
+		o.namespace = &namespace
+	}
+	for _, name := range mirror.ClaimNames(o.root) {
+		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, o.root.UID)
+		if err != nil {
+			return o, err
+		}
+		o.claims = append(o.claims, claim)
+	}
+	if o.leaf == nil {
+		o.missing, err = r.missing(ctx, o.root)
+	}
+	return o, err
+}
+
+// claim observes one claim of the Pod on both sides.
+func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod types.UID) (claim, error) {
+	c := claim{name: key.Name}
+	var root, leaf corev1.PersistentVolumeClaim
+	found, err := get(ctx, r.Host, key, &root)
+	if err != nil || !found {
+		return c, err
+	}
+	c.root = &root
+	if root.Spec.VolumeName != "" {
+		var pv corev1.PersistentVolume
+		if found, err = get(ctx, r.Host, types.NamespacedName{Name: root.Spec.VolumeName}, &pv); err != nil {
+			return c, err
+		}
+		if found && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == root.UID {
+			c.volume = &pv
+		}
+	}
+	if found, err = get(ctx, r.Cache, key, &leaf); err != nil {
+		return c, err
+	}
+	if origin, ours := mirror.OriginIn(r.HostID, &leaf); found && ours && origin.UID == root.UID {
+		c.leaf = &leaf
+		if c.leafWaits, err = r.waits(ctx, &leaf); err != nil {
+			return c, err
+		}
+	}
+	if root.Spec.VolumeName == "" && !r.NominatedNode {
+		users, err := index.PodsOfClaim(ctx, r.Host, key)
+		if err != nil {
+			return c, err
+		}
+		for i := range users {
+			if users[i].UID != pod && !finished(&users[i]) {
+				c.shared = true
+			}
+		}
+	}
+	return c, nil
+}
+
+// waits reports whether a leaf claim's class waits for a consumer.
+func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeClaim) (bool, error) {
+	var class storagev1.StorageClass
+	found, err := get(ctx, r.Cache, types.NamespacedName{Name: ptr.Deref(leaf.Spec.StorageClassName, "")}, &class)
+	if err != nil || !found {
+		return false, err
+	}
+	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer, nil
+}
+
+// missing are the ConfigMaps and Secrets that the Pod refers to, that the host
+// has, and that root_config has not brought to the member yet.
+func (r *reconciler) missing(ctx context.Context, root *corev1.Pod) ([]string, error) {
+	var missing []string
+	for _, ref := range mirror.References(root) {
+		key := types.NamespacedName{Namespace: root.Namespace, Name: ref.Name}
+		here, there := client.Object(&corev1.ConfigMap{}), client.Object(&corev1.ConfigMap{})
+		if ref.Kind == "Secret" {
+			here, there = &corev1.Secret{}, &corev1.Secret{}
+		}
+		found, err := get(ctx, r.Cache, key, there)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			continue
+		}
+		// Live: Secrets are not watched. What the host lacks as well, the leaf
+		// Pod waits for as it would in one cluster, and its events say so.
+		if found, err = get(ctx, r.HostLive, key, here); err != nil {
+			return nil, err
+		}
+		if secret, ok := here.(*corev1.Secret); found && ok {
+			if _, err := mirror.TranslateSecret(secret, r.HostID); err != nil {
+				continue // root_config says why it is not pushed
+			}
+		}
+		if found {
+			missing = append(missing, ref.Kind+" "+ref.Name)
+		}
+	}
+	return missing, nil
+}
+
+func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+	err := from.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %T %s: %w", into, key, err)
+	}
+	return true, nil
+}
+
+// ofRootClaim wakes the Pods that use a claim.
+func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
+	return r.requests(ctx, pods, err)
+}
+
+// ofRootVolume wakes the Pods that use the claim of a host PV.
+func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	pods, err := index.PodsOfClaim(ctx, r.Host, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	return r.requests(ctx, pods, err)
+}
+
+func (r *reconciler) ofReference(kind string) func(context.Context, client.Object) []reconcile.Request {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		pods, err := index.PodsOfReference(ctx, r.Host, kind, client.ObjectKeyFromObject(obj))
+		return r.requests(ctx, pods, err)
+	}
+}
+
+func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	var list corev1.PodList
+	err := r.Host.List(ctx, &list, client.InNamespace(namespace.GetName()))
+	return r.requests(ctx, list.Items, err)
+}
+
+// requests are those of the Pods that concern this member.
+func (r *reconciler) requests(ctx context.Context, pods []corev1.Pod, err error) []reconcile.Request {
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of an object")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pods {
+		if pods[i].Spec.NodeName == "" || pods[i].Spec.NodeName == r.NodeName {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,285 @@
+package rootpod
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// observed is all that a decision is taken on; nil is absent.
+type observed struct {
+	member    mirror.Member
+	nominated bool
+	root      *corev1.Pod
+	// leaf Pod of ours by that name, for whichever root its origin says.
+	leaf   *corev1.Pod
+	origin mirror.Origin
+	// node is the member's virtual node.
+	node *corev1.Node
+	// namespace in the member.
+	namespace *corev1.Namespace
+	// claims of the root's volumes, and what of its ConfigMaps and Secrets is
+	// still to be brought.
+	claims  []claim
+	missing []string
+}
+
+// claim is one claim of the Pod.
+type claim struct {
+	name string
+	// root claim; volume is the host PV that it is bound to, UIDs agreeing.
+	root   *corev1.PersistentVolumeClaim
+	volume *corev1.PersistentVolume
+	// leaf claim of this root, and whether its class waits for a consumer.
+	leaf      *corev1.PersistentVolumeClaim
+	leafWaits bool
+	// shared: other Pods that have not ended use the unbound claim.
+	shared bool
+}
+
+type decision interface{ decision() }
+
+type (
+	// nothing to do; problem, if any, is what the user has to know meanwhile.
+	nothing struct{ problem *mirror.Refusal }
+	// create the leaf Pod.
+	create struct{ leaf *corev1.Pod }
+	// markPushed records on the root which leaf Pod runs for it.
+	markPushed struct{}
+	// markWithdrawn records that none does any more, so that one may again.
+	markWithdrawn struct{}
+	// update what may change of the leaf Pod.
+	update struct{ drift mirror.PodDrift }
+	// remove the leaf Pod. If rootGone, the root's absence is to be proven first.
+	remove struct {
+		grace    *int64
+		rootGone bool
+		why      string
+	}
+	// finish the root Pod, once the leaf is proven gone.
+	finish struct{}
+)
+
+func (nothing) decision()       {}
+func (create) decision()        {}
+func (markPushed) decision()    {}
+func (markWithdrawn) decision() {}
+func (update) decision()        {}
+func (remove) decision()        {}
+func (finish) decision()        {}
+
+// Reasons of the Pushed condition and of events on root Pods.
+const (
+	reasonPushed            = "Pushed"
+	reasonWithdrawn         = "Withdrawn"
+	reasonDaemonSet         = "DaemonSetNotPushed"
+	reasonClaimNotBound     = "ClaimNotBound"
+	reasonVolumeUnreachable = "VolumeUnreachable"
+	reasonNameTaken         = "NameTaken"
+	reasonRefused           = "RefusedByMember"
+)
+
+func refuse(reason, format string, args ...any) nothing {
+	return nothing{&mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}}
+}
+
+func decide(o observed) decision {
+	switch {
+	case o.leaf != nil && (o.root == nil || o.root.UID != o.origin.UID):
+		if o.leaf.DeletionTimestamp != nil {
+			return nothing{}
+		}
+		return remove{rootGone: true, why: "its root is gone"}
+	case o.root == nil:
+		return nothing{}
+	case o.root.DeletionTimestamp != nil:
+		return o.deleting()
+	case o.root.Spec.NodeName == o.member.NodeName:
+		return o.bound()
+	case o.leaf != nil:
+		return o.early()
+	case !o.concerns():
+		return nothing{}
+	case pushedCondition(o.root) == corev1.ConditionTrue:
+		return markWithdrawn{}
+	}
+	return o.mayGoEarly()
+}
+
+// concerns reports whether the Pod is, or may be about to be, this member's.
+func (o observed) concerns() bool {
+	return o.leaf != nil || o.root.Spec.NodeName == o.member.NodeName || o.root.Spec.NodeName == "" &&
+		(len(mirror.ClaimNames(o.root)) > 0 || pushedCondition(o.root) == corev1.ConditionTrue)
+}
+
+// deleting: the root's owner, or the user, has deleted it; its kubelet is us.
+func (o observed) deleting() decision {
+	switch {
+	case o.leaf != nil:
+		if o.leaf.DeletionTimestamp != nil && !shorter(o.root.DeletionGracePeriodSeconds, o.leaf.DeletionGracePeriodSeconds) {
+			return nothing{} // its end wakes us
+		}
+		return remove{grace: o.root.DeletionGracePeriodSeconds, why: "its root is deleted"}
+	case o.root.Spec.NodeName != o.member.NodeName:
+		return nothing{} // without a node, the API server has deleted it already
+	case pushedCondition(o.root) == corev1.ConditionTrue && !finished(o.root):
+		return nothing{} // leaf_pod writes its end first: Jobs count it
+	}
+	return finish{}
+}
+
+func shorter(a, b *int64) bool { return a != nil && b != nil && *a < *b }
+
+// bound: the root is bound to this member's node, by the scheduler or by its
+// maker.
+func (o observed) bound() decision {
+	switch {
+	case o.leaf != nil:
+		return o.current()
+	case finished(o.root), pushedCondition(o.root) == corev1.ConditionTrue:
+		return nothing{} // it ran, and is not run again: leaf_pod writes its end
+	case mirror.IsDaemonSetPod(o.root):
+		return refuse(reasonDaemonSet, "Pods of DaemonSets are not pushed to members: run one there, or keep this one off nodes labelled %s=true", v1alpha1.LabelVirtualNode)
+	case o.node != nil && mirror.Admit(o.root, o.node) != nil:
+		return nothing{} // leaf_pod fails it, as a kubelet would
+	}
+	for _, c := range o.claims {
+		if problem := c.here(o.member); problem != nil {
+			return nothing{problem}
+		}
+	}
+	for _, c := range o.claims {
+		if c.leaf == nil {
+			return nothing{} // root_pvc makes it
+		}
+	}
+	return o.create()
+}
+
+// here says why a claim keeps a bound Pod waiting; nil if its volume is in this
+// member, or about to be.
+func (c claim) here(m mirror.Member) *mirror.Refusal {
+	switch {
+	case c.root == nil:
+		return refuse(reasonClaimNotBound, "there is no claim %s", c.name).problem
+	case c.root.Spec.VolumeName == "" || c.volume == nil:
+		return refuse(reasonClaimNotBound, "claim %s is not bound, and the Pod is bound to node %s already, so no scheduler will ask for its volume: leave spec.nodeName to the scheduler", c.name, m.NodeName).problem
+	}
+	if cluster, _, _, ours := mirror.LeafVolumeOf(c.volume); !ours || cluster != m.ClusterID {
+		return refuse(reasonVolumeUnreachable, "claim %s is bound to volume %s, which member %s cannot reach: run the Pod where the volume is, or use another claim", c.name, c.volume.Name, m.Registration).problem
+	}
+	return nil
+}
+
+// current keeps the leaf of a bound root current.
+func (o observed) current() decision {
+	if pushedCondition(o.root) != corev1.ConditionTrue {
+		return markPushed{}
+	}
+	if o.leaf.DeletionTimestamp == nil && !finished(o.leaf) && !finished(o.root) {
+		if drift := mirror.LeafPodDrift(o.root, o.leaf, o.member); !drift.Empty() {
+			return update{drift}
+		}
+	}
+	return nothing{}
+}
+
+// early: the leaf was made before the host has bound the root. It stays as long
+// as each claim is bound here or asked for here; all bound and no node yet is
+// the moment before the binding, and no reason to withdraw.
+func (o observed) early() decision {
+	if o.leaf.DeletionTimestamp != nil {
+		return nothing{}
+	}
+	if o.root.Spec.NodeName != "" {
+		return remove{why: "its root was bound to node " + o.root.Spec.NodeName}
+	}
+	for _, c := range o.claims {
+		if c.root == nil {
+			return remove{why: "claim " + c.name + " is gone"}
+		}
+		if c.root.Spec.VolumeName == "" && c.root.Annotations[route.AnnSelectedNode] != o.member.NodeName {
+			return remove{why: "the scheduler has changed its mind"}
+		}
+	}
+	if pushedCondition(o.root) != corev1.ConditionTrue {
+		return markPushed{}
+	}
+	return nothing{}
+}
+
+// mayGoEarly decides whether the root is pushed before the host has bound it:
+// some claim of it waits in the member for a consumer; each unbound one was
+// asked for on this node; the bound ones are here; and it is the scheduler that
+// put it here, which a tenant, who may write a claim's selected-node, cannot pretend.
+func (o observed) mayGoEarly() decision {
+	waits := false
+	for _, c := range o.claims {
+		switch {
+		case c.root == nil || c.root.DeletionTimestamp != nil:
+			return nothing{}
+		case c.root.Spec.VolumeName != "":
+			if c.here(o.member) != nil || c.leaf == nil {
+				return nothing{}
+			}
+		case c.root.Annotations[route.AnnSelectedNode] != o.member.NodeName,
+			c.root.Annotations[v1alpha1.AnnotationPlacedIn] != o.member.ClusterID,
+			c.leaf == nil, c.shared:
+			return nothing{}
+		default:
+			waits = waits || c.leafWaits
+		}
+	}
+	switch {
+	case !waits, len(o.root.Spec.SchedulingGates) > 0, finished(o.root), o.node == nil:
+		return nothing{}
+	case o.nominated && o.root.Status.NominatedNodeName != o.member.NodeName:
+		return nothing{}
+	case !o.nominated && !mirror.Schedulable(o.root, o.node):
+		return nothing{}
+	}
+	return o.create()
+}
+
+// create the leaf Pod, or say why not.
+func (o observed) create() decision {
+	leaf, err := mirror.TranslatePod(o.root, o.member)
+	if err != nil {
+		refusal := &mirror.Refusal{}
+		errors.As(err, &refusal)
+		return nothing{refusal}
+	}
+	usable, refusal := mirror.UseNamespace(o.namespace, o.member.HostID, o.member.Registration)
+	switch {
+	case refusal != nil:
+		return nothing{refusal}
+	case !usable, len(o.missing) > 0:
+		return nothing{} // leaf_namespace and root_config bring them, and their watches wake us
+	}
+	return create{leaf}
+}
+
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// pushedCondition is the status of the root's Pushed condition; empty if it has none.
+func pushedCondition(pod *corev1.Pod) corev1.ConditionStatus {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == v1alpha1.PodPushed {
+			return c.Status
+		}
+	}
+	return ""
+}
+
+// pushedMessage of the condition names the leaf.
+func pushedMessage(leaf *corev1.Pod, m mirror.Member) string {
+	return strings.Join([]string{"runs in member", m.Registration, "as Pod", leaf.Namespace + "/" + leaf.Name, "with UID", string(leaf.UID)}, " ")
+}

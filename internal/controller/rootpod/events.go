@@ -1,0 +1,15 @@
+package rootpod
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
+	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
+}
+
+func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, reasonWithdrawn, "Withdraw", "taken back from member %s: %s", r.Registration, why)
+}

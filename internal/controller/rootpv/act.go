@@ -1,0 +1,101 @@
+package rootpv
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
+	switch d := d.(type) {
+	case nothing:
+		return nil
+	case flip:
+		if proven, err := r.proven(ctx, o); err != nil || !proven {
+			return err
+		}
+		after := o.leaf.DeepCopy()
+		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		return r.Leaf.PatchVolume(ctx, actor, o.leaf, after, nil)
+	case deleteClaim:
+		if proven, err := r.proven(ctx, o); err != nil || !proven {
+			return err
+		}
+		return client.IgnoreNotFound(r.Leaf.Delete(ctx, o.claim))
+	case release:
+		if d.leafGone {
+			if gone, err := r.leafGone(ctx, o); err != nil || !gone {
+				return err
+			}
+		}
+		return r.release(ctx, o.host, d.also)
+	case abandon:
+		r.eventAbandoned(o)
+		return r.release(ctx, o.host, o.host.Status.Phase == corev1.VolumeReleased)
+	}
+	return fmt.Errorf("unknown decision %T", d)
+}
+
+// proven is the evidence of I2 (a), by live reads at this moment: the host PV is
+// Released from the claim that we saw, its policy is what we saw, and no claim
+// of that UID is left.
+func (r *reconciler) proven(ctx context.Context, o observed) (bool, error) {
+	ref := o.host.Spec.ClaimRef
+	var pv corev1.PersistentVolume
+	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(o.host), &pv); err != nil {
+		return false, fmt.Errorf("prove that volume %s is released: %w", o.host.Name, err)
+	}
+	if pv.UID != o.host.UID || pv.Status.Phase != corev1.VolumeReleased || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != ref.UID ||
+		pv.Spec.PersistentVolumeReclaimPolicy != o.host.Spec.PersistentVolumeReclaimPolicy {
+		return false, nil // the cache was behind; its event wakes us
+	}
+	var claim corev1.PersistentVolumeClaim
+	err := r.HostLive.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &claim)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("prove that claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
+	}
+	return claim.UID != ref.UID, nil
+}
+
+// leafGone proves by live reads that neither the leaf claim nor the leaf PV is left.
+func (r *reconciler) leafGone(ctx context.Context, o observed) (bool, error) {
+	var leaf corev1.PersistentVolume
+	err := r.Live.Get(ctx, types.NamespacedName{Name: o.leafName}, &leaf)
+	if err == nil && leaf.UID == o.leafUID {
+		return false, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("prove that leaf volume %s is gone: %w", o.leafName, err)
+	}
+	ref := o.host.Spec.ClaimRef
+	var claim corev1.PersistentVolumeClaim
+	err = r.Live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &claim)
+	if err == nil && claim.Annotations[v1alpha1.AnnotationRootUID] == string(ref.UID) {
+		return false, nil
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
+	}
+	return true, nil
+}
+
+// release deletes the host PV, if it is to go, and drops our finalizer: in this
+// order, so that no moment is left in which nobody holds or deletes it.
+func (r *reconciler) release(ctx context.Context, pv *corev1.PersistentVolume, also bool) error {
+	if also && pv.DeletionTimestamp == nil {
+		return client.IgnoreNotFound(r.Root.Delete(ctx, pv)) // its event brings us back for the finalizer
+	}
+	after := pv.DeepCopy()
+	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
+	return client.IgnoreNotFound(r.Root.Patch(ctx, actor, pv, after))
+}

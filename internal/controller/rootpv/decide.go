@@ -1,0 +1,96 @@
+package rootpv
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// observed is all that a decision is taken on; nil is absent.
+type observed struct {
+	// host PV of this member; leafName and leafUID are those of its leaf PV.
+	host     *corev1.PersistentVolume
+	leafName string
+	leafUID  types.UID
+	// leaf PV of that UID, whether it carries our stamp, and whose root it names.
+	leaf    *corev1.PersistentVolume
+	stamped bool
+	origin  mirror.Origin
+	// claim is the leaf claim of the root that the host PV's claimRef names.
+	claim *corev1.PersistentVolumeClaim
+}
+
+type decision interface{ decision() }
+
+type (
+	nothing struct{}
+	// flip puts the leaf PV to Delete: the first step of a destruction, for which
+	// the root is proven gone.
+	flip struct{}
+	// deleteClaim deletes the leaf claim, once the root is proven gone.
+	deleteClaim struct{}
+	// release drops our finalizer and, if also, deletes the host PV. If leafGone,
+	// leaf claim and leaf PV are proven gone first.
+	release struct{ leafGone, also bool }
+	// abandon is release by an admin's wish, whatever is in the member.
+	abandon struct{}
+)
+
+func (nothing) decision()     {}
+func (flip) decision()        {}
+func (deleteClaim) decision() {}
+func (release) decision()     {}
+func (abandon) decision()     {}
+
+func decide(o observed) decision {
+	switch {
+	case o.host == nil:
+		return nothing{}
+	case !controllerutil.ContainsFinalizer(o.host, v1alpha1.FinalizerLeafVolume):
+		return nothing{} // let go of
+	case o.host.Annotations[v1alpha1.AnnotationAbandon] == "true":
+		return abandon{}
+	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:
+		return o.released()
+	case o.host.DeletionTimestamp != nil && o.host.Spec.ClaimRef == nil:
+		return release{} // never used since it was freed: nobody asked for its data to go
+	}
+	return nothing{}
+}
+
+// released: the claim is gone, says the host's PV controller.
+func (o observed) released() decision {
+	if o.destroys() {
+		switch {
+		case o.leaf == nil && o.claim == nil:
+			return release{leafGone: true, also: true}
+		case o.leaf != nil && o.leaf.DeletionTimestamp == nil && o.leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
+			return flip{}
+		}
+	}
+	if o.claim != nil {
+		if o.claim.DeletionTimestamp == nil {
+			return deleteClaim{}
+		}
+		return nothing{} // its end wakes us
+	}
+	if !o.destroys() && o.host.DeletionTimestamp != nil {
+		return release{}
+	}
+	return nothing{}
+}
+
+// destroys reports whether the volume is to go: the host PV's policy says so at
+// this moment, and the member's own policy did when the leaf PV was mirrored.
+// A leaf PV that is there without our stamp, or with that of another root, is
+// not the one that was mirrored.
+func (o observed) destroys() bool {
+	if o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		return false
+	}
+	return o.leaf == nil || o.stamped && o.origin.UID == o.host.Spec.ClaimRef.UID &&
+		o.leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(corev1.PersistentVolumeReclaimDelete)
+}

@@ -1,0 +1,194 @@
+package rootpvc
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
+	switch d := d.(type) {
+	case nothing:
+		return r.tell(ctx, o.root, d.problem)
+	case place:
+		return r.annotate(ctx, o.root, func(annotations map[string]string) { annotations[v1alpha1.AnnotationPlacedIn] = r.ClusterID })
+	case unselect:
+		r.eventProblem(o.root, d.problem)
+		return r.annotate(ctx, o.root, func(annotations map[string]string) { delete(annotations, route.AnnSelectedNode) })
+	case create:
+		return r.create(ctx, o, d.leaf)
+	case grow:
+		after := o.leaf.DeepCopy()
+		after.Spec.Resources.Requests[corev1.ResourceStorage] = d.to
+		if err := r.Leaf.Patch(ctx, actor, o.leaf, after); err != nil {
+			return r.refusedByMember(ctx, o.root, "grow", err)
+		}
+		r.eventGrown(o.root, d.to)
+		return nil
+	case withdraw:
+		if d.rootGone {
+			if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
+				return err
+			}
+		}
+		if err := r.Leaf.DeleteUnchanged(ctx, o.leaf); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if o.root != nil {
+			r.eventWithdrawn(o.root)
+		}
+		return nil
+	case destroyUnmirrored:
+		return r.destroyUnmirrored(ctx, o)
+	case unplace:
+		return r.unplace(ctx, o.root)
+	}
+	return fmt.Errorf("unknown decision %T", d)
+}
+
+func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolumeClaim, change func(map[string]string)) error {
+	after := before.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	change(after.Annotations)
+	return r.Root.AnnotateClaim(ctx, actor, before, after)
+}
+
+// create makes the leaf claim. One that is there already and was not seen in
+// the cache is either ours, just made, or somebody else's.
+func (r *reconciler) create(ctx context.Context, o observed, leaf *corev1.PersistentVolumeClaim) error {
+	err := r.Leaf.Create(ctx, actor, leaf)
+	if err == nil {
+		return r.tell(ctx, o.root, nil)
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return r.refusedByMember(ctx, o.root, "create", err)
+	}
+	var there corev1.PersistentVolumeClaim
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there); err != nil {
+		return fmt.Errorf("read the claim in the way: %w", err)
+	}
+	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
+		return nil // its event wakes us
+	}
+	problem := &mirror.Refusal{Reason: reasonNameTaken, Message: fmt.Sprintf(
+		"member %s has a claim %s/%s of its own: it is left alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
+	if err := r.tell(ctx, o.root, problem); err != nil {
+		return err
+	}
+	return problem // the claim in the way is not watched: try again, at a bounded rate
+}
+
+// refusedByMember tells the user what the member's API server holds against a
+// claim (a quota, an admission policy), and has it tried again at a bounded rate.
+func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.PersistentVolumeClaim, doing string, err error) error {
+	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+		return err
+	}
+	problem := &mirror.Refusal{Reason: reasonRefused, Message: fmt.Sprintf("member %s refuses to %s the claim: %v", r.Registration, doing, err)}
+	if told := r.tell(ctx, root, problem); told != nil {
+		return told
+	}
+	return err
+}
+
+// rootGone proves by a live read that no claim of the origin's UID is left.
+func (r *reconciler) rootGone(ctx context.Context, origin mirror.Origin) (bool, error) {
+	var root corev1.PersistentVolumeClaim
+	err := r.HostLive.Get(ctx, origin.Root, &root)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("prove that claim %s is gone: %w", origin.Root, err)
+	}
+	return root.UID != origin.UID, nil
+}
+
+// destroyUnmirrored is I2 (b): the leaf PV has no stamp, the root's UID is gone,
+// both by live reads, and the fence is ours. What the leaf PV's own policy says
+// happens to it.
+func (r *reconciler) destroyUnmirrored(ctx context.Context, o observed) error {
+	if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
+		return err
+	}
+	var pv corev1.PersistentVolume
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: o.leaf.Spec.VolumeName}, &pv); err != nil {
+		return fmt.Errorf("prove that volume %s was never mirrored: %w", o.leaf.Spec.VolumeName, err)
+	}
+	if stamped(&pv, r.Member) || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.leaf.UID {
+		return nil
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))
+}
+
+// unplace lets another member have the claim, once live reads prove that this
+// one holds neither a leaf claim nor a volume for it.
+func (r *reconciler) unplace(ctx context.Context, root *corev1.PersistentVolumeClaim) error {
+	key := client.ObjectKeyFromObject(root)
+	var leaf corev1.PersistentVolumeClaim
+	err := r.Live.Get(ctx, key, &leaf)
+	if err == nil {
+		if origin, ours := mirror.OriginIn(r.HostID, &leaf); ours && origin.UID == root.UID {
+			return nil // seen by the cache before long
+		}
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("prove that the member is empty of claim %s: %w", key, err)
+	}
+	return r.annotate(ctx, root, func(annotations map[string]string) { delete(annotations, v1alpha1.AnnotationPlacedIn) })
+}
+
+// tell keeps the root's Placed condition: there while there is a problem, with
+// an event when it is a new one, and gone with it.
+func (r *reconciler) tell(ctx context.Context, root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) error {
+	if root == nil {
+		return nil
+	}
+	var has, want *corev1.PersistentVolumeClaimCondition
+	for i := range root.Status.Conditions {
+		if root.Status.Conditions[i].Type == v1alpha1.ClaimPlaced {
+			has = &root.Status.Conditions[i]
+		}
+	}
+	if problem != nil {
+		want = &corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: problem.Reason, Message: problem.Message}
+		if has != nil {
+			want.LastTransitionTime, want.LastProbeTime = has.LastTransitionTime, has.LastProbeTime
+		}
+	}
+	if equality.Semantic.DeepEqual(has, want) {
+		return nil
+	}
+	status := map[string]any{}
+	if want != nil {
+		r.eventProblem(root, problem)
+		since := metav1.NewTime(r.Clock.Now())
+		if has != nil {
+			since = has.LastTransitionTime
+		}
+		status["conditions"] = []any{map[string]any{
+			"type": string(want.Type), "status": string(want.Status), "reason": want.Reason, "message": want.Message,
+			"lastTransitionTime": since.UTC().Format(timeFormat),
+		}}
+	}
+	return r.Root.ApplyStatus(ctx, actor, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "PersistentVolumeClaim",
+		"metadata": map[string]any{"namespace": root.Namespace, "name": root.Name, "uid": string(root.UID)},
+		"status":   status,
+	}})
+}
+
+// timeFormat of metav1.Time in JSON.
+const timeFormat = "2006-01-02T15:04:05Z"

@@ -1,0 +1,225 @@
+package rootpvc
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	// Name of the controller.
+	Name  = "root_pvc"
+	actor = guarded.Actor("root-pvc")
+	// workers push claims of one member side by side; each is at most a write
+	// or two away from waiting for a watch.
+	workers = 8
+)
+
+// reconciler reconciles the claims of the host that concern one member, by the
+// name that root and leaf have in common.
+type reconciler struct{ *member.Link }
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+
+// Setup adds the controller to a member's link.
+func Setup(link *member.Link) error {
+	r := &reconciler{link}
+	return link.Controller(Name, workers, r,
+		link.RootSource(&corev1.PersistentVolumeClaim{}, member.SameKey),
+		link.RootSource(&corev1.PersistentVolume{}, ofHostVolume),
+		link.RootSource(&storagev1.StorageClass{}, r.waiting),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, member.SameKey),
+		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume),
+		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
+		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
+	)
+}
+
+// Reconcile brings one claim a step further.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.act(ctx, o, decide(o))
+}
+
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{member: r.Member}
+	var root corev1.PersistentVolumeClaim
+	found, err := get(ctx, r.Host, key, &root)
+	if err != nil {
+		return o, err
+	}
+	if found {
+		o.root = &root
+	}
+	var leaf corev1.PersistentVolumeClaim
+	if found, err = get(ctx, r.Cache, key, &leaf); err != nil {
+		return o, err
+	}
+	if found {
+		if o.origin, found = mirror.OriginIn(r.HostID, &leaf); found {
+			o.leaf = &leaf
+		}
+	}
+	if o.leaf != nil && o.leaf.Spec.VolumeName != "" {
+		if o.leafVolume, err = r.leafVolume(ctx, o.leaf.Spec.VolumeName); err != nil {
+			return o, err
+		}
+	}
+	if o.root == nil {
+		return o, nil
+	}
+	if err := r.observeVolume(ctx, &o); err != nil {
+		return o, err
+	}
+	return o, r.observePlace(ctx, &o)
+}
+
+// observeVolume looks up the host PV that the root is bound to, and the leaf PV
+// that it stands for.
+func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
+	if o.root.Spec.VolumeName == "" {
+		return nil
+	}
+	var pv corev1.PersistentVolume
+	found, err := get(ctx, r.Host, types.NamespacedName{Name: o.root.Spec.VolumeName}, &pv)
+	if err != nil || !found || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.root.UID {
+		return err
+	}
+	cluster, leafName, uid, ours := mirror.LeafVolumeOf(&pv)
+	if !ours || cluster != r.ClusterID {
+		return nil
+	}
+	o.hostVolume = &pv
+	o.boundTo = leafName
+	leaf, err := r.leafVolume(ctx, leafName)
+	if err != nil {
+		return err
+	}
+	if leaf != nil && leaf.UID == uid {
+		o.boundLeaf = leaf
+	}
+	return nil
+}
+
+// observePlace looks up the classes on both sides and the member's namespace.
+func (r *reconciler) observePlace(ctx context.Context, o *observed) error {
+	if name := ptr.Deref(o.root.Spec.StorageClassName, ""); name != "" {
+		var class storagev1.StorageClass
+		found, err := get(ctx, r.Host, types.NamespacedName{Name: name}, &class)
+		if err != nil {
+			return err
+		}
+		if found {
+			o.class = &class
+		}
+	}
+	if o.class != nil && o.class.Provisioner == v1alpha1.ProvisionerName {
+		var classes storagev1.StorageClassList
+		if err := r.Cache.List(ctx, &classes); err != nil {
+			return fmt.Errorf("list the member's storage classes: %w", err)
+		}
+		for i := range classes.Items {
+			o.memberClasses = append(o.memberClasses, classes.Items[i].Name)
+		}
+	}
+	var namespace corev1.Namespace
+	found, err := get(ctx, r.Cache, types.NamespacedName{Name: o.root.Namespace}, &namespace)
+	if err != nil {
+		return err
+	}
+	if found {
+		o.namespace = &namespace
+	}
+	return nil
+}
+
+func (r *reconciler) leafVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	var pv corev1.PersistentVolume
+	found, err := get(ctx, r.Cache, types.NamespacedName{Name: name}, &pv)
+	if err != nil || !found {
+		return nil, err
+	}
+	return &pv, nil
+}
+
+func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+	err := from.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %T %s: %w", into, key, err)
+	}
+	return true, nil
+}
+
+// ofHostVolume wakes the claim that a host PV is for.
+func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
+}
+
+// ofLeafVolume wakes the root of the leaf claim that a leaf PV is for, and those
+// of host PVs that stand for it.
+func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := ofHostVolume(ctx, obj)
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, obj.GetName())
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the host volumes of a leaf volume")
+		return requests
+	}
+	for i := range hosts {
+		requests = append(requests, ofHostVolume(ctx, &hosts[i])...)
+	}
+	return requests
+}
+
+// waiting wakes the claims that wait for something here: a class that came or
+// went may let them go on.
+func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.claims(ctx, func(claim *corev1.PersistentVolumeClaim) bool {
+		return claim.Spec.VolumeName == "" && chosen(claim, r.Member)
+	})
+}
+
+func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return r.claims(ctx, func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) }, client.InNamespace(namespace.GetName()))
+}
+
+func (r *reconciler) claims(ctx context.Context, match func(*corev1.PersistentVolumeClaim) bool, opts ...client.ListOption) []reconcile.Request {
+	var list corev1.PersistentVolumeClaimList
+	if err := r.Host.List(ctx, &list, opts...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list claims")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+	}
+	return requests
+}

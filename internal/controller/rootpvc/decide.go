@@ -1,0 +1,257 @@
+package rootpvc
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// observed is all that a decision is taken on; nil is absent.
+type observed struct {
+	member mirror.Member
+	// root claim, and its class in the host.
+	root  *corev1.PersistentVolumeClaim
+	class *storagev1.StorageClass
+	// leaf claim of ours by that name, for whichever root its origin says.
+	leaf   *corev1.PersistentVolumeClaim
+	origin mirror.Origin
+	// leafVolume is the PV that the leaf claim names.
+	leafVolume *corev1.PersistentVolume
+	// hostVolume is the PV of this member that the root is bound to; boundTo is
+	// the leaf PV that it stands for by name, boundLeaf that PV, UID checked.
+	hostVolume *corev1.PersistentVolume
+	boundTo    string
+	boundLeaf  *corev1.PersistentVolume
+	// namespace in the member, and the names of its storage classes.
+	namespace     *corev1.Namespace
+	memberClasses []string
+}
+
+// decision is what to do next. The set is closed.
+type decision interface{ decision() }
+
+type (
+	// nothing to do; problem, if any, is what the user has to know meanwhile.
+	nothing struct{ problem *mirror.Refusal }
+	// place records that the claim's volume is to be in this member.
+	place struct{}
+	// unselect takes the scheduler's choice back, so that it chooses anew.
+	unselect struct{ problem *mirror.Refusal }
+	// create the leaf claim.
+	create struct{ leaf *corev1.PersistentVolumeClaim }
+	// grow the leaf claim's request.
+	grow struct{ to resource.Quantity }
+	// withdraw the leaf claim, which is not bound. If rootGone, the root's
+	// absence is to be proven first.
+	withdraw struct{ rootGone bool }
+	// destroyUnmirrored deletes a leaf claim whose volume the host never knew,
+	// once root and mirror are proven absent.
+	destroyUnmirrored struct{}
+	// unplace takes placed-in off, once the member is proven empty of the claim.
+	unplace struct{}
+)
+
+func (nothing) decision()           {}
+func (place) decision()             {}
+func (unselect) decision()          {}
+func (create) decision()            {}
+func (grow) decision()              {}
+func (withdraw) decision()          {}
+func (destroyUnmirrored) decision() {}
+func (unplace) decision()           {}
+
+// Reasons of the Placed condition and of events on root claims.
+const (
+	reasonVolumeLost        = "VolumeLost"
+	reasonVolumeMismatch    = "VolumeMismatch"
+	reasonSurplusVolume     = "SurplusVolume"
+	reasonClassNotFound     = "MemberClassNotFound"
+	reasonPlacedElsewhere   = "PlacedElsewhere"
+	reasonModifyUnsupported = "ModifyVolumeUnsupported"
+)
+
+func refuse(reason, format string, args ...any) nothing {
+	return nothing{&mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}}
+}
+
+// chosen reports whether a claim names the member: by the scheduler's choice, or
+// by its placement.
+func chosen(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
+	return claim.Annotations[route.AnnSelectedNode] == m.NodeName || claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID
+}
+
+func decide(o observed) decision {
+	switch {
+	case o.leaf != nil && o.leaf.DeletionTimestamp != nil:
+		return nothing{} // its end wakes us
+	case o.leaf != nil && (o.root == nil || o.root.UID != o.origin.UID):
+		return o.withoutRoot()
+	case o.root == nil:
+		return nothing{}
+	case o.hostVolume != nil:
+		return o.bound()
+	case o.root.Spec.VolumeName != "":
+		return o.boundElsewhere()
+	default:
+		return o.unbound()
+	}
+}
+
+// withoutRoot deals with a leaf whose root is gone, or was made anew.
+func (o observed) withoutRoot() decision {
+	if o.leaf.Spec.VolumeName == "" {
+		return withdraw{rootGone: true}
+	}
+	if o.leafVolume != nil && o.leafVolume.Spec.ClaimRef != nil && o.leafVolume.Spec.ClaimRef.UID == o.leaf.UID && !stamped(o.leafVolume, o.member) {
+		return destroyUnmirrored{}
+	}
+	return nothing{} // the host PV's release is what decides: root_pv
+}
+
+func stamped(pv *corev1.PersistentVolume, m mirror.Member) bool {
+	_, ours := mirror.OriginIn(m.HostID, pv)
+	return ours
+}
+
+// bound: the root is bound to a volume of this member.
+func (o observed) bound() decision {
+	switch placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]; {
+	case o.root.DeletionTimestamp != nil:
+		return nothing{}
+	case placed == "":
+		return place{}
+	case placed != o.member.ClusterID:
+		return o.elsewhere(placed)
+	}
+	switch {
+	case o.boundLeaf == nil:
+		return refuse(reasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more: if its cluster was restored, restore the volume there under the same name; else delete the claim",
+			o.boundTo, o.member.Registration)
+	case o.leaf == nil:
+		return o.createFor(o.boundTo)
+	case o.leaf.Spec.VolumeName == "":
+		return withdraw{}
+	case o.leaf.Spec.VolumeName != o.boundTo:
+		return refuse(reasonVolumeMismatch, "the claim is bound to volume %s, and its counterpart in member %s to %s: delete the one that holds no data you need",
+			o.boundTo, o.member.Registration, o.leaf.Spec.VolumeName)
+	case o.leaf.Status.Phase == corev1.ClaimLost:
+		return refuse(reasonVolumeLost, "the claim's counterpart in member %s has lost volume %s: see to it there", o.member.Registration, o.boundTo)
+	}
+	if to, wanted := mirror.Growth(o.root, o.leaf); wanted {
+		return grow{to}
+	}
+	if want := o.root.Spec.VolumeAttributesClassName; o.leaf.Status.Phase == corev1.ClaimBound &&
+		ptr.Deref(want, "") != ptr.Deref(o.leaf.Spec.VolumeAttributesClassName, "") {
+		return refuse(reasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported yet; in member %s it stays %q: change it back",
+			ptr.Deref(want, ""), o.member.Registration, ptr.Deref(o.leaf.Spec.VolumeAttributesClassName, ""))
+	}
+	return nothing{}
+}
+
+// boundElsewhere: the root is bound, or meant to be, to a volume that is not
+// this member's. What is bound here is a surplus: reported, never used.
+func (o observed) boundElsewhere() decision {
+	switch {
+	case o.leaf == nil:
+		return nothing{}
+	case o.leaf.Spec.VolumeName == "":
+		return withdraw{}
+	case o.leaf.Spec.VolumeName == o.root.Spec.VolumeName:
+		return nothing{} // about to be bound to its mirror
+	}
+	return refuse(reasonSurplusVolume, "the claim is bound to %s; member %s has another volume for it, %s, that is not used: delete the claim %s/%s there if its data are not needed",
+		o.root.Spec.VolumeName, o.member.Registration, o.leaf.Spec.VolumeName, o.leaf.Namespace, o.leaf.Name)
+}
+
+func (o observed) unbound() decision {
+	if o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName {
+		return nothing{}
+	}
+	placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]
+	if o.root.Annotations[route.AnnSelectedNode] != o.member.NodeName {
+		return o.unwanted(placed)
+	}
+	switch {
+	case o.root.DeletionTimestamp != nil:
+		return nothing{} // a Pod still holds it; its end wakes us
+	case placed != "" && placed != o.member.ClusterID:
+		return o.elsewhere(placed)
+	case o.leaf != nil:
+		return nothing{} // the member's part
+	}
+	class, err := mirror.ReadClass(o.class)
+	if err != nil || class.Provisioning != v1alpha1.ProvisioningMirror ||
+		ptr.Deref(o.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) != storagev1.VolumeBindingWaitForFirstConsumer {
+		return nothing{} // host_claim says why
+	}
+	next := o.createFor("")
+	if _, ready := next.(create); ready && placed == "" {
+		return place{}
+	}
+	return next
+}
+
+// unwanted: the scheduler has not chosen this member, or no longer does. A leaf
+// that is bound already stays: its volume is mirrored, and the scheduler goes by
+// that (I3: there is to be one).
+func (o observed) unwanted(placed string) decision {
+	switch {
+	case o.leaf == nil && placed == o.member.ClusterID:
+		return unplace{}
+	case o.leaf != nil && o.leaf.Spec.VolumeName == "":
+		return withdraw{}
+	}
+	return nothing{}
+}
+
+func (o observed) elsewhere(placed string) decision {
+	return refuse(reasonPlacedElsewhere, "the claim is placed in cluster %s; member %s waits until that cluster is proven empty of it", placed, o.member.Registration)
+}
+
+// createFor makes the leaf claim, for a volume if one is named, or says why not.
+func (o observed) createFor(volume string) decision {
+	var name string
+	if volume == "" {
+		var rule string
+		name, rule = mirror.MemberClass(o.class, o.member)
+		if !slices.Contains(o.memberClasses, name) {
+			slices.Sort(o.memberClasses)
+			return unselect{&mirror.Refusal{Reason: reasonClassNotFound, Message: fmt.Sprintf(
+				"member %s has no StorageClass %q (looked for by %s); it has: %s. Create it there, or map another one in ClusterRegistration %s, spec.storage.classes",
+				o.member.Registration, name, rule, strings.Join(o.memberClasses, ", "), o.member.Registration)}}
+		}
+	} else {
+		name = o.boundLeaf.Spec.StorageClassName
+	}
+	usable, refusal := mirror.UseNamespace(o.namespace, o.member.HostID, o.member.Registration)
+	if refusal != nil {
+		return nothing{refusal}
+	}
+	leaf, err := mirror.TranslateClaim(o.root, &name, o.member)
+	if err != nil {
+		refusal := &mirror.Refusal{}
+		errors.As(err, &refusal)
+		return nothing{refusal}
+	}
+	if !usable {
+		return nothing{} // leaf_namespace makes it, and its watch wakes us
+	}
+	if volume != "" {
+		leaf = mirror.WithVolume(leaf, volume)
+		// A volume that is still to grow binds at its present size, and grows then.
+		if capacity := o.boundLeaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
+			leaf.Spec.Resources.Requests[corev1.ResourceStorage] = capacity
+		}
+	}
+	return create{leaf}
+}

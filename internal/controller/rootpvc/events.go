@@ -1,0 +1,26 @@
+package rootpvc
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	reasonNameTaken = "NameTaken"
+	reasonRefused   = "RefusedByMember"
+)
+
+func (r *reconciler) eventProblem(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
+	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
+}
+
+func (r *reconciler) eventWithdrawn(root *corev1.PersistentVolumeClaim) {
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, "PlacementWithdrawn", "Withdraw",
+		"taken back from member %s before a volume was bound there", r.Registration)
+}
+
+func (r *reconciler) eventGrown(root *corev1.PersistentVolumeClaim, to resource.Quantity) {
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, "ExpansionPushed", "Expand", "asked member %s to expand the volume to %s", r.Registration, to.String())
+}

@@ -1,0 +1,103 @@
+package guarded
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// Leaf writes to a member: to objects that carry the stamp of this host, and
+// to the volumes of claims that do.
+type Leaf struct {
+	writer
+	hostID string
+}
+
+// NewLeaf makes the writer to one member; cluster is the registration's name.
+func NewLeaf(c client.Client, hostID, cluster string, guard Guard) *Leaf {
+	return &Leaf{writer: writer{client: c, guard: guard, cluster: cluster, side: sideLeaf}, hostID: hostID}
+}
+
+// Create makes a stamped object. AlreadyExists is returned as it is: whose the
+// other object is, the next observation tells.
+func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
+	if err := l.owned(obj); err != nil {
+		return err
+	}
+	return l.create(ctx, by, obj)
+}
+
+// Patch changes a stamped object from before to after.
+func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object) error {
+	if err := l.owned(before); err != nil {
+		return err
+	}
+	return l.patch(ctx, by, before, after)
+}
+
+// Delete deletes a stamped object; claims only while destruction is allowed.
+func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	if err := l.owned(obj); err != nil {
+		return err
+	}
+	if _, claim := obj.(*corev1.PersistentVolumeClaim); claim {
+		if err := l.guard.MayDestroy(); err != nil {
+			return err
+		}
+	}
+	return l.delete(ctx, obj, opts...)
+}
+
+// DeleteUnchanged is Delete on condition that nobody has written to the object
+// since it was read: for a claim that must not have been bound meanwhile.
+func (l *Leaf) DeleteUnchanged(ctx context.Context, obj client.Object) error {
+	return l.Delete(ctx, obj, unchanged(obj))
+}
+
+// PatchVolume changes a leaf PV: one that carries our stamp, or the one that
+// the given claim of ours is bound to, UIDs matching. Setting its policy to
+// Delete takes that destruction is allowed.
+func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
+	if l.owned(before) != nil && !l.holds(claim, before) {
+		return foreign(before, "neither it nor its claim carries our stamp")
+	}
+	if after.Spec.PersistentVolumeReclaimPolicy != before.Spec.PersistentVolumeReclaimPolicy &&
+		after.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		if err := l.guard.MayDestroy(); err != nil {
+			return err
+		}
+	}
+	return l.patch(ctx, by, before, after)
+}
+
+func (l *Leaf) holds(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) bool {
+	return claim != nil && l.owned(claim) == nil && claim.Spec.VolumeName == volume.Name &&
+		volume.Spec.ClaimRef != nil && volume.Spec.ClaimRef.UID == claim.UID
+}
+
+func (l *Leaf) owned(obj client.Object) error {
+	if _, ours := mirror.OriginIn(l.hostID, obj); ours {
+		return nil
+	}
+	// Namespaces and the fence have no root of their own.
+	if labels := obj.GetLabels(); rootless(obj) && labels[v1alpha1.LabelHost] == l.hostID &&
+		labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
+		return nil
+	}
+	return foreign(obj, "it lacks the stamp of this host")
+}
+
+func rootless(obj client.Object) bool {
+	_, namespace := obj.(*corev1.Namespace)
+	return namespace
+}
+
+// Grace is the delete option of a Pod's grace period in seconds.
+func Grace(seconds *int64) client.DeleteOption {
+	return client.GracePeriodSeconds(ptr.Deref(seconds, corev1.DefaultTerminationGracePeriodSeconds))
+}

@@ -1,0 +1,68 @@
+package guarded
+
+import (
+	"context"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// PatchNodeStatus changes the status of a virtual node of ours from before to
+// after.
+func (r *Root) PatchNodeStatus(ctx context.Context, by Actor, before, after *corev1.Node) error {
+	if err := ownedNode(before); err != nil {
+		return err
+	}
+	if err := r.guard.Held(); err != nil {
+		return err
+	}
+	err := r.client.Status().Patch(ctx, after, preconditioned{before}, by.owner())
+	return count(r.cluster, r.side, "patch_status", before, err)
+}
+
+// CreateLease makes the Lease by which a virtual node of ours says that it lives.
+func (r *Root) CreateLease(ctx context.Context, by Actor, node *corev1.Node, lease *coordinationv1.Lease) error {
+	if err := ownedLease(node, lease); err != nil {
+		return err
+	}
+	return r.create(ctx, by, lease)
+}
+
+// PatchLease changes that Lease from before to after.
+func (r *Root) PatchLease(ctx context.Context, by Actor, node *corev1.Node, before, after *coordinationv1.Lease) error {
+	if err := ownedLease(node, before); err != nil {
+		return err
+	}
+	return r.patch(ctx, by, before, after)
+}
+
+func ownedNode(node *corev1.Node) error {
+	if err := ownedRoot(node); err != nil {
+		return err
+	}
+	if node.Labels[v1alpha1.LabelVirtualNode] != "true" {
+		return foreign(node, "it is no virtual node")
+	}
+	return nil
+}
+
+// ownedLease holds a Lease against its node: a kubelet's Lease is never ours,
+// though a node of that name be. One that a node of ours owns is, label or not.
+func ownedLease(node *corev1.Node, lease *coordinationv1.Lease) error {
+	if err := ownedNode(node); err != nil {
+		return err
+	}
+	key := client.ObjectKeyFromObject(lease)
+	if key != (client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}) {
+		return foreign(lease, "it is not the Lease of node "+node.Name)
+	}
+	for _, owner := range lease.OwnerReferences {
+		if owner.UID == node.UID {
+			return nil
+		}
+	}
+	return ownedRoot(lease)
+}

@@ -1,0 +1,108 @@
+package guarded
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// annSelectedNode is where kube-scheduler asks for a volume on a node
+// (k8s.io/component-helpers/storage/volume: AnnSelectedNode).
+const annSelectedNode = "volume.kubernetes.io/selected-node"
+
+// Root writes to the host on behalf of one member: the statuses of users' Pods
+// and claims, the annotations there that are ours, and objects of our own.
+type Root struct{ writer }
+
+// NewRoot makes the writer; cluster is the registration's name.
+func NewRoot(c client.Client, cluster string, guard Guard) *Root {
+	return &Root{writer{client: c, guard: guard, cluster: cluster, side: sideRoot}}
+}
+
+// ApplyStatus applies the status of a user's Pod or claim, whose UID obj names.
+func (r *Root) ApplyStatus(ctx context.Context, by Actor, obj *unstructured.Unstructured) error {
+	switch obj.GetKind() {
+	case "Pod", "PersistentVolumeClaim":
+		return r.applyStatus(ctx, by, obj)
+	}
+	return foreign(obj, "only the statuses of Pods and claims are ours to write")
+}
+
+// AnnotateClaim changes annotations of a user's claim: keys of ours, and the
+// scheduler's selected-node, which it is the provisioner's part to take off.
+func (r *Root) AnnotateClaim(ctx context.Context, by Actor, before, after *corev1.PersistentVolumeClaim) error {
+	allowed := before.DeepCopy()
+	for key, value := range after.Annotations {
+		if ownAnnotation(key) {
+			if allowed.Annotations == nil {
+				allowed.Annotations = map[string]string{}
+			}
+			allowed.Annotations[key] = value
+		}
+	}
+	maps.DeleteFunc(allowed.Annotations, func(key, _ string) bool {
+		_, kept := after.Annotations[key]
+		return !kept && ownAnnotation(key)
+	})
+	if !equality.Semantic.DeepEqual(allowed, after) {
+		return foreign(before, "only its xylem.io annotations and selected-node are ours to change")
+	}
+	return r.patch(ctx, by, before, after)
+}
+
+func ownAnnotation(key string) bool {
+	return strings.HasPrefix(key, v1alpha1.Prefix) || key == annSelectedNode
+}
+
+// FinishPod removes a Pod that its owner has deleted and whose leaf is gone,
+// as its kubelet would.
+func (r *Root) FinishPod(ctx context.Context, pod *corev1.Pod) error {
+	if pod.DeletionTimestamp == nil {
+		return foreign(pod, "nobody has deleted it")
+	}
+	return r.delete(ctx, pod, client.GracePeriodSeconds(0))
+}
+
+// Create makes a host PV, or another object of ours.
+func (r *Root) Create(ctx context.Context, by Actor, obj client.Object) error {
+	if err := ownedRoot(obj); err != nil {
+		return err
+	}
+	return r.create(ctx, by, obj)
+}
+
+// Patch changes a host PV, or another object of ours, from before to after.
+func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object) error {
+	if err := ownedRoot(before); err != nil {
+		return err
+	}
+	return r.patch(ctx, by, before, after)
+}
+
+// Delete deletes a host PV, or another object of ours.
+func (r *Root) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	if err := ownedRoot(obj); err != nil {
+		return err
+	}
+	return r.delete(ctx, obj, opts...)
+}
+
+func ownedRoot(obj client.Object) error {
+	if pv, ok := obj.(*corev1.PersistentVolume); ok {
+		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.ProvisionerName && pv.Labels[v1alpha1.LabelClusterID] != "" {
+			return nil
+		}
+		return foreign(obj, "it is no volume of a member")
+	}
+	if obj.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
+		return nil
+	}
+	return foreign(obj, "it is not labelled "+v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedByValue)
+}

@@ -1,0 +1,95 @@
+package guarded
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	sideRoot = "root"
+	sideLeaf = "leaf"
+)
+
+// writer does the checked writes that both sides have in common.
+type writer struct {
+	client  client.Client
+	guard   Guard
+	cluster string
+	side    string
+}
+
+func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error {
+	if err := w.guard.Held(); err != nil {
+		return err
+	}
+	return count(w.cluster, w.side, "create", obj, w.client.Create(ctx, obj, by.owner()))
+}
+
+// patch sends what after changes of before, on condition that the object is
+// still the one, and in the state, that before is.
+func (w *writer) patch(ctx context.Context, by Actor, before, after client.Object) error {
+	if err := w.guard.Held(); err != nil {
+		return err
+	}
+	return count(w.cluster, w.side, "patch", before, w.client.Patch(ctx, after, preconditioned{before}, by.owner()))
+}
+
+// apply sends a server-side apply to a status; without a UID it would be free
+// to meet another object of that name.
+func (w *writer) applyStatus(ctx context.Context, by Actor, obj *unstructured.Unstructured) error {
+	if obj.GetUID() == "" {
+		return foreign(obj, "an apply needs the UID of the object that it is meant for")
+	}
+	if err := w.guard.Held(); err != nil {
+		return err
+	}
+	err := w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), by.owner(), client.ForceOwnership)
+	return count(w.cluster, w.side, "apply_status", obj, err)
+}
+
+func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	if obj.GetUID() == "" {
+		return foreign(obj, "a delete needs the UID of the object that it is meant for")
+	}
+	if err := w.guard.Held(); err != nil {
+		return err
+	}
+	uid := obj.GetUID()
+	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid}}, opts...)
+	return count(w.cluster, w.side, "delete", obj, w.client.Delete(ctx, obj, opts...))
+}
+
+// unchanged is the delete option that adds a resourceVersion precondition: only
+// if nobody has written to the object since it was read.
+func unchanged(obj client.Object) client.DeleteOption {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	return client.Preconditions{UID: &uid, ResourceVersion: &version}
+}
+
+// preconditioned is a JSON merge patch that carries the UID and the
+// resourceVersion of the object that it was computed from.
+type preconditioned struct{ before client.Object }
+
+func (preconditioned) Type() types.PatchType { return types.MergePatchType }
+
+func (p preconditioned) Data(after client.Object) ([]byte, error) {
+	// MergeFrom leaves out what is equal, the two preconditions among it: they
+	// are blanked on the near side, so that they always count as changed.
+	before, ok := p.before.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is no API object", p.before)
+	}
+	before.SetUID("")
+	before.SetResourceVersion("")
+	after, ok = after.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is no API object", p.before)
+	}
+	after.SetUID(p.before.GetUID())
+	after.SetResourceVersion(p.before.GetResourceVersion())
+	return client.MergeFrom(before).Data(after)
+}

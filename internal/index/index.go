@@ -1,0 +1,57 @@
+package index
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+type field struct {
+	object  client.Object
+	name    string
+	extract client.IndexerFunc
+}
+
+func setup(ctx context.Context, indexer client.FieldIndexer, fields []field) error {
+	for _, f := range fields {
+		if err := indexer.IndexField(ctx, f.object, f.name, f.extract); err != nil {
+			return fmt.Errorf("index %s: %w", f.name, err)
+		}
+	}
+	return nil
+}
+
+func onPod(keys func(*corev1.Pod) []string) client.IndexerFunc {
+	return func(obj client.Object) []string {
+		pod, ok := obj.(*corev1.Pod)
+		if !ok {
+			return nil
+		}
+		return keys(pod)
+	}
+}
+
+func nonEmpty(key string) []string {
+	if key == "" {
+		return nil
+	}
+	return []string{key}
+}
+
+func pods(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.List(ctx, &list, opts...); err != nil {
+		return nil, fmt.Errorf("list Pods: %w", err)
+	}
+	return list.Items, nil
+}
+
+func volumes(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]corev1.PersistentVolume, error) {
+	var list corev1.PersistentVolumeList
+	if err := r.List(ctx, &list, opts...); err != nil {
+		return nil, fmt.Errorf("list PersistentVolumes: %w", err)
+	}
+	return list.Items, nil
+}

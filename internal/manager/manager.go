@@ -1,0 +1,189 @@
+package manager
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/client-go/discovery"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+const (
+	// userAgent of all calls.
+	userAgent = "xylem"
+	// leaderElectionID names the Lease that the leading replica holds.
+	leaderElectionID = "xylem-manager"
+	// nominatedSince is the first Kubernetes version whose scheduler shows in a
+	// Pod's status, by default, where it is about to bind it (KEP-5278).
+	nominatedSince = "1.35.0"
+)
+
+// Run runs the manager against the host that config leads to, until the context
+// ends.
+func Run(ctx context.Context, config *rest.Config, o Options) error {
+	if err := o.Complete(); err != nil {
+		return err
+	}
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
+	config.QPS = -1 // the server's priority and fairness rules shape the load
+
+	live, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("make a client of the host: %w", err)
+	}
+	host, err := identify(ctx, config, live)
+	if err != nil {
+		return err
+	}
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme:                        scheme,
+		Cache:                         hostCache(o.Namespace),
+		Metrics:                       metricsOptions(o),
+		HealthProbeBindAddress:        o.ProbeAddress,
+		LeaderElection:                o.LeaderElect,
+		LeaderElectionID:              leaderElectionID,
+		LeaderElectionNamespace:       o.Namespace,
+		LeaderElectionReleaseOnCancel: true, // main ends when Run does
+	})
+	if err != nil {
+		return fmt.Errorf("make the manager: %w", err)
+	}
+	if err := index.SetupHost(ctx, mgr.GetFieldIndexer()); err != nil {
+		return err
+	}
+	router := route.New(mgr.GetCache())
+	if err := router.Setup(ctx); err != nil {
+		return err
+	}
+	w := wiring{mgr: mgr, live: live, host: host, options: o, router: router, identity: identity()}
+	if err := w.add(); err != nil {
+		return err
+	}
+	for name, check := range map[string]func(string, healthz.Checker) error{"healthz": mgr.AddHealthzCheck, "readyz": mgr.AddReadyzCheck} {
+		if err := check("ping", healthz.Ping); err != nil {
+			return fmt.Errorf("add %s: %w", name, err)
+		}
+	}
+	ctrl.Log.Info("starting", "host", host.id, "version", host.version, "namespace", o.Namespace)
+	return mgr.Start(ctx)
+}
+
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// hostID is who the host is.
+type hostID struct{ id, version string }
+
+func identify(ctx context.Context, config *rest.Config, live client.Client) (hostID, error) {
+	var system corev1.Namespace
+	if err := live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+		return hostID{}, fmt.Errorf("read namespace kube-system, the host's identity: %w", err)
+	}
+	d, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return hostID{}, fmt.Errorf("make a discovery client of the host: %w", err)
+	}
+	info, err := d.ServerVersion()
+	if err != nil {
+		return hostID{}, fmt.Errorf("read the host's version: %w", err)
+	}
+	return hostID{string(system.UID), info.GitVersion}, nil
+}
+
+// identity of this process, unlike that of any other.
+func identity() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		name = "manager"
+	}
+	return name + "_" + string(uuid.NewUUID())
+}
+
+// hostCache holds what decisions are taken on. Secrets are those of the
+// manager's own namespace; others are read one by one.
+func hostCache(namespace string) cache.Options {
+	own := map[string]cache.Config{namespace: {}}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Secret{}: {Namespaces: own},
+			&corev1.Node{}:   {Transform: reduceNode},
+		},
+	}
+}
+
+// reduceNode leaves out what kubelets report at length and nothing here reads.
+func reduceNode(obj any) (any, error) {
+	if node, ok := obj.(*corev1.Node); ok {
+		node.ManagedFields = nil
+		node.Status.Images = nil
+		node.Status.VolumesInUse = nil
+		node.Status.VolumesAttached = nil
+	}
+	return obj, nil
+}
+
+func metricsOptions(o Options) metricsserver.Options {
+	options := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.MetricsSecure, TLSOpts: []func(*tls.Config){disableHTTP2}}
+	if o.MetricsSecure {
+		options.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return options
+}
+
+// nominates reports whether the host's scheduler shows in a Pod's status where
+// it is about to bind it.
+func (w *wiring) nominates() bool {
+	switch w.options.NominatedNode {
+	case nominatedAlways:
+		return true
+	case nominatedNever:
+		return false
+	}
+	v, err := version.ParseGeneric(strings.TrimPrefix(w.host.version, "v"))
+	return err == nil && v.AtLeast(version.MustParseGeneric(nominatedSince))
+}
+
+// fleet makes the fleet of members.
+func (w *wiring) fleet(admit func(context.Context, member.Registration, member.Identity) error) *member.Fleet {
+	return member.NewFleet(member.Config{
+		HostID: w.host.id, Namespace: w.options.Namespace, Identity: w.identity, UserAgent: userAgent,
+		Scheme: w.mgr.GetScheme(), Host: w.mgr.GetClient(), HostLive: w.live,
+		Router: w.router, Recorder: w.mgr.GetEventRecorder(userAgent),
+		AllowInsecure: w.options.AllowInsecure, FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval,
+		SyncTimeout: syncTimeout,
+		Admit:       admit, Session: w.session, Log: ctrl.Log.WithName("member"),
+	})
+}

@@ -1,0 +1,80 @@
+package manager
+
+import (
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Options of the manager: its flags.
+type Options struct {
+	// Namespace of the manager: its Secrets, its records, the capacity that it
+	// publishes; and of its fence in members.
+	Namespace string
+	// LeaderElect lets several replicas run, of which one writes.
+	LeaderElect bool
+	// MetricsAddress serves metrics, with TLS and authorization if
+	// MetricsSecure; "0" does not. ProbeAddress serves /healthz and /readyz.
+	MetricsAddress, ProbeAddress string
+	MetricsSecure                bool
+	// AllowInsecure lets members' kubeconfigs skip the verification of the server.
+	AllowInsecure bool
+	// FenceDuration is how long a member's fence outlives the manager that held
+	// it; ProbeInterval how often it is renewed.
+	FenceDuration, ProbeInterval time.Duration
+	// NominatedNode says whether the host's scheduler shows where it is about to
+	// bind a Pod: auto goes by the host's version.
+	NominatedNode string
+}
+
+// Values of the flag --nominated-node-name.
+const (
+	nominatedAuto   = "auto"
+	nominatedAlways = "always"
+	nominatedNever  = "never"
+)
+
+// AddFlags adds the options to a flag set, with their defaults.
+func (o *Options) AddFlags(flags *flag.FlagSet) {
+	flags.StringVar(&o.Namespace, "namespace", "", "Namespace of the manager; that of its Pod, or "+v1alpha1.DefaultNamespace+", unless given.")
+	flags.BoolVar(&o.LeaderElect, "leader-elect", false, "Let several replicas run, of which one writes at a time.")
+	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Address that metrics are served on, such as :8443; 0 serves none.")
+	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics by HTTPS, to those whom the API server lets read them.")
+	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "Address that /healthz and /readyz are served on; 0 serves none.")
+	flags.BoolVar(&o.AllowInsecure, "allow-insecure-members", false, "Let members' kubeconfigs say insecure-skip-tls-verify.")
+	flags.DurationVar(&o.FenceDuration, "fence-duration", 30*time.Second, "How long a member's fence outlives a manager that crashed; another one waits as long before it writes there.")
+	flags.DurationVar(&o.ProbeInterval, "probe-interval", 10*time.Second, "How often a member is probed by renewing its fence; a third of --fence-duration at most.")
+	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (by the host's version), always or never.")
+}
+
+// Complete fills in what the environment knows and checks the rest.
+func (o *Options) Complete() error {
+	if o.Namespace == "" {
+		o.Namespace = os.Getenv("POD_NAMESPACE")
+	}
+	if o.Namespace == "" {
+		o.Namespace = v1alpha1.DefaultNamespace
+	}
+	var wrong []error
+	if o.FenceDuration < time.Second {
+		wrong = append(wrong, fmt.Errorf("--fence-duration %s: at least 1s", o.FenceDuration))
+	}
+	if o.ProbeInterval <= 0 || o.ProbeInterval > o.FenceDuration/3 {
+		wrong = append(wrong, fmt.Errorf("--probe-interval %s: more than 0, and a third of --fence-duration (%s) at most", o.ProbeInterval, o.FenceDuration))
+	}
+	switch o.NominatedNode {
+	case nominatedAuto, nominatedAlways, nominatedNever:
+	default:
+		wrong = append(wrong, fmt.Errorf("--nominated-node-name %q: auto, always or never", o.NominatedNode))
+	}
+	return errors.Join(wrong...)
+}
+
+// disableHTTP2 keeps servers of ours off HTTP/2, whose stream resets let
+// clients exhaust them (CVE-2023-44487).
+func disableHTTP2(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }

@@ -1,0 +1,155 @@
+package member
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// newCache makes the cache of what a member's controllers decide on. Reading a
+// kind that is not here is an error, never a new watch.
+func newCache(ctx context.Context, c *connection, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
+	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})
+	built, err := cache.New(c.config, cache.Options{
+		HTTPClient:       c.watches,
+		Scheme:           scheme,
+		Mapper:           mapper(),
+		DefaultTransform: dropManagedFields,
+
+		ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:                   {Label: ours},
+			&corev1.PersistentVolumeClaim{}: {Label: ours},
+			&corev1.ConfigMap{}:             {Label: ours},
+			&corev1.Secret{}:                {Label: ours},
+			&corev1.PersistentVolume{}:      {Transform: reduceVolume},
+			&corev1.Node{}:                  {Transform: reduceNode},
+			&corev1.Namespace{}:             {},
+			&storagev1.StorageClass{}:       {},
+			&corev1.Event{}:                 {Field: fields.OneTermEqualSelector("type", corev1.EventTypeWarning)},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the member's cache: %w", err)
+	}
+	return built, inform(ctx, built, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &corev1.ConfigMap{}, &corev1.Secret{},
+		&corev1.PersistentVolume{}, &corev1.Node{}, &corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.Event{})
+}
+
+// inform makes the informers of a cache that has not started yet.
+func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
+	for _, kind := range kinds {
+		if _, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("make an informer of %T: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// newWorkloads makes the cache of Pods that are not this host's: they take room
+// from the virtual node.
+func newWorkloads(ctx context.Context, c *connection, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
+	others, err := labels.NewRequirement(v1alpha1.LabelHost, selection.NotEquals, []string{hostID})
+	if err != nil {
+		return nil, fmt.Errorf("select other workloads: %w", err)
+	}
+	built, err := cache.New(c.config, cache.Options{
+		HTTPClient:                  c.watches,
+		Scheme:                      scheme,
+		Mapper:                      mapper(),
+		ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: {Label: labels.NewSelector().Add(*others), Transform: reduceWorkload, UnsafeDisableDeepCopy: ptr.To(true)},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the cache of the member's other Pods: %w", err)
+	}
+	return built, inform(ctx, built, &corev1.Pod{})
+}
+
+func dropManagedFields(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// reduceVolume keeps of a PV what decisions need; a member may have many that
+// are none of our business.
+func reduceVolume(obj any) (any, error) {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok {
+		return obj, nil
+	}
+	pv.ManagedFields = nil
+	pv.Spec.NodeAffinity = nil
+	pv.Spec.MountOptions = nil
+	if pv.Spec.CSI != nil {
+		pv.Spec.CSI.VolumeAttributes = nil
+	}
+	return pv, nil
+}
+
+// reduceNode keeps of a Node what capacity is summed from.
+func reduceNode(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	var ready []corev1.NodeCondition
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			condition.LastHeartbeatTime = metav1.Time{}
+			ready = append(ready, condition)
+		}
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
+		Status: corev1.NodeStatus{
+			Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable, Conditions: ready,
+			NodeInfo: corev1.NodeSystemInfo{Architecture: node.Status.NodeInfo.Architecture, OperatingSystem: node.Status.NodeInfo.OperatingSystem},
+		},
+	}, nil
+}
+
+// reduceWorkload keeps of a Pod where it is, whether it runs, and what it requests.
+func reduceWorkload(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	reduced := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
+			InitContainers: requestsOnly(pod.Spec.InitContainers), Containers: requestsOnly(pod.Spec.Containers),
+		},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	return reduced, nil
+}
+
+func requestsOnly(containers []corev1.Container) []corev1.Container {
+	reduced := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		reduced[i] = corev1.Container{
+			Name: c.Name, RestartPolicy: c.RestartPolicy,
+			Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests},
+		}
+	}
+	return reduced
+}

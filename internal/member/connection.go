@@ -1,0 +1,126 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+const (
+	// callTimeout bounds every single call to a member, watches excepted.
+	callTimeout = 10 * time.Second
+	// dialTimeout bounds the connection's set-up.
+	dialTimeout = 5 * time.Second
+)
+
+// connection is one transport to a member and the clients on it.
+type connection struct {
+	config    *rest.Config
+	transport *http.Transport
+	// calls has a timeout; watches has none and serves the caches.
+	calls, watches *http.Client
+	// live reads and writes, bypassing caches.
+	live      client.Client
+	discovery discovery.DiscoveryInterface
+	// metadata lists kinds that the scheme does not know.
+	metadata metadata.Interface
+}
+
+// connect makes the transport and clients; nothing is sent yet.
+func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme) (*connection, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
+	// The server's priority and fairness rules shape the load, not the client.
+	config.QPS = -1
+
+	tlsConfig, err := rest.TLSConfigFor(config)
+	if err != nil {
+		return nil, problem(v1alpha1.ReasonKubeconfigInvalid, "its TLS settings cannot be used: %v", err)
+	}
+	// A transport of its own, not client-go's shared ones: it is closed with the
+	// link. SetTransportDefaults adds HTTP/2 with health checks of idle
+	// connections, so that a dead peer is found by the watches as well, and a
+	// proxy if the manager's own environment names one.
+	transport := utilnet.SetTransportDefaults(&http.Transport{
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: dialTimeout,
+		MaxIdleConnsPerHost: 25,
+		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+	})
+	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
+	if err != nil {
+		return nil, problem(v1alpha1.ReasonKubeconfigInvalid, "its credentials cannot be used: %v", err)
+	}
+	c := &connection{
+		config:    config,
+		transport: transport,
+		calls:     &http.Client{Transport: wrapped, Timeout: callTimeout},
+		watches:   &http.Client{Transport: wrapped},
+	}
+	if c.live, err = client.New(config, client.Options{HTTPClient: c.calls, Scheme: scheme, Mapper: mapper()}); err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, c.calls); err != nil {
+		return nil, fmt.Errorf("make a discovery client: %w", err)
+	}
+	if c.metadata, err = metadata.NewForConfigAndClient(config, c.calls); err != nil {
+		return nil, fmt.Errorf("make a metadata client: %w", err)
+	}
+	return c, nil
+}
+
+func (c *connection) close() { c.transport.CloseIdleConnections() }
+
+// Identity is who a member is.
+type Identity struct {
+	// ClusterID is the UID of its kube-system namespace.
+	ClusterID string
+	// Version of its API server, such as v1.36.3.
+	Version string
+}
+
+// identify asks the member who it is. Errors are Problems.
+func (c *connection) identify(ctx context.Context) (Identity, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var system corev1.Namespace
+	if err := c.live.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
+		return Identity{}, explain("read namespace kube-system", err)
+	}
+	var info *version.Info
+	info, err := c.discovery.ServerVersion()
+	if err != nil {
+		return Identity{}, explain("read the version", err)
+	}
+	return Identity{ClusterID: string(system.UID), Version: info.GitVersion}, nil
+}
+
+// explain makes a Problem of an error of a call to a member.
+func explain(doing string, err error) error {
+	var already *Problem
+	switch {
+	case errors.As(err, &already):
+		return already
+	case apierrors.IsUnauthorized(err):
+		return problem(v1alpha1.ReasonUnauthorized, "the member refuses the credentials (%s): renew the kubeconfig in the Secret", doing)
+	case apierrors.IsForbidden(err):
+		return problem(v1alpha1.ReasonForbidden, "the credentials lack a permission (%s): %v", doing, err)
+	}
+	return problem(v1alpha1.ReasonUnreachable, "the member does not answer (%s): %v", doing, err)
+}

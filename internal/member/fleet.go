@@ -1,0 +1,194 @@
+package member
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// Config is what all links have in common.
+type Config struct {
+	// HostID is the host's cluster ID.
+	HostID string
+	// Namespace of the manager in the host, and of the fence in members.
+	Namespace string
+	// Identity of this process, as holder of fences; unlike that of any other.
+	Identity string
+	// UserAgent of all calls to members.
+	UserAgent string
+	// Scheme has all kinds that are used in members.
+	Scheme *runtime.Scheme
+	// Host writes to the host; HostLive bypasses caches.
+	Host, HostLive client.Client
+	// Router of the host's events; Recorder of events on its objects.
+	Router   *route.Router
+	Recorder events.EventRecorder
+	// AllowInsecure lets kubeconfigs skip the verification of the server.
+	AllowInsecure bool
+	// FenceDuration is how long a fence outlives its holder; ProbeInterval, less
+	// than a third of it, is how often it is renewed.
+	FenceDuration, ProbeInterval time.Duration
+	// SyncTimeout bounds the first fill of a member's caches.
+	SyncTimeout time.Duration
+	// Admit records a member's identity, or refuses it with a Problem.
+	Admit func(context.Context, Registration, Identity) error
+	// Session adds the controllers of a member to its link.
+	Session func(context.Context, *Link) error
+	// Log is the logger of the links.
+	Log logr.Logger
+	// Clock is the real one unless given.
+	Clock clock.Clock
+}
+
+// Fleet has a supervisor for each registered member. It runs as part of the
+// manager, on the leader only.
+type Fleet struct {
+	Config
+	clock clock.Clock
+
+	mu          sync.Mutex
+	ctx         context.Context //nolint:containedctx // of Start: supervisors live as long
+	supervisors map[string]*supervisor
+	queues      map[workqueue.TypedRateLimitingInterface[reconcile.Request]]struct{}
+}
+
+// NewFleet makes a fleet without members.
+func NewFleet(config Config) *Fleet {
+	c := config.Clock
+	if c == nil {
+		c = clock.RealClock{}
+	}
+	return &Fleet{
+		Config: config, clock: c,
+		supervisors: map[string]*supervisor{},
+		queues:      map[workqueue.TypedRateLimitingInterface[reconcile.Request]]struct{}{},
+	}
+}
+
+// Start lets members be linked until the context ends, and returns when the
+// last link has.
+func (f *Fleet) Start(ctx context.Context) error {
+	f.mu.Lock()
+	f.ctx = ctx
+	for _, s := range f.supervisors {
+		f.launch(s)
+	}
+	f.mu.Unlock()
+	<-ctx.Done()
+	f.mu.Lock()
+	running := make([]*supervisor, 0, len(f.supervisors))
+	for _, s := range f.supervisors {
+		running = append(running, s)
+	}
+	f.mu.Unlock()
+	for _, s := range running {
+		<-s.done
+	}
+	return nil
+}
+
+// NeedLeaderElection is true: only the leader writes to members.
+func (f *Fleet) NeedLeaderElection() bool { return true }
+
+func (f *Fleet) launch(s *supervisor) {
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(f.ctx)
+	go s.run(ctx)
+}
+
+// Ensure links a member, or links it anew if anything of it has changed.
+func (f *Fleet) Ensure(r Registration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.supervisors[r.Registration]; s != nil {
+		s.want(r)
+		return
+	}
+	s := &supervisor{
+		fleet: f, name: r.Registration, log: f.Log.WithValues("cluster", r.Registration),
+		stop: func() {}, done: make(chan struct{}), changed: make(chan struct{}),
+		wanted: r, fences: map[string]*Fence{},
+	}
+	f.supervisors[r.Registration] = s
+	if f.ctx != nil {
+		f.launch(s)
+	}
+}
+
+// Remove ends a member's link. It returns at once, true when nothing of the
+// link is left; until then the fleet's source wakes the registration.
+func (f *Fleet) Remove(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.supervisors[name]
+	if s == nil {
+		return true
+	}
+	if f.ctx == nil { // never started
+		close(s.done)
+	}
+	s.stop()
+	select {
+	case <-s.done:
+		delete(f.supervisors, name)
+		forgetMetrics(name)
+		guarded.ForgetMetrics(name)
+		return true
+	default:
+		go func() {
+			<-s.done
+			f.notify(name)
+		}()
+		return false
+	}
+}
+
+// State of a member; false if it has no supervisor.
+func (f *Fleet) State(name string) (State, bool) {
+	f.mu.Lock()
+	s := f.supervisors[name]
+	f.mu.Unlock()
+	if s == nil {
+		return State{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state, true
+}
+
+// Source wakes a controller's request of a registration's name whenever the
+// state of that member changes.
+func (f *Fleet) Source() source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.queues[queue] = struct{}{}
+		context.AfterFunc(ctx, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			delete(f.queues, queue)
+		})
+		return nil
+	})
+}
+
+func (f *Fleet) notify(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for queue := range f.queues {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
+	}
+}

@@ -1,0 +1,153 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+const (
+	// firstRetry and lastRetry bound the exponential backoff of a request that
+	// fails: a cause that goes away is noticed within half a minute.
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
+// Link is a live connection to a member, for as long as its context lives: what
+// the controllers of that member work with.
+type Link struct {
+	mirror.Member
+
+	// Cache of the member: stamped Pods, claims, ConfigMaps and Secrets of this
+	// host; all PVs, Nodes, Namespaces and StorageClasses, reduced; Warning events.
+	Cache cache.Cache
+	// Workloads is a cache of the member's other Pods, reduced to what they request.
+	Workloads cache.Cache
+	// Live reads from the member, bypassing caches.
+	Live client.Reader
+	// Discovery and Metadata read, live, what the member has of any kind: to prove
+	// that a namespace holds nothing.
+	Discovery discovery.DiscoveryInterfaceWithContext
+	Metadata  metadata.Interface
+	// Host is the host's cache, HostLive bypasses it.
+	Host, HostLive client.Reader
+	// Router hands on the host's events that concern this member.
+	Router *route.Router
+	// Recorder of events on objects of the host.
+	Recorder events.EventRecorder
+	// Clock is the wall clock.
+	Clock clock.PassiveClock
+	// Leaf writes to the member.
+	Leaf *guarded.Leaf
+	// Root writes to the host on behalf of this member.
+	Root *guarded.Root
+	// MayDestroy is nil unless destruction is suspended.
+	MayDestroy func() error
+
+	log         logr.Logger
+	publish     func(NodeFacts)
+	orphaned    func(int)
+	controllers []controller.Controller
+	runnables   []func(context.Context) error
+}
+
+// NodeFacts is what a member's nodes add up to.
+type NodeFacts struct {
+	// Capacity and Allocatable of the ready, schedulable nodes; Allocatable less
+	// what Pods that are not this host's request there.
+	Capacity, Allocatable corev1.ResourceList
+	// Architecture and OperatingSystem if all of those nodes agree, else empty.
+	Architecture, OperatingSystem string
+	// Nodes counts them.
+	Nodes int
+}
+
+// Owner is the member as objects of the host name it.
+func (l *Link) Owner() route.Owner {
+	return route.Owner{NodeName: l.NodeName, ClusterID: l.ClusterID}
+}
+
+// Publish tells the fleet what the member's nodes add up to.
+func (l *Link) Publish(facts NodeFacts) { l.publish(facts) }
+
+// Orphaned tells the fleet how many leaf volumes of this host have no root.
+func (l *Link) Orphaned(n int) { l.orphaned(n) }
+
+// Controller adds a controller to the link, with a queue and workers of its
+// own; it starts once the member's caches are synced.
+func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sources ...source.Source) error {
+	c, err := controller.NewTypedUnmanaged(name, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: workers,
+		SkipNameValidation:      ptr.To(true), // one of that name for each member
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
+				Name: name, MetricsProvider: queueMetrics{cluster: l.Registration},
+			})
+		},
+		LogConstructor: func(request *reconcile.Request) logr.Logger {
+			log := l.log.WithValues("controller", name)
+			if request != nil {
+				log = log.WithValues("request", request.String())
+			}
+			return log
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("make controller %s: %w", name, err)
+	}
+	for _, src := range sources {
+		if err := c.Watch(src); err != nil {
+			return fmt.Errorf("add a source to controller %s: %w", name, err)
+		}
+	}
+	l.controllers = append(l.controllers, c)
+	return nil
+}
+
+// Run adds something that runs for as long as the link lives, beginning when
+// the member's caches are synced. It must return when its context ends.
+func (l *Link) Run(runnable func(context.Context) error) {
+	l.runnables = append(l.runnables, runnable)
+}
+
+// LeafSource is a source of the member's events of one kind, from its cache.
+func (l *Link) LeafSource(object client.Object, requests route.Requests) source.Source {
+	return source.Kind(l.Cache, object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(requests)))
+}
+
+// RootSource is a source of the host's events of one kind that concern this
+// member.
+func (l *Link) RootSource(object client.Object, requests route.Requests) source.Source {
+	return l.Router.Source(l.Owner(), object, requests)
+}
+
+// SameKey wakes the request of an object's own namespace and name: leaf Pods
+// and claims have those of their roots.
+func SameKey(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+}
+
+// errEnded ends a link whose parts returned although nothing was wrong.
+var errEnded = errors.New("a part of the link ended early")

@@ -1,0 +1,26 @@
+package member
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// mapper maps the kinds that are used in members, so that connecting to one
+// takes no discovery.
+func mapper() meta.RESTMapper {
+	versions := []schema.GroupVersion{corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion}
+	m := meta.NewDefaultRESTMapper(versions)
+	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "ConfigMap", "Secret", "Event", "ServiceAccount"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Namespace", "Node", "PersistentVolume"} {
+		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
+	m.Add(storagev1.SchemeGroupVersion.WithKind("StorageClass"), meta.RESTScopeRoot)
+	m.Add(storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), meta.RESTScopeNamespace)
+	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	return m
+}

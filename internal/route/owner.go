@@ -1,0 +1,80 @@
+package route
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// AnnSelectedNode is where kube-scheduler asks for a claim's volume on a node
+// (k8s.io/component-helpers/storage/volume).
+const AnnSelectedNode = "volume.kubernetes.io/selected-node"
+
+// Owner is a member as objects name it.
+type Owner struct {
+	// NodeName is the name of its virtual node.
+	NodeName string
+	// ClusterID is its identity.
+	ClusterID string
+}
+
+// key is one name of a member: of its node, or of its cluster.
+type key struct {
+	kind  keyKind
+	value string
+}
+
+type keyKind int
+
+const (
+	byNode keyKind = iota
+	byCluster
+	byAll
+)
+
+func (o Owner) keys() []key {
+	return []key{{byNode, o.NodeName}, {byCluster, o.ClusterID}, {kind: byAll}}
+}
+
+// ownersOf are the names of the members that an object of the host concerns.
+func ownersOf(obj client.Object) []key {
+	var keys []key
+	add := func(kind keyKind, value string) {
+		if value != "" {
+			keys = append(keys, key{kind, value})
+		}
+	}
+	switch obj := obj.(type) {
+	case *corev1.Pod:
+		add(byNode, obj.Spec.NodeName)
+		add(byNode, obj.Status.NominatedNodeName)
+	case *corev1.PersistentVolumeClaim:
+		add(byNode, obj.Annotations[AnnSelectedNode])
+		add(byCluster, obj.Annotations[v1alpha1.AnnotationPlacedIn])
+	case *storagev1.StorageClass, *corev1.Namespace:
+		keys = append(keys, key{kind: byAll})
+	default:
+		add(byCluster, obj.GetLabels()[v1alpha1.LabelClusterID])
+	}
+	return keys
+}
+
+func owns(o Owner, obj client.Object) bool {
+	for _, k := range ownersOf(obj) {
+		switch k.kind {
+		case byNode:
+			if k.value == o.NodeName {
+				return true
+			}
+		case byCluster:
+			if k.value == o.ClusterID {
+				return true
+			}
+		case byAll:
+			return true
+		}
+	}
+	return false
+}
