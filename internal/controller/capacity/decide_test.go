@@ -1,0 +1,104 @@
+package capacity
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+func class(change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
+	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func parameters(keysAndValues ...string) func(*storagev1.StorageClass) {
+	return func(c *storagev1.StorageClass) {
+		c.Parameters = map[string]string{}
+		for i := 0; i < len(keysAndValues); i += 2 {
+			c.Parameters[keysAndValues[i]] = keysAndValues[i+1]
+		}
+	}
+}
+
+func seen(change ...func(*observed)) observed {
+	o := observed{
+		member:       mirror.Member{Registration: "cluster38", ClusterID: "3f0c"},
+		namespace:    "xylem-system",
+		registration: &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38", UID: "cr"}},
+		hostClass:    class(), leaf: true,
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func standing(change ...func(*storagev1.CSIStorageCapacity)) func(*observed) {
+	return func(o *observed) {
+		o.capacity = published(seen())
+		for _, c := range change {
+			c(o.capacity)
+		}
+	}
+}
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		observed observed
+		want     act
+	}{
+		"offered":                    {seen(), create},
+		"at rest":                    {seen(standing()), nothing},
+		"no such class in the host":  {seen(func(o *observed) { o.hostClass = nil }), nothing},
+		"class gone from the host":   {seen(standing(), func(o *observed) { o.hostClass = nil }), remove},
+		"class gone from the member": {seen(standing(), func(o *observed) { o.leaf = false }), remove},
+		"member lacks the class":     {seen(func(o *observed) { o.leaf = false }), nothing},
+		"another's class":            {seen(func(o *observed) { o.hostClass.Provisioner = "ebs.csi.aws.com" }), nothing},
+		"promises":                   {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "promise")) }), nothing},
+		"a class that errs":          {seen(func(o *observed) { o.hostClass = class(parameters(v1alpha1.ParameterProvisioning, "mirorr")) }), nothing},
+		"deregistering":              {seen(standing(), func(o *observed) { o.registration.DeletionTimestamp = &metav1.Time{} }), remove},
+		"registration gone":          {seen(func(o *observed) { o.registration = nil }), nothing},
+		"registered anew":            {seen(standing(), func(o *observed) { o.registration.UID = "later" }), patch},
+		"a label lost":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
+		"a label of another's stays": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
+		"another size":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
+		"another topology":           {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.NodeTopology = nil })), remove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tc.observed.capacity.DeepCopy()
+			got := decide(tc.observed)
+			if got.do != tc.want {
+				t.Errorf("decided on %d, want %d", got.do, tc.want)
+			}
+			if got.do == patch {
+				again := tc.observed
+				again.capacity = got.after
+				if next := decide(again); next.do != nothing {
+					t.Errorf("after the patch it decides on %d again", next.do)
+				}
+			}
+			if diff := cmp.Diff(before, tc.observed.capacity); diff != "" {
+				t.Errorf("the observed object was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPublished(t *testing.T) {
+	got := published(seen())
+	if got.MaximumVolumeSize.Value() != math.MaxInt64 || got.Capacity.Value() != math.MaxInt64 {
+		t.Errorf("room for %s and %s, want room for anything", got.MaximumVolumeSize, got.Capacity)
+	}
+	if nameOf("a", "b") == nameOf("b", "a") || nameOf("fast", "3f0c") != got.Name {
+		t.Errorf("name %q", got.Name)
+	}
+}

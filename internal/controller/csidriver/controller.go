@@ -1,0 +1,105 @@
+package csidriver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+)
+
+const (
+	// Name of the controller.
+	Name  = "csi_driver"
+	actor = guarded.Actor("csi-driver")
+
+	// reportAgain is how often a foreign object that contradicts is complained
+	// about: plain nodes may win claims meanwhile, so that nobody should miss it.
+	reportAgain = 5 * time.Minute
+)
+
+// Reconciler keeps the CSIDriver object.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host.
+	Client client.Client
+	// Recorder of events on the CSIDriver.
+	Recorder events.EventRecorder
+}
+
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,verbs=list;watch;create
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,resourceNames=csi.xylem.io,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&storagev1.CSIDriver{}, handler.EnqueueRequestsFromMapFunc(ours)).
+		WatchesRawSource(source.Func(atStart)).
+		Complete(r)
+}
+
+var theRequest = reconcile.Request{NamespacedName: types.NamespacedName{Name: v1alpha1.ProvisionerName}}
+
+// atStart wakes the controller though there be no object.
+func atStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	queue.Add(theRequest)
+	return nil
+}
+
+func ours(_ context.Context, driver client.Object) []reconcile.Request {
+	if driver.GetName() != v1alpha1.ProvisionerName {
+		return nil
+	}
+	return []reconcile.Request{theRequest}
+}
+
+// Reconcile brings the object in line with the contract.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	driver := &storagev1.CSIDriver{}
+	err := r.Client.Get(ctx, request.NamespacedName, driver)
+	if apierrors.IsNotFound(err) {
+		driver, err = nil, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("read CSIDriver %s: %w", request.Name, err)
+	}
+	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	switch d := decide(driver); d.do {
+	case nothing:
+	case create:
+		err = host.Create(ctx, actor, d.after)
+	case patch:
+		err = host.Patch(ctx, actor, driver, d.after)
+	case remove:
+		err = host.Delete(ctx, driver)
+	case report:
+		ctrl.LoggerFrom(ctx).Error(nil, "the CSIDriver object is not Xylem's and contradicts it: plain nodes may win claims, or Pods may wait for volumes to be attached",
+			"csiDriver", driver.Name, "wrong", d.wrong)
+		contradicts(r.Recorder, driver, d.wrong)
+		return reconcile.Result{RequeueAfter: reportAgain}, nil
+	}
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{}, nil // the watch is about to bring what is new
+	}
+	return reconcile.Result{}, err
+}
+
+// contradicts says on a foreign CSIDriver what is wrong with it.
+func contradicts(recorder events.EventRecorder, driver *storagev1.CSIDriver, wrong string) {
+	recorder.Eventf(driver, nil, corev1.EventTypeWarning, "NotOfXylem", "KeepCSIDriver",
+		"this object is not Xylem's and contradicts it (%s): delete it, and Xylem makes its own, or label it %s=%s", wrong, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
+}

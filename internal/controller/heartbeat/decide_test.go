@@ -1,0 +1,80 @@
+package heartbeat
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func lease(owner types.UID, holder string, renewed, acquired time.Time) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "kube-node-lease", Name: "kosmos-a",
+			Labels:          map[string]string{v1alpha1.LabelManagedBy: "xylem"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "kosmos-a", UID: owner}},
+		},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: &holder, LeaseDurationSeconds: ptr.To[int32](40),
+			RenewTime: ptr.To(metav1.NewMicroTime(renewed)), AcquireTime: ptr.To(metav1.NewMicroTime(acquired)),
+		},
+	}
+}
+
+func TestDecide(t *testing.T) {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-a", UID: "n"}}
+	before := start.Add(-time.Minute)
+	for name, tc := range map[string]struct {
+		lease *coordinationv1.Lease
+		want  decision
+	}{
+		"none":                       {want: decision{create, lease("n", "me", start, start)}},
+		"ours":                       {lease: lease("n", "me", start.Add(-time.Second), before), want: decision{renew, lease("n", "me", start, before)}},
+		"another's, fresh":           {lease: lease("n", "you", start.Add(-fresh+1), before), want: decision{do: leave}},
+		"another's, late":            {lease: lease("n", "you", start.Add(-fresh), before), want: decision{renew, lease("n", "me", start, start)}},
+		"fresh, of an earlier node":  {lease: lease("old", "you", start, before), want: decision{renew, lease("n", "me", start, start)}},
+		"another's, from the future": {lease: lease("n", "you", start.Add(time.Second), before), want: decision{do: leave}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := tc.lease.DeepCopy()
+			got := decide(node, tc.lease, "me", metav1.NewMicroTime(start))
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(decision{})); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(given, tc.lease); diff != "" {
+				t.Errorf("the Lease that was seen has been changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUntilNext(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for i := range 50 {
+		node := string(rune('a' + i))
+		now := start
+		for range 5 {
+			wait := untilNext(now, "me", node)
+			if wait <= tick || wait > interval {
+				t.Fatalf("node %s: next turn in %s, want more than %s and at most %s", node, wait, tick, interval)
+			}
+			now = now.Add(wait)
+		}
+		seen[untilNext(start, "me", node)] = true
+		if untilNext(start, "me", node) != untilNext(start, "me", node) {
+			t.Fatalf("node %s: the next turn differs from call to call", node)
+		}
+	}
+	if len(seen) < 25 {
+		t.Errorf("50 nodes have %d different turns: they are not spread", len(seen))
+	}
+}

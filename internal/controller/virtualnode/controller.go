@@ -1,0 +1,327 @@
+package virtualnode
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	// Name of the controller.
+	Name  = "virtual_node"
+	actor = guarded.Actor("virtual-node")
+
+	// workers: a request is a few reads of the cache and a write at most.
+	workers = 4
+
+	// DefaultGrace is how long a member may be away before its Node is NotReady:
+	// the node-monitor-grace-period of kube-controller-manager up to 1.31, which
+	// is less than the 50 s that later ones wait.
+	DefaultGrace = 40 * time.Second
+
+	// takenRetry is how often it is looked whether a name is free again. The
+	// watch tells sooner, if the manager's cache has the Node that is in the way.
+	takenRetry = 30 * time.Second
+
+	// podNodeName is the field selector of Pods bound to a node, which the API
+	// server serves (and no cache, under this name).
+	podNodeName = "spec.nodeName"
+)
+
+// Fleet is what the controller needs of the fleet of members.
+type Fleet interface {
+	State(name string) (member.State, bool)
+	Source() source.Source
+}
+
+// Reconciler keeps the virtual nodes.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host; Live bypasses the cache.
+	Client client.Client
+	Live   client.Reader
+	// Fleet of members.
+	Fleet Fleet
+	// Recorder of events on registrations and Nodes.
+	Recorder events.EventRecorder
+	// Clock dates conditions; the real one unless given.
+	Clock clock.PassiveClock
+	// PodIP, if any, is the Nodes' InternalIP: where the manager is.
+	PodIP string
+	// Grace is how long a member may be away before its Node is NotReady;
+	// DefaultGrace unless given.
+	Grace time.Duration
+
+	mu sync.Mutex
+	// awaySince is when a registration's member was first seen away.
+	awaySince map[string]time.Time
+	// waiting maps registrations to the Node names whose Pods, or whose other
+	// Node, they wait for.
+	waiting map[string]string
+	// said is the UID of the Node that was last complained about.
+	said map[string]types.UID
+}
+
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=nodes/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.init()
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&v1alpha1.ClusterRegistration{}).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
+		WatchesRawSource(r.Fleet.Source()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+func (r *Reconciler) init() {
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if r.Grace == 0 {
+		r.Grace = DefaultGrace
+	}
+	r.awaySince, r.waiting, r.said = map[string]time.Time{}, map[string]string{}, map[string]types.UID{}
+}
+
+// Reconcile brings the Node of one registration closer to what it should be.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := decide(o)
+	r.remember(request.Name, o, d)
+	if err := r.act(ctx, request.Name, o, d.do); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: d.again}, nil
+}
+
+func (r *Reconciler) observe(ctx context.Context, name string) (observed, error) {
+	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, grace: r.Grace}
+	o.state, o.known = r.Fleet.State(name)
+
+	var cr v1alpha1.ClusterRegistration
+	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &cr)
+	if apierrors.IsNotFound(err) { // what a cache does not have may be there
+		err = r.Live.Get(ctx, client.ObjectKey{Name: name}, &cr)
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		o.node, err = r.nodeLeftBy(ctx, name)
+	case err != nil:
+		return o, fmt.Errorf("read registration %s: %w", name, err)
+	default:
+		o.registration = &cr
+		o.node, err = r.nodeOf(ctx, &cr)
+	}
+	if err != nil {
+		return o, err
+	}
+	if !o.leaving() || o.node == nil {
+		r.await(name, "")
+	} else {
+		// Before the Pods are counted, so that none can go unnoticed.
+		r.await(name, o.node.Name)
+		if o.pods, err = r.podsOn(ctx, o.node.Name); err != nil {
+			return o, err
+		}
+	}
+	o.awaySince = r.away(name, judge(o).ready, o.now.Time)
+	return o, nil
+}
+
+// nodeOf is the Node of a registration's node name, whosoever it is. One that
+// is not in the cache is looked for live: the cache may lag, or may not have
+// Nodes that are not ours.
+func (r *Reconciler) nodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
+	var node corev1.Node
+	key := client.ObjectKey{Name: cr.NodeName()}
+	err := r.Client.Get(ctx, key, &node)
+	if apierrors.IsNotFound(err) && cr.Status.ClusterID != "" {
+		err = r.Live.Get(ctx, key, &node)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read node %s: %w", key.Name, err)
+	}
+	return &node, nil
+}
+
+// nodeLeftBy is the Node that a registration left behind, if any.
+func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*corev1.Node, error) {
+	var list corev1.NodeList
+	if err := r.Client.List(ctx, &list, client.MatchingLabels{
+		v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelCluster: registration,
+	}); err != nil {
+		return nil, fmt.Errorf("list the nodes that registration %s left behind: %w", registration, err)
+	}
+	if len(list.Items) == 0 {
+		return nil, nil
+	}
+	return &list.Items[0], nil
+}
+
+// podsOn counts the Pods bound to a Node, those of DaemonSets excepted; live,
+// since the Node is removed when there are none.
+func (r *Reconciler) podsOn(ctx context.Context, node string) (int, error) {
+	var list corev1.PodList
+	if err := r.Live.List(ctx, &list, client.MatchingFields{podNodeName: node}); err != nil {
+		return 0, fmt.Errorf("list the Pods bound to node %s: %w", node, err)
+	}
+	count := 0
+	for i := range list.Items {
+		if !mirror.IsDaemonSetPod(&list.Items[i]) {
+			count++
+		}
+	}
+	return count, nil
+}
+
+func (r *Reconciler) act(ctx context.Context, name string, o observed, do action) error {
+	host := guarded.NewRoot(r.Client, name, guarded.HostOnly{})
+	log := ctrl.LoggerFrom(ctx).WithValues("cluster", name)
+	switch do := do.(type) {
+	case nil:
+	case create:
+		log.Info("making the virtual node", "node", do.node.Name)
+		return host.Create(ctx, actor, do.node)
+	case patch:
+		return settled(host.Patch(ctx, actor, o.node, do.after))
+	case patchStatus:
+		return settled(host.PatchNodeStatus(ctx, actor, o.node, do.after))
+	case remove:
+		log.Info("removing the virtual node: nothing is bound to it", "node", o.node.Name)
+		return client.IgnoreNotFound(host.Delete(ctx, o.node))
+	}
+	return nil
+}
+
+// settled takes a conflict, or an object that is gone, for what it is: news
+// that the watch is about to bring.
+func settled(err error) error {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// remember keeps what the next wake-ups are found by, and says once what stands
+// in the way.
+func (r *Reconciler) remember(name string, o observed, d decision) {
+	if o.registration == nil && o.node == nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.awaySince, name)
+		delete(r.waiting, name)
+		delete(r.said, name)
+		return
+	}
+	if d.taken {
+		r.await(name, o.node.Name)
+	}
+	var about types.UID
+	if d.taken || o.registration == nil {
+		about = o.node.UID
+	}
+	r.mu.Lock()
+	already := r.said[name] == about
+	r.said[name] = about
+	r.mu.Unlock()
+	switch {
+	case already || about == "":
+	case d.taken:
+		nameTaken(r.Recorder, o.registration, o.node)
+	default:
+		registrationGone(r.Recorder, o.node, name, o.pods)
+	}
+}
+
+// away is since when a member has been away; zero if it is there.
+func (r *Reconciler) away(name string, ready bool, now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ready {
+		delete(r.awaySince, name)
+		return time.Time{}
+	}
+	since, ok := r.awaySince[name]
+	if !ok {
+		since = now
+		r.awaySince[name] = since
+	}
+	return since
+}
+
+func (r *Reconciler) await(name, node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if node == "" {
+		delete(r.waiting, name)
+		return
+	}
+	r.waiting[name] = node
+}
+
+// ofNode is the registration that a Node stands for, and those that wait for it
+// to go.
+func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.Request {
+	requests := r.waitersFor(node.GetName())
+	if name := node.GetLabels()[v1alpha1.LabelCluster]; name != "" {
+		requests = append(requests, request(name))
+	}
+	return requests
+}
+
+// ofPod is the registration under deletion that waits for a Pod.
+func (r *Reconciler) ofPod(_ context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" {
+		return nil
+	}
+	return r.waitersFor(pod.Spec.NodeName)
+}
+
+func (r *Reconciler) waitersFor(node string) []reconcile.Request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var requests []reconcile.Request
+	for name, awaited := range r.waiting {
+		if awaited == node {
+			requests = append(requests, request(name))
+		}
+	}
+	return requests
+}
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}

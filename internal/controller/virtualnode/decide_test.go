@@ -1,0 +1,258 @@
+package virtualnode
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+const clusterID = "3f0c"
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func registration(change ...func(*v1alpha1.ClusterRegistration)) *v1alpha1.ClusterRegistration {
+	r := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38", UID: "cr"}}
+	r.Status.ClusterID = clusterID
+	for _, c := range change {
+		c(r)
+	}
+	return r
+}
+
+func deleting(r *v1alpha1.ClusterRegistration) {
+	r.DeletionTimestamp = &metav1.Time{Time: start}
+}
+
+func facts() *member.NodeFacts {
+	return &member.NodeFacts{
+		Capacity:     corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("110")},
+		Allocatable:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("6"), corev1.ResourcePods: resource.MustParse("100")},
+		Architecture: "amd64", OperatingSystem: "linux", Nodes: 2,
+	}
+}
+
+func linked() member.State {
+	return member.State{Connected: true, Synced: true, Identity: member.Identity{ClusterID: clusterID, Version: "v1.36.3"}, Node: facts()}
+}
+
+func seen(change ...func(*observed)) observed {
+	o := observed{registration: registration(), state: linked(), known: true, grace: DefaultGrace, now: metav1.NewTime(start)}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+// standing is the Node as the controller leaves it when nothing changes.
+func standing(t *testing.T, change ...func(*corev1.Node)) *corev1.Node {
+	t.Helper()
+	made, ok := decide(seen()).do.(create)
+	if !ok {
+		t.Fatal("no Node is made for a member that is connected")
+	}
+	for _, c := range change {
+		c(made.node)
+	}
+	return made.node
+}
+
+func away(reason string) func(*observed) {
+	return func(o *observed) {
+		o.state.Connected, o.state.Synced = false, false
+		o.state.Problem = &member.Problem{Reason: reason, Message: "it is away"}
+		o.awaySince = o.now.Time
+	}
+}
+
+func TestDecide(t *testing.T) {
+	ready := standing(t)
+	for name, tc := range map[string]struct {
+		observed observed
+		want     string
+		again    time.Duration
+		taken    bool
+	}{
+		"nothing is there": {observed: observed{}, want: "nothing"},
+		"identity unknown": {observed: seen(func(o *observed) { o.registration.Status.ClusterID = "" }), want: "nothing"},
+		"first connection": {observed: seen(), want: "create Ready=True"},
+		"made while away":  {observed: seen(away(v1alpha1.ReasonUnreachable)), want: "create Ready=False"},
+		"at rest":          {observed: seen(func(o *observed) { o.node = ready }), want: "nothing"},
+		"at rest later": {observed: seen(func(o *observed) {
+			o.node, o.now = ready, metav1.NewTime(start.Add(time.Hour))
+		}), want: "nothing"},
+		"a node of another": {observed: seen(func(o *observed) {
+			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38"}}
+		}), want: "nothing", again: takenRetry, taken: true},
+		"a virtual node of another cluster": {observed: seen(func(o *observed) {
+			o.node = standing(t, func(n *corev1.Node) { n.Labels[v1alpha1.LabelClusterID] = "else" })
+		}), want: "nothing", again: takenRetry, taken: true},
+		"a plain node that borrows the cluster's id": {observed: seen(func(o *observed) {
+			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38", Labels: map[string]string{v1alpha1.LabelClusterID: clusterID}}}
+		}), want: "nothing", again: takenRetry, taken: true},
+		"a label was taken off": {observed: seen(func(o *observed) {
+			o.node = standing(t, func(n *corev1.Node) { delete(n.Labels, corev1.LabelHostname) })
+		}), want: "patch"},
+		"attach-detach annotation": {observed: seen(func(o *observed) {
+			o.node = standing(t, func(n *corev1.Node) { n.Annotations[annAttachDetach] = "true" })
+		}), want: "patch"},
+		"cordoned by an admin": {observed: seen(func(o *observed) {
+			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		}), want: "nothing"},
+		"Kubernetes says Unknown": {observed: seen(func(o *observed) {
+			o.node = standing(t, func(n *corev1.Node) { nodes.Ready(n).Status = corev1.ConditionUnknown })
+		}), want: "status Ready=True"},
+		"away for a moment": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) { o.node = ready }),
+			want: "nothing", again: DefaultGrace},
+		"away for the grace": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
+			o.node, o.now = ready, metav1.NewTime(start.Add(DefaultGrace))
+		}), want: "status Ready=False"},
+		"away for good": {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "status Ready=False"},
+		"the manager has just started": {observed: seen(func(o *observed) {
+			o.node, o.state, o.known, o.awaySince = ready, member.State{}, false, start
+		}), want: "nothing", again: DefaultGrace},
+		"the link of an earlier registration": {observed: seen(func(o *observed) {
+			o.node, o.state.Identity.ClusterID, o.awaySince = ready, "else", start
+		}), want: "nothing", again: DefaultGrace},
+		"no ready node there":  {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=False"},
+		"deleting, never made": {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
+		"deleting, not cordoned": {observed: seen(func(o *observed) {
+			o.registration, o.node = registration(deleting), ready
+		}), want: "patch cordoned"},
+		"deleting, Pods there": {observed: seen(func(o *observed) {
+			o.registration, o.pods = registration(deleting), 1
+			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		}), want: "nothing"},
+		"deleting, empty": {observed: seen(func(o *observed) {
+			o.registration = registration(deleting)
+			o.node = standing(t, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		}), want: "remove"},
+		"deleting, a later registration has the node": {observed: seen(func(o *observed) {
+			o.registration = registration(deleting)
+			o.node = standing(t, func(n *corev1.Node) { n.Labels[v1alpha1.LabelCluster] = "later" })
+		}), want: "nothing"},
+		"deleting, a node of another": {observed: seen(func(o *observed) {
+			o.registration = registration(deleting)
+			o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38"}}
+		}), want: "nothing"},
+		"registration vanished, Pods there": {observed: seen(func(o *observed) {
+			o.registration, o.node, o.pods = nil, ready, 3
+		}), want: "status Ready=False"},
+		"registration vanished, empty": {observed: seen(func(o *observed) {
+			o.registration, o.node = nil, ready
+		}), want: "remove"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tc.observed.node.DeepCopy()
+			d := decide(tc.observed)
+			if diff := cmp.Diff(tc.want, told(d.do)); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+			if d.again != tc.again || d.taken != tc.taken {
+				t.Errorf("again after %s, taken %t; want %s, %t", d.again, d.taken, tc.again, tc.taken)
+			}
+			if diff := cmp.Diff(before, tc.observed.node); diff != "" {
+				t.Errorf("the observed Node was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func told(do action) string {
+	readiness := func(n *corev1.Node) string { return fmt.Sprintf("Ready=%s", nodes.Ready(n).Status) }
+	switch do := do.(type) {
+	case create:
+		return "create " + readiness(do.node)
+	case patch:
+		if do.after.Spec.Unschedulable {
+			return "patch cordoned"
+		}
+		return "patch"
+	case patchStatus:
+		return "status " + readiness(do.after)
+	case remove:
+		return "remove"
+	}
+	return "nothing"
+}
+
+func TestMergedTaints(t *testing.T) {
+	ours := corev1.Taint{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}
+	notReady := corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: start}}
+	admins := corev1.Taint{Key: "team", Value: "a", Effect: corev1.TaintEffectNoSchedule}
+	asked := corev1.Taint{Key: "gpu", Value: "yes", Effect: corev1.TaintEffectNoSchedule}
+	for name, tc := range map[string]struct {
+		there, wanted []corev1.Taint
+		before        []taintKey
+		want          []corev1.Taint
+	}{
+		"new":                  {wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
+		"there":                {there: []corev1.Taint{ours}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours}},
+		"foreign ones stay":    {there: []corev1.Taint{notReady, admins}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{notReady, admins, ours}},
+		"no longer asked for":  {there: []corev1.Taint{ours, admins, asked}, before: []taintKey{keyOf(ours), keyOf(asked)}, wanted: []corev1.Taint{ours}, want: []corev1.Taint{ours, admins}},
+		"none asked for":       {there: []corev1.Taint{ours, notReady}, before: []taintKey{keyOf(ours)}, want: []corev1.Taint{notReady}},
+		"another value":        {there: []corev1.Taint{{Key: "gpu", Value: "no", Effect: corev1.TaintEffectNoSchedule}}, wanted: []corev1.Taint{asked}, want: []corev1.Taint{asked}},
+		"another effect":       {there: []corev1.Taint{asked}, before: []taintKey{keyOf(asked)}, wanted: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}, want: []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoExecute}}},
+		"asked for both times": {wanted: []corev1.Taint{asked, asked}, want: []corev1.Taint{asked}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, mergedTaints(tc.there, tc.wanted, tc.before)); diff != "" {
+				t.Errorf("taints (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestLabelsFollowTheRegistration(t *testing.T) {
+	asking := func(labels map[string]string) observed {
+		return seen(func(o *observed) { o.registration.Spec.Node.Labels = labels })
+	}
+	node := newNode(asking(map[string]string{"a": "1", "b": "2"}))
+	node.Labels["admin"] = "x"
+	setMeta(node, asking(map[string]string{"b": "3", v1alpha1.LabelVirtualNode: "no"}))
+	want := map[string]string{
+		"b": "3", "admin": "x",
+		"kubernetes.io/hostname": "kosmos-cluster38", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
+		"node.kubernetes.io/exclude-from-external-load-balancers": "",
+		"app.kubernetes.io/managed-by":                            "xylem",
+		"xylem.io/virtual-node":                                   "true",
+		"xylem.io/cluster":                                        "cluster38",
+		"xylem.io/cluster-id":                                     clusterID,
+	}
+	if diff := cmp.Diff(want, node.Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+func TestCapacityIsOverriddenByResource(t *testing.T) {
+	o := seen(func(o *observed) {
+		o.registration.Spec.Node.Capacity = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("7")}
+	})
+	node := newNode(o)
+	setStatus(node, o)
+	want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("6"), corev1.ResourcePods: resource.MustParse("7")}
+	if diff := cmp.Diff(want, node.Status.Allocatable); diff != "" {
+		t.Errorf("allocatable (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(facts(), o.state.Node); diff != "" {
+		t.Errorf("the member's facts were changed:\n%s", diff)
+	}
+}
+
+func TestMessageOfTheSameReasonIsNoNews(t *testing.T) {
+	o := seen(away(v1alpha1.ReasonUnreachable))
+	node := newNode(o)
+	setStatus(node, o)
+	o.state.Problem = &member.Problem{Reason: v1alpha1.ReasonUnreachable, Message: "read tcp 127.0.0.1:4711: reset"}
+	if changed, _ := setStatus(node, o); changed {
+		t.Error("an error's text alone changes the status")
+	}
+}

@@ -1,0 +1,22 @@
+package virtualnode
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+// nameTaken says that another Node has the name of a registration's node.
+func nameTaken(recorder events.EventRecorder, registration *v1alpha1.ClusterRegistration, node *corev1.Node) {
+	recorder.Eventf(registration, node, corev1.EventTypeWarning, v1alpha1.ReasonNodeNameTaken, "MakeNode", "%s", nodes.TakenBy(node))
+}
+
+// registrationGone says that a Node's registration has vanished while Pods are
+// bound to the Node.
+func registrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
+	recorder.Eventf(node, nil, corev1.EventTypeWarning, reasonRegistrationGone, "KeepNode",
+		"ClusterRegistration %s vanished without being deregistered, and %d Pods are bound to this node: register the cluster again under that name, or delete the Pods; the node goes with the last of them",
+		registration, pods)
+}

@@ -1,0 +1,253 @@
+package virtualnode
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+const (
+	// annotationAsked is on virtual nodes: which labels and taints are there
+	// because the registration asked for them.
+	annotationAsked = v1alpha1.Prefix + "node-spec"
+
+	// annAttachDetach would make the attach-detach controller manage the Node by
+	// its mere presence (k8s.io/kubernetes/pkg/volume/util).
+	annAttachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
+)
+
+// asked is the value of annotationAsked.
+type asked struct {
+	Labels []string   `json:"labels,omitempty"`
+	Taints []taintKey `json:"taints,omitempty"`
+}
+
+// taintKey is what identifies a taint.
+type taintKey struct {
+	Key    string             `json:"key"`
+	Effect corev1.TaintEffect `json:"effect"`
+}
+
+func keyOf(t corev1.Taint) taintKey { return taintKey{t.Key, t.Effect} }
+
+func newNode(o observed) *corev1.Node {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: o.registration.NodeName()}}
+	setMeta(node, o)
+	return node
+}
+
+// setMeta brings the labels, the taints and, for a Node on its way out, the
+// cordon in order.
+func setMeta(node *corev1.Node, o observed) {
+	if o.registration == nil {
+		return
+	}
+	before := askedBefore(node)
+	now := asked{Labels: slices.Sorted(maps.Keys(o.registration.Spec.Node.Labels))}
+	taints := taintsOf(o.registration)
+	for _, taint := range taints {
+		now.Taints = append(now.Taints, keyOf(taint))
+	}
+	setLabels(node, o, before)
+	node.Spec.Taints = mergedTaints(node.Spec.Taints, taints, before.Taints)
+	if o.leaving() {
+		node.Spec.Unschedulable = true
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	delete(node.Annotations, annAttachDetach)
+	if value, err := json.Marshal(now); err == nil { // strings always marshal
+		node.Annotations[annotationAsked] = string(value)
+	}
+}
+
+// askedBefore is what the registration asked for when the Node was last
+// written; nothing if the annotation is not there or not readable.
+func askedBefore(node *corev1.Node) asked {
+	var before asked
+	if err := json.Unmarshal([]byte(node.Annotations[annotationAsked]), &before); err != nil {
+		return asked{}
+	}
+	return before
+}
+
+func setLabels(node *corev1.Node, o observed, before asked) {
+	if node.Labels == nil {
+		node.Labels = map[string]string{}
+	}
+	for _, key := range before.Labels {
+		if !v1alpha1.Reserved(key) {
+			delete(node.Labels, key)
+		}
+	}
+	maps.Copy(node.Labels, o.registration.Spec.Node.Labels)
+	maps.Copy(node.Labels, map[string]string{
+		corev1.LabelHostname:             node.Name,
+		corev1.LabelNodeExcludeBalancers: "",
+		v1alpha1.LabelManagedBy:          v1alpha1.ManagedByValue,
+		v1alpha1.LabelVirtualNode:        "true",
+		v1alpha1.LabelCluster:            o.registration.Name,
+		v1alpha1.LabelClusterID:          o.registration.Status.ClusterID,
+	})
+	if facts := o.state.Node; facts != nil {
+		setOrDrop(node.Labels, corev1.LabelArchStable, facts.Architecture)
+		setOrDrop(node.Labels, corev1.LabelOSStable, facts.OperatingSystem)
+	}
+}
+
+func setOrDrop(labels map[string]string, key, value string) {
+	if value == "" {
+		delete(labels, key)
+		return
+	}
+	labels[key] = value
+}
+
+// taintsOf are the taints that a registration asks for: the default, unless it
+// says otherwise; an empty list says none.
+func taintsOf(registration *v1alpha1.ClusterRegistration) []corev1.Taint {
+	if registration.Spec.Node.Taints == nil {
+		return []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}
+	}
+	var taints []corev1.Taint
+	for _, t := range *registration.Spec.Node.Taints {
+		taints = append(taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: t.Effect})
+	}
+	return taints
+}
+
+// mergedTaints are the taints of a Node with those asked for put right, those
+// asked for before and no longer taken off, and all others as they are.
+func mergedTaints(there, wanted []corev1.Taint, before []taintKey) []corev1.Taint {
+	dropped := sets.New(before...)
+	missing := map[taintKey]corev1.Taint{}
+	for _, t := range wanted {
+		missing[keyOf(t)] = t
+	}
+	var merged []corev1.Taint
+	for _, t := range there {
+		want, ours := missing[keyOf(t)]
+		switch {
+		case ours:
+			delete(missing, keyOf(t))
+			if t.Value != want.Value {
+				t.Value, t.TimeAdded = want.Value, nil
+			}
+		case dropped.Has(keyOf(t)):
+			continue
+		}
+		merged = append(merged, t)
+	}
+	for _, t := range wanted {
+		if _, ok := missing[keyOf(t)]; ok {
+			delete(missing, keyOf(t))
+			merged = append(merged, t)
+		}
+	}
+	return merged
+}
+
+// setStatus brings the status up to date; it reports whether anything changed,
+// and after how long Ready has to be looked at again, if nothing happens.
+func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration) {
+	before := node.Status.DeepCopy()
+	again = setReady(node, o)
+	for _, c := range []corev1.NodeCondition{
+		{Type: corev1.NodeMemoryPressure, Reason: "NotMeasured", Message: "the member's own nodes watch over their memory"},
+		{Type: corev1.NodeDiskPressure, Reason: "NotMeasured", Message: "the member's own nodes watch over their disks"},
+		{Type: corev1.NodePIDPressure, Reason: "NotMeasured", Message: "the member's own nodes watch over their processes"},
+		{Type: corev1.NodeNetworkUnavailable, Reason: "NetworkOfMember", Message: "Pods have the member's network"},
+	} {
+		c.Status = corev1.ConditionFalse
+		setCondition(node, c, o.now)
+	}
+	if o.registration != nil {
+		setResources(node, o)
+		setInfo(node, o)
+	}
+	return !equality.Semantic.DeepEqual(before, &node.Status), again
+}
+
+func setReady(node *corev1.Node, o observed) time.Duration {
+	v := judge(o)
+	now := nodes.Ready(node)
+	if !v.ready && v.passing && now != nil && now.Status == corev1.ConditionTrue {
+		if left := o.awaySince.Add(o.grace).Sub(o.now.Time); left > 0 {
+			return left
+		}
+	}
+	c := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: v.reason, Message: v.message}
+	if v.ready {
+		c.Status = corev1.ConditionTrue
+	}
+	// An error's text may differ at each attempt (ports, times): news is only
+	// what changes the reason.
+	if now != nil && !v.ready && now.Status == c.Status && now.Reason == c.Reason {
+		c.Message = now.Message
+	}
+	setCondition(node, c, o.now)
+	return 0
+}
+
+// setCondition sets a condition and dates it, if it says anything new. The
+// heartbeat is the Lease's.
+func setCondition(node *corev1.Node, c corev1.NodeCondition, now metav1.Time) {
+	c.LastHeartbeatTime, c.LastTransitionTime = now, now
+	there := nodes.Condition(node, c.Type)
+	if there == nil {
+		node.Status.Conditions = append(node.Status.Conditions, c)
+		return
+	}
+	if there.Status == c.Status {
+		if there.Reason == c.Reason && there.Message == c.Message {
+			return
+		}
+		c.LastTransitionTime = there.LastTransitionTime
+	}
+	*there = c
+}
+
+// setResources: what the member's nodes add up to, as last seen, and above that
+// what the registration says, resource by resource.
+func setResources(node *corev1.Node, o observed) {
+	if facts := o.state.Node; facts != nil {
+		node.Status.Capacity, node.Status.Allocatable = facts.Capacity.DeepCopy(), facts.Allocatable.DeepCopy()
+	}
+	for name, quantity := range o.registration.Spec.Node.Capacity {
+		if node.Status.Capacity == nil {
+			node.Status.Capacity = corev1.ResourceList{}
+		}
+		if node.Status.Allocatable == nil {
+			node.Status.Allocatable = corev1.ResourceList{}
+		}
+		node.Status.Capacity[name] = quantity.DeepCopy()
+		node.Status.Allocatable[name] = quantity.DeepCopy()
+	}
+}
+
+func setInfo(node *corev1.Node, o observed) {
+	info := &node.Status.NodeInfo
+	switch {
+	case o.state.Connected && o.state.Identity.Version != "":
+		info.KubeletVersion = o.state.Identity.Version
+	case o.registration.Status.KubernetesVersion != "":
+		info.KubeletVersion = o.registration.Status.KubernetesVersion
+	}
+	if facts := o.state.Node; facts != nil {
+		info.Architecture, info.OperatingSystem = facts.Architecture, facts.OperatingSystem
+	}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: node.Name}}
+	if o.podIP != "" {
+		node.Status.Addresses = append([]corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: o.podIP}}, node.Status.Addresses...)
+	}
+}

@@ -1,0 +1,79 @@
+package nodes
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// IsVirtual reports whether a Node stands for a member.
+func IsVirtual(node *corev1.Node) bool {
+	return node.Labels[v1alpha1.LabelVirtualNode] == "true" &&
+		node.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
+}
+
+// StandsFor reports whether a Node is the virtual node of the member with that
+// cluster ID.
+func StandsFor(node *corev1.Node, clusterID string) bool {
+	return IsVirtual(node) && clusterID != "" && node.Labels[v1alpha1.LabelClusterID] == clusterID
+}
+
+// Taken reports whether the name of a member's node is in use by another Node:
+// a plain one, or one that stands for another cluster. Such a Node is never
+// touched (I4). nil is no Node, and takes no name.
+func Taken(node *corev1.Node, clusterID string) bool {
+	return node != nil && !StandsFor(node, clusterID)
+}
+
+// TakenBy says, for a condition or an event, what is in the way and what to do.
+func TakenBy(node *corev1.Node) string {
+	if IsVirtual(node) {
+		return fmt.Sprintf("Node %s stands for another cluster (registration %q, cluster ID %q): choose another spec.node.name, or, if that cluster is gone for good, delete the Node once no Pod runs there",
+			node.Name, node.Labels[v1alpha1.LabelCluster], node.Labels[v1alpha1.LabelClusterID])
+	}
+	return fmt.Sprintf("Node %s exists and is not Xylem's: choose another spec.node.name, or remove that Node", node.Name)
+}
+
+// ReadyCondition is the NodeReady condition of a registration, from its Node
+// as cached, which may be nil. ObservedGeneration is the caller's to set.
+func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistration) metav1.Condition {
+	c := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady}
+	name := registration.NodeName()
+	switch {
+	case node == nil && registration.Status.ClusterID == "":
+		c.Reason, c.Message = v1alpha1.ReasonNotConnected, fmt.Sprintf("Node %s is made once the member has been connected", name)
+		return c
+	case node == nil:
+		c.Message = fmt.Sprintf("Node %s does not exist", name)
+		return c
+	case Taken(node, registration.Status.ClusterID):
+		c.Reason, c.Message = v1alpha1.ReasonNodeNameTaken, TakenBy(node)
+		return c
+	}
+	ready := Ready(node)
+	if ready == nil {
+		c.Message = fmt.Sprintf("Node %s has not said yet whether it is ready", name)
+		return c
+	}
+	if ready.Status == corev1.ConditionTrue {
+		c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonNodeReady
+	}
+	c.Message = ready.Message
+	return c
+}
+
+// Ready is a Node's Ready condition, nil if it has none.
+func Ready(node *corev1.Node) *corev1.NodeCondition { return Condition(node, corev1.NodeReady) }
+
+// Condition is a Node's condition of that type, nil if it has none.
+func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == kind {
+			return &node.Status.Conditions[i]
+		}
+	}
+	return nil
+}
