@@ -2,10 +2,9 @@ package mirror
 
 import (
 	"fmt"
+	"slices"
 
-	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	schedulinghelpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -54,21 +53,28 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	return !found
 }
 
-// comparison operators in tolerations (Lt, Gt) are behind a feature gate that
-// is off by default, and a toleration that is not understood tolerates nothing.
-const comparisonOperators = false
-
 func untolerated(pod *corev1.Pod, node *corev1.Node, effects ...corev1.TaintEffect) (corev1.Taint, bool) {
-	return schedulinghelpers.FindMatchingUntoleratedTaint(logr.Discard(), node.Spec.Taints, pod.Spec.Tolerations, func(t *corev1.Taint) bool {
-		for _, effect := range effects {
-			if t.Effect == effect {
-				return true
-			}
+	for i := range node.Spec.Taints {
+		if taint := &node.Spec.Taints[i]; slices.Contains(effects, taint.Effect) && !tolerates(pod, taint) {
+			return *taint, true
 		}
-		return false
-	}, comparisonOperators)
+	}
+	return corev1.Taint{}, false
 }
 
 func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
-	return schedulinghelpers.TolerationsTolerateTaint(logr.Discard(), pod.Spec.Tolerations, taint, comparisonOperators)
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		switch {
+		case t.Effect != "" && t.Effect != taint.Effect, t.Key != "" && t.Key != taint.Key:
+			return false
+		case t.Operator == corev1.TolerationOpExists:
+			return true
+		case t.Operator == corev1.TolerationOpEqual || t.Operator == "":
+			return t.Value == taint.Value
+		default:
+			// Comparison operators (Lt, Gt) are behind a feature gate that is off by
+			// default: a toleration that is not understood tolerates nothing.
+			return false
+		}
+	})
 }

@@ -81,6 +81,27 @@ func TestAdmitAndSchedulable(t *testing.T) {
 			},
 			schedulable: true,
 		},
+		"the key with another value": {
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Value: "false"}}},
+		},
+		"the key, whatever the value": {
+			spec:        corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Operator: "Exists"}}},
+			schedulable: true,
+		},
+		"the value, whatever the effect": {
+			spec:        corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Value: "true"}}},
+			schedulable: true,
+		},
+		"another effect": {
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Value: "true", Effect: "NoExecute"}}},
+		},
+		"another key": {
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "other", Operator: "Exists"}}},
+		},
+		"a comparison": {
+			spec: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "kosmos.io/node", Operator: "Lt", Value: "9"}}},
+			node: func(n *corev1.Node) { n.Spec.Taints[0].Value = "1" },
+		},
 		"another operating system": {
 			spec:        corev1.PodSpec{Tolerations: tolerant, OS: &corev1.PodOS{Name: corev1.Windows}},
 			reason:      "PodOSNotSupported",
