@@ -1,0 +1,232 @@
+package leafnamespace
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	// Name of the controller.
+	Name  = "leaf_namespace"
+	actor = guarded.Actor("leaf-namespace")
+	// workers: most requests end after a look into the caches; one that proves a
+	// namespace empty takes some seconds, and must not hold up another that is
+	// waited for.
+	workers = 3
+)
+
+// reconciler reconciles the namespaces of one member, by the name that those of
+// the host and the member have in common.
+type reconciler struct {
+	*member.Link
+
+	mu sync.Mutex
+	// idle is since when a namespace has been neither needed nor occupied. A
+	// restart begins anew: it waits longer, never shorter.
+	idle map[string]time.Time
+}
+
+// +kubebuilder:rbac:groups="",resources=namespaces;pods;persistentvolumeclaims,verbs=get;list;watch
+
+// Setup adds the controller to a member's link.
+func Setup(link *member.Link) error {
+	return link.Controller(Name, workers, newReconciler(link),
+		link.RootSource(&corev1.Pod{}, ofObject),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject),
+		link.RootSource(&corev1.Namespace{}, ofNamespace),
+		link.LeafSource(&corev1.Namespace{}, ofNamespace),
+		link.LeafSource(&corev1.Pod{}, ofObject),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject),
+		link.LeafSource(&corev1.ConfigMap{}, ofObject),
+		link.LeafSource(&corev1.Secret{}, ofObject),
+	)
+}
+
+func newReconciler(link *member.Link) *reconciler {
+	return &reconciler{Link: link, idle: map[string]time.Time{}}
+}
+
+// Reconcile brings one namespace a step further.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return r.act(ctx, o, decide(o))
+}
+
+func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
+	o := observed{member: r.Member, suspended: r.MayDestroy() != nil}
+	var err error
+	if o.root, err = namespace(ctx, r.Host, name); err != nil {
+		return o, fmt.Errorf("in the host: %w", err)
+	}
+	if o.leaf, err = namespace(ctx, r.Cache, name); err != nil {
+		return o, fmt.Errorf("in the member: %w", err)
+	}
+	if o.leaf != nil {
+		if o.occupied, err = r.occupied(ctx, name); err != nil {
+			return o, err
+		}
+	}
+	if !o.occupied {
+		if o.needed, err = r.needed(ctx, name); err != nil {
+			return o, err
+		}
+	}
+	o.idle = r.idleFor(name, o.leaf != nil && !o.occupied && !o.needed)
+	if o.root != nil && mirror.MadeByUs(o.leaf, r.HostID) && surplus(o.root, o.leaf).Len() > 0 {
+		o.applied, err = r.applied(ctx, name)
+	}
+	return o, err
+}
+
+func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
+	switch d := d.(type) {
+	case nothing:
+		return reconcile.Result{}, nil
+	case create:
+		return reconcile.Result{}, r.create(ctx, d.leaf)
+	case relabel:
+		return reconcile.Result{}, r.Leaf.Patch(ctx, actor, o.leaf, d.leaf)
+	case linger:
+		return reconcile.Result{RequeueAfter: d.rest}, nil
+	case remove:
+		return r.remove(ctx, o.leaf)
+	}
+	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
+}
+
+// create makes the namespace. One that is there already is seen before long,
+// whose ever it is.
+func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
+	err := r.Leaf.Create(ctx, actor, leaf)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		if told := r.eventRefused(ctx, leaf.Name, err); told != nil {
+			return told
+		}
+	}
+	return err
+}
+
+// remove deletes the namespace if live reads prove that it holds nothing. What
+// stands against it is no error: nothing here can change it.
+func (r *reconciler) remove(ctx context.Context, leaf *corev1.Namespace) (reconcile.Result, error) {
+	held, err := r.holds(ctx, leaf.Name)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if held != "" {
+		r.logKept(ctx, leaf.Name, held)
+		return reconcile.Result{RequeueAfter: again}, nil
+	}
+	// The proof took a while. What came meanwhile has woken us again.
+	if needed, err := r.needed(ctx, leaf.Name); err != nil || needed {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, client.IgnoreNotFound(r.Leaf.Delete(ctx, leaf))
+}
+
+// idleFor keeps count of how long a namespace has been idle.
+func (r *reconciler) idleFor(name string, idle bool) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !idle {
+		delete(r.idle, name)
+		return 0
+	}
+	since, known := r.idle[name]
+	if !known {
+		since = r.Clock.Now()
+		r.idle[name] = since
+	}
+	return r.Clock.Since(since)
+}
+
+// readOnly spares the copies of lists that are only looked at.
+const readOnly = client.UnsafeDisableDeepCopy
+
+// needed looks whether anything in the host's namespace is, or is about to be,
+// placed here.
+func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
+	pods, err := r.needingPods(ctx, name)
+	if err != nil || len(pods) > 0 {
+		return len(pods) > 0, err
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := r.Host.List(ctx, &claims, client.InNamespace(name), readOnly); err != nil {
+		return false, fmt.Errorf("list the claims of namespace %s in the host: %w", name, err)
+	}
+	for i := range claims.Items {
+		if needsClaim(&claims.Items[i], r.Member) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// needingPods are not to be changed: they are the cache's own.
+func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.Host.List(ctx, &list, client.InNamespace(name), readOnly); err != nil {
+		return nil, fmt.Errorf("list the Pods of namespace %s in the host: %w", name, err)
+	}
+	var pods []*corev1.Pod
+	for i := range list.Items {
+		if needsPod(&list.Items[i], r.Member) {
+			pods = append(pods, &list.Items[i])
+		}
+	}
+	return pods, nil
+}
+
+// occupied looks for leaves of ours in the member's namespace.
+func (r *reconciler) occupied(ctx context.Context, name string) (bool, error) {
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
+		if err := r.Cache.List(ctx, list, client.InNamespace(name), client.Limit(1), readOnly); err != nil {
+			return false, fmt.Errorf("list what is ours in namespace %s of the member: %w", name, err)
+		}
+		if meta.LenList(list) > 0 {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func namespace(ctx context.Context, from client.Reader, name string) (*corev1.Namespace, error) {
+	var ns corev1.Namespace
+	err := from.Get(ctx, types.NamespacedName{Name: name}, &ns)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read namespace %s: %w", name, err)
+	}
+	return &ns, nil
+}
+
+// ofObject wakes the namespace that an object is in.
+func ofObject(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}}
+}
+
+// ofNamespace wakes a namespace itself.
+func ofNamespace(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
+}

@@ -1,0 +1,172 @@
+package leafnamespace
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+var here = mirror.Member{Registration: "cluster38", ClusterID: "m1", NodeName: "kosmos-cluster38", HostID: "h1"}
+
+const enforce = "pod-security.kubernetes.io/enforce"
+
+func host(labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u1", Labels: labels}}
+}
+
+func made(root *corev1.Namespace, change ...func(*corev1.Namespace)) *corev1.Namespace {
+	leaf := mirror.LeafNamespace(root, here.HostID)
+	leaf.UID, leaf.ResourceVersion = "l1", "5"
+	for _, c := range change {
+		c(leaf)
+	}
+	return leaf
+}
+
+func labelled(add map[string]string) func(*corev1.Namespace) {
+	return func(ns *corev1.Namespace) { maps.Copy(ns.Labels, add) }
+}
+
+func deleted(ns *corev1.Namespace) *corev1.Namespace {
+	now := metav1.Unix(1, 0)
+	ns.DeletionTimestamp = &now
+	return ns
+}
+
+func TestDecide(t *testing.T) {
+	plain := host(nil)
+	strict := host(map[string]string{enforce: "restricted", "team": "a"})
+	handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}}
+	foreign := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	for name, tc := range map[string]struct {
+		observed
+		want decision
+	}{
+		"nothing anywhere":                  {observed{}, nothing{}},
+		"not needed":                        {observed{root: plain}, nothing{}},
+		"needed":                            {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here.HostID)}},
+		"needed, the host's not seen yet":   {observed{needed: true}, nothing{}},
+		"needed, the host's terminating":    {observed{root: deleted(host(nil)), needed: true}, nothing{}},
+		"there":                             {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
+		"occupied":                          {observed{root: plain, leaf: made(plain), occupied: true, idle: time.Hour}, nothing{}},
+		"terminating":                       {observed{root: plain, leaf: deleted(made(plain)), needed: true}, nothing{}},
+		"terminating, idle":                 {observed{root: plain, leaf: deleted(made(plain)), idle: time.Hour}, nothing{}},
+		"foreign":                           {observed{root: strict, leaf: foreign, needed: true}, nothing{}},
+		"foreign, idle":                     {observed{root: strict, leaf: foreign, idle: time.Hour}, nothing{}},
+		"handed over":                       {observed{root: strict, leaf: handed, needed: true}, nothing{}},
+		"handed over, idle":                 {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
+		"another host's":                    {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
+		"idle at first":                     {observed{root: plain, leaf: made(plain)}, linger{quiet}},
+		"idle for a while":                  {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
+		"idle for long":                     {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
+		"idle for long, the host's is gone": {observed{leaf: made(plain), idle: quiet}, remove{}},
+		"idle for long, suspended":          {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
+		"Pod Security came": {
+			observed{root: strict, leaf: made(plain), needed: true},
+			relabel{made(strict)},
+		},
+		"Pod Security changed": {
+			observed{root: strict, leaf: made(host(map[string]string{enforce: "privileged"})), occupied: true},
+			relabel{made(strict)},
+		},
+		"Pod Security went": {
+			observed{root: plain, leaf: made(strict), needed: true, applied: sets.New(enforce)},
+			relabel{made(plain)},
+		},
+		"the member's own Pod Security stays": {
+			observed{root: plain, leaf: made(plain, labelled(map[string]string{enforce: "restricted", "x": "y"})), needed: true, applied: sets.New(v1alpha1.LabelHost)},
+			nothing{},
+		},
+		"the host's was made anew": {
+			observed{root: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u2"}}, leaf: made(plain), needed: true},
+			relabel{made(plain, func(ns *corev1.Namespace) { ns.Annotations[v1alpha1.AnnotationRootUID] = "u2" })},
+		},
+		"the host's is terminating": {
+			observed{root: deleted(host(nil)), leaf: made(strict), occupied: true, applied: sets.New(enforce)},
+			nothing{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.member = here
+			before := tc.leaf.DeepCopy()
+			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, relabel{}, linger{})); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(before, tc.leaf); diff != "" {
+				t.Errorf("the leaf was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestNeedsPod(t *testing.T) {
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		want bool
+	}{
+		"pending":           {pod: corev1.Pod{}},
+		"bound":             {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
+		"bound elsewhere":   {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
+		"nominated":         {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, true},
+		"finished":          {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}},
+		"terminating":       {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
+		"of a DaemonSet":    {pod: corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}},
+		"of a StatefulSet":  {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Controller: new(true)}}}, Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
+		"running elsewhere": {pod: corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := needsPod(&tc.pod, here); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestNeedsClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		volume      string
+		deleted     bool
+		want        bool
+	}{
+		"unplaced":                 {},
+		"selected":                 {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}, want: true},
+		"selected, being deleted":  {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}, deleted: true},
+		"selected, another volume": {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}, volume: "pv"},
+		"selected elsewhere":       {annotations: map[string]string{route.AnnSelectedNode: "other"}},
+		"placed":                   {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}, volume: "pv", want: true},
+		"placed, being deleted":    {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}, deleted: true, want: true},
+		"placed elsewhere":         {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: "m2", route.AnnSelectedNode: here.NodeName}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: tc.volume}}
+			if tc.deleted {
+				claim.DeletionTimestamp = &metav1.Time{}
+			}
+			if got := needsClaim(claim, here); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestLabelKeys(t *testing.T) {
+	fields := map[string]any{
+		"f:metadata": map[string]any{"f:labels": map[string]any{".": map[string]any{}, "f:" + enforce: map[string]any{}}, "f:annotations": map[string]any{"f:x": map[string]any{}}},
+	}
+	if diff := cmp.Diff(sets.New(enforce), labelKeys(fields)); diff != "" {
+		t.Error(diff)
+	}
+	if keys := labelKeys(map[string]any{"f:spec": map[string]any{}}); keys.Len() != 0 {
+		t.Errorf("keys of nothing: %v", keys)
+	}
+}

@@ -1,0 +1,24 @@
+// Package leafnamespace makes the member's namespaces as leaves need them, and
+// removes those that it made when they hold nothing any more. It is their only
+// writer.
+//
+// A namespace is needed while the host's namespace of that name has a Pod that
+// is bound to, or nominated for, the member's virtual node, or a claim that the
+// scheduler chose that node for or that is placed in the member. It is made
+// with the Pod Security labels of the host's, which are kept current on it;
+// labels of that kind that somebody in the member added stay. A namespace that
+// was there before, handed over or not, is never written to.
+//
+// It is removed when it was made by us, is not needed, and holds none of our
+// leaves, all of that for a quiet period; and when live lists of every
+// namespaced kind that the member serves prove that it holds nothing but what
+// Kubernetes itself puts into each namespace. A kind that may not be listed, or
+// an API group that does not answer, proves nothing: then the namespace stays,
+// and is looked at again later. So a manager without the permission to list all
+// kinds in the member never removes a namespace there, which is safe.
+//
+// What is pushed between the proof and the deletion goes with the namespace. No
+// data are lost by it, as the volumes of leaf claims stand at Retain: the
+// namespace is refused as terminating (mirror.UseNamespace), and made anew when
+// it is gone.
+package leafnamespace

@@ -1,0 +1,24 @@
+package leafnamespace
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+const reasonRefused = "NamespaceRefusedByMember"
+
+// eventRefused tells the Pods that wait for a namespace that the member will
+// not have it made.
+func (r *reconciler) eventRefused(ctx context.Context, name string, cause error) error {
+	pods, err := r.needingPods(ctx, name)
+	if err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, reasonRefused, "Push",
+			"member %s refuses to have namespace %s made: %v; its admin can allow it, or make the namespace and hand it over with `kubectl label namespace %s xylem.io/host=%s`",
+			r.Registration, name, cause, name, r.HostID)
+	}
+	return nil
+}

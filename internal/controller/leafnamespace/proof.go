@@ -1,0 +1,93 @@
+package leafnamespace
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const (
+	// proofTimeout bounds the reads of one proof: some sixty short lists.
+	proofTimeout = 60 * time.Second
+	// proofLimit is one more object than Kubernetes itself makes of any kind.
+	proofLimit = 2
+	// fieldManager is our name among a namespace's managed fields.
+	fieldManager = "xylem-" + string(actor)
+)
+
+// holds says what the member's namespace holds, or what keeps us from knowing;
+// empty if live reads of everything prove that it holds nothing of anybody's.
+// The error is that of a proof broken off by the end of the link.
+func (r *reconciler) holds(ctx context.Context, name string) (string, error) {
+	bounded, cancel := context.WithTimeout(ctx, proofTimeout)
+	defer cancel()
+	kinds, err := r.Discovery.ServerPreferredNamespacedResourcesWithContext(bounded)
+	if err != nil {
+		return "not every API group answers: " + err.Error(), ctx.Err()
+	}
+	for _, group := range kinds {
+		version, err := schema.ParseGroupVersion(group.GroupVersion)
+		if err != nil {
+			return "an API group is not understood: " + err.Error(), nil
+		}
+		for _, kind := range group.APIResources {
+			if !slices.Contains(kind.Verbs, "list") || passing(version.Group, kind.Name) {
+				continue
+			}
+			if held := r.holdsAny(bounded, version.WithResource(kind.Name), name); held != "" {
+				return held, ctx.Err()
+			}
+		}
+	}
+	return "", ctx.Err()
+}
+
+func (r *reconciler) holdsAny(ctx context.Context, resource schema.GroupVersionResource, name string) string {
+	list, err := r.Metadata.Resource(resource).Namespace(name).List(ctx, metav1.ListOptions{Limit: proofLimit})
+	if err != nil {
+		return fmt.Sprintf("%s cannot be listed: %v", resource.GroupResource(), err)
+	}
+	for i := range list.Items {
+		if !madeByKubernetes(resource.Resource, list.Items[i].Name) {
+			return fmt.Sprintf("%s %s", resource.GroupResource(), list.Items[i].Name)
+		}
+	}
+	if list.Continue != "" {
+		return fmt.Sprintf("more %s than are made by Kubernetes", resource.GroupResource())
+	}
+	return ""
+}
+
+// applied are the keys of a namespace's labels that we wrote last.
+func (r *reconciler) applied(ctx context.Context, name string) (sets.Set[string], error) {
+	var live corev1.Namespace // the cache drops managed fields
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: name}, &live); err != nil {
+		return nil, fmt.Errorf("read whose the labels of namespace %s are: %w", name, err)
+	}
+	keys := sets.New[string]()
+	for _, entry := range live.ManagedFields {
+		if entry.Manager != fieldManager || entry.FieldsV1 == nil {
+			continue
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
+			return nil, fmt.Errorf("read whose the labels of namespace %s are: %w", name, err)
+		}
+		keys = keys.Union(labelKeys(fields))
+	}
+	return keys, nil
+}
+
+// logKept says why a namespace that is not needed stays.
+func (r *reconciler) logKept(ctx context.Context, name, held string) {
+	ctrl.LoggerFrom(ctx).V(1).Info("the namespace is not needed, and is kept", "leaf", name, "held", held)
+}
