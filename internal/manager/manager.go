@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -131,15 +132,16 @@ func identity() string {
 	return name + "_" + string(uuid.NewUUID())
 }
 
-// hostCache holds what decisions are taken on. Secrets are those of the
-// manager's own namespace; others are read one by one.
+// hostCache holds what decisions are taken on. Secrets, and published capacity,
+// are those of the manager's own namespace; other Secrets are read one by one.
 func hostCache(namespace string) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}: {Namespaces: own},
-			&corev1.Node{}:   {Transform: reduceNode},
+			&corev1.Secret{}:                {Namespaces: own},
+			&storagev1.CSIStorageCapacity{}: {Namespaces: own},
+			&corev1.Node{}:                  {Transform: reduceNode},
 		},
 	}
 }

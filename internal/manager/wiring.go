@@ -9,8 +9,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/controller/capacity"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
+	"github.com/xylem-io/xylem/internal/controller/csidriver"
 	"github.com/xylem-io/xylem/internal/controller/heartbeat"
+	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
+	"github.com/xylem-io/xylem/internal/controller/leafnode"
 	"github.com/xylem-io/xylem/internal/controller/leafpod"
 	"github.com/xylem-io/xylem/internal/controller/leafpv"
 	"github.com/xylem-io/xylem/internal/controller/leafpvc"
@@ -57,6 +61,10 @@ func (w *wiring) add() error {
 	if err := nodes.SetupWithManager(w.mgr); err != nil {
 		return fmt.Errorf("add controller %s: %w", virtualnode.Name, err)
 	}
+	driver := &csidriver.Reconciler{Client: w.mgr.GetClient(), Recorder: w.mgr.GetEventRecorder(userAgent)}
+	if err := driver.SetupWithManager(w.mgr); err != nil {
+		return fmt.Errorf("add controller %s: %w", csidriver.Name, err)
+	}
 	beat := &heartbeat.Heartbeat{Client: w.mgr.GetClient(), Live: w.live, Identity: w.identity}
 	return beat.SetupWithManager(w.mgr)
 }
@@ -67,6 +75,10 @@ func (w *wiring) session(ctx context.Context, link *member.Link) error {
 		return err
 	}
 	for _, setup := range []func(*member.Link) error{
+		leafnamespace.Setup,
+		func(link *member.Link) error {
+			return capacity.Setup(link, w.mgr.GetClient(), w.router, w.options.Namespace)
+		},
 		rootpvc.Setup,
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates()})
@@ -75,6 +87,7 @@ func (w *wiring) session(ctx context.Context, link *member.Link) error {
 		leafpod.Setup,
 		leafpvc.Setup,
 		leafpv.Setup,
+		leafnode.Setup,
 	} {
 		if err := setup(link); err != nil {
 			return err

@@ -108,10 +108,10 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 		},
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
 			log := l.log.WithValues("controller", name)
-			if request != nil {
-				log = log.WithValues("request", request.String())
+			if request == nil {
+				return log.V(1) // of its start and end; the link says that once for all
 			}
-			return log
+			return log.WithValues("request", request.String())
 		},
 	})
 	if err != nil {
