@@ -1,0 +1,210 @@
+package rootconfig
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+var here = mirror.Member{Registration: "cluster38", ClusterID: "m1", NodeName: "kosmos-cluster38", HostID: "h1"}
+
+func root(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "config", UID: "u1"}, Data: map[string]string{"a": "1"}}
+	for _, c := range change {
+		c(cm)
+	}
+	return cm
+}
+
+func leaf(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
+	cm := mirror.TranslateConfigMap(root(), here.HostID)
+	cm.UID, cm.ResourceVersion = "l1", "5"
+	for _, c := range change {
+		c(cm)
+	}
+	return cm
+}
+
+func deleted(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &metav1.Time{} }
+
+func TestDecide(t *testing.T) {
+	users := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "p1"}}}
+	want := mirror.TranslateConfigMap(root(), here.HostID)
+	anew := mirror.TranslateConfigMap(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), here.HostID)
+	refusal := &mirror.Refusal{Reason: mirror.ReasonSecretUnsupported, Message: "no"}
+	conflict := observed{member: here, kind: mirror.KindConfigMap, key: client.ObjectKeyFromObject(want)}.conflict()
+	for name, tc := range map[string]struct {
+		observed
+		want decision
+	}{
+		"nothing":                         {observed{}, nothing{}},
+		"needed":                          {observed{users: users, read: true, want: want}, create{want}},
+		"needed, namespace not usable":    {observed{users: users}, nothing{}},
+		"needed, missing in the host":     {observed{users: users, read: true}, nothing{}},
+		"current":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: mirror.ConfigCurrent}, nothing{}},
+		"not due":                         {observed{users: users, leaf: leaf()}, nothing{}},
+		"changed":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: mirror.ConfigChanged}, update{}},
+		"root made anew, same contents":   {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigCurrent}, update{}},
+		"immutable, root made anew":       {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigImmutable}, remove{}},
+		"immutable, suspended":            {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigImmutable, suspended: true}, nothing{}},
+		"root gone":                       {observed{users: users, read: true, leaf: leaf()}, remove{}},
+		"root gone, suspended":            {observed{users: users, read: true, leaf: leaf(), suspended: true}, nothing{}},
+		"on its way out":                  {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: mirror.ConfigChanged}, nothing{}},
+		"foreign in its place":            {observed{users: users, read: true, want: want, foreign: true}, tell{conflict}},
+		"foreign, but the root is absent": {observed{users: users, read: true, foreign: true}, nothing{}},
+		"foreign, not needed":             {observed{foreign: true}, nothing{}},
+		"refused":                         {observed{users: users, read: true, refusal: refusal}, tell{refusal}},
+		"refused, pushed before":          {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{}},
+		"not needed any more":             {observed{leaf: leaf()}, remove{}},
+		"not needed, leaf Pods there":     {observed{leaf: leaf(), held: true}, nothing{}},
+		"not needed, suspended":           {observed{leaf: leaf(), suspended: true}, nothing{}},
+		"not needed, on its way out":      {observed{leaf: leaf(deleted)}, nothing{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.member, tc.kind, tc.key = here, mirror.KindConfigMap, client.ObjectKeyFromObject(want)
+			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, tell{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOurs(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.ConfigMap)
+		want   bool
+	}{
+		"ours":                      {func(*corev1.ConfigMap) {}, true},
+		"another host's":            {func(cm *corev1.ConfigMap) { cm.Labels[v1alpha1.LabelHost] = "h2" }, false},
+		"only labelled":             {func(cm *corev1.ConfigMap) { cm.Annotations = nil }, false},
+		"copied to another name":    {func(cm *corev1.ConfigMap) { cm.Name = "other" }, false},
+		"copied to another's space": {func(cm *corev1.ConfigMap) { cm.Namespace = "other" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := ours(leaf(tc.change), here.HostID); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestUseOf(t *testing.T) {
+	bound := corev1.PodSpec{NodeName: here.NodeName}
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		want use
+	}{
+		"pending":             {corev1.Pod{}, usedEarly},
+		"nominated":           {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, usedEarly},
+		"nominated elsewhere": {corev1.Pod{Status: corev1.PodStatus{NominatedNodeName: "other"}}, unused},
+		"gated":               {corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "g"}}}}, unused},
+		"bound":               {corev1.Pod{Spec: bound}, used},
+		"bound elsewhere":     {corev1.Pod{Spec: corev1.PodSpec{NodeName: "other"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}, unused},
+		"running":             {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodRunning}}, used},
+		"succeeded":           {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodSucceeded}}, unused},
+		"failed":              {corev1.Pod{Spec: bound, Status: corev1.PodStatus{Phase: corev1.PodFailed}}, unused},
+		"being deleted":       {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}, Spec: bound}, unused},
+		"of a DaemonSet":      {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Controller: new(true)}}}, Spec: bound}, unused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := useOf(&tc.pod, here); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestBringsEarly(t *testing.T) {
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		want        bool
+	}{
+		"neither":               {},
+		"selected only":         {annotations: map[string]string{route.AnnSelectedNode: here.NodeName}},
+		"placed only":           {annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}},
+		"selected and placed":   {map[string]string{route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID}, true},
+		"placed somewhere else": {annotations: map[string]string{route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: "m2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}
+			if got := bringsEarly(claim, here); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestReferences(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "pull"}},
+		Volumes:          []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}}}},
+	}}
+	for name, tc := range map[string]struct {
+		kind, name     string
+		refers, needed bool
+	}{
+		"volume":       {mirror.KindSecret, "tls", true, true},
+		"pull secret":  {mirror.KindSecret, "pull", true, false},
+		"another kind": {mirror.KindConfigMap, "tls", false, false},
+		"another name": {mirror.KindSecret, "other", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := refers(pod, tc.kind, tc.name); got != tc.refers {
+				t.Errorf("refers: %v, want %v", got, tc.refers)
+			}
+			if got := needed(pod, tc.kind, tc.name); got != tc.needed {
+				t.Errorf("needed: %v, want %v", got, tc.needed)
+			}
+		})
+	}
+}
+
+func TestDue(t *testing.T) {
+	now := time.Unix(1000, 0)
+	users := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "p1"}}}
+	for name, tc := range map[string]struct {
+		reading
+		want bool
+	}{
+		"never read": {want: true},
+		"just read":  {reading: reading{next: now.Add(time.Second), users: sets.New[types.UID]("p1", "p2")}},
+		"run out":    {reading{next: now, users: sets.New[types.UID]("p1")}, true},
+		"a new user": {reading{next: now.Add(time.Second), users: sets.New[types.UID]("p2")}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.due(now, users); got != tc.want {
+				t.Errorf("%v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestFillAndRestamp(t *testing.T) {
+	changed := root(func(cm *corev1.ConfigMap) {
+		cm.UID, cm.Data, cm.Immutable = "u2", map[string]string{"a": "2"}, new(true)
+	})
+	want := mirror.TranslateConfigMap(changed, here.HostID)
+	after := leaf()
+	configMaps().fill(after, want)
+	restamp(after, want)
+	expected := leaf(func(cm *corev1.ConfigMap) {
+		cm.Data, cm.Immutable = map[string]string{"a": "2"}, new(true)
+		cm.Annotations[v1alpha1.AnnotationRootUID] = "u2"
+	})
+	if diff := cmp.Diff(expected, after); diff != "" {
+		t.Error(diff)
+	}
+	if drift := configMaps().drift(want, after); drift != mirror.ConfigCurrent {
+		t.Errorf("drift %s after an update", drift)
+	}
+}

@@ -1,0 +1,19 @@
+package rootconfig
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	reasonConflict = "NameTaken"
+	reasonRefused  = "RefusedByMember"
+)
+
+// eventRefused tells Pods why something that they refer to is not pushed along.
+func (r *reconciler[T]) eventRefused(users []*corev1.Pod, refusal *mirror.Refusal) {
+	for _, pod := range users {
+		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, refusal.Reason, "Push", "%s", refusal.Message)
+	}
+}

@@ -1,0 +1,105 @@
+package rootconfig
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// leafPods wakes what a leaf Pod refers to when it comes or goes; what it refers
+// to never changes.
+func (r *reconciler[T]) leafPods() source.Source {
+	return source.Kind[client.Object](r.Cache, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofLeafPod),
+		predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
+}
+
+func (r *reconciler[T]) ofLeafPod(_ context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	return r.references(pod)
+}
+
+// ofRootPod wakes what a Pod of the host refers to, if that changes anything: a
+// Pod's many statuses wake nothing while it goes on needing what was read for it.
+func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	all := r.references(pod)
+	if len(all) == 0 {
+		return nil
+	}
+	uses, err := r.uses(ctx, pod)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "tell whether a Pod needs what it refers to")
+		return all
+	}
+	if !uses {
+		return all
+	}
+	var changed []reconcile.Request
+	for _, request := range all {
+		if !r.reading(request.NamespacedName).users.Has(pod.UID) {
+			changed = append(changed, request)
+		}
+	}
+	return changed
+}
+
+// ofClaim wakes what the Pods that use a claim refer to.
+func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+	pods, err := index.PodsOfClaim(ctx, readOnly{r.Host}, client.ObjectKeyFromObject(claim))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pods {
+		if useOf(&pods[i], r.Member) == usedEarly {
+			requests = append(requests, r.ofRootPod(ctx, &pods[i])...)
+		}
+	}
+	return requests
+}
+
+// inNamespace wakes what the Pods of a namespace refer to, as it may have become
+// usable.
+func (r *reconciler[T]) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	var pods corev1.PodList
+	if err := (readOnly{r.Host}).List(ctx, &pods, client.InNamespace(namespace.GetName())); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the Pods of a namespace")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pods.Items {
+		if useOf(&pods.Items[i], r.Member) != unused {
+			requests = append(requests, r.references(&pods.Items[i])...)
+		}
+	}
+	return requests
+}
+
+// references are the requests of what a Pod refers to, of this kind.
+func (r *reconciler[T]) references(pod *corev1.Pod) []reconcile.Request {
+	var requests []reconcile.Request
+	for _, ref := range mirror.References(pod) {
+		if ref.Kind == r.kind.reference {
+			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}})
+		}
+	}
+	return requests
+}
