@@ -74,9 +74,9 @@ func owned(lease *coordinationv1.Lease, node *corev1.Node) bool {
 // once an interval, at an offset that is the Node's and the replica's own: so
 // that the calls are spread, and replicas look at different moments.
 func untilNext(now time.Time, identity, node string) time.Duration {
-	hash := fnv.New64a()
+	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(identity + "/" + node)) // never fails
-	offset := time.Duration(hash.Sum64() % uint64(interval))
+	offset := time.Duration(hash.Sum32()) * time.Microsecond % interval
 	since := (time.Duration(now.UnixNano())%interval - offset + interval) % interval
 	if wait := interval - since; wait > tick {
 		return wait

@@ -138,7 +138,7 @@ func TestAggregate(t *testing.T) {
 
 // However it comes about, the sum is that of what is there in the end.
 func TestAggregateForgetsHowItCameAbout(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test that can be repeated
+	random := rand.New(rand.NewPCG(1, 2))
 	wandering := newAggregate()
 	nodes, pods := map[string]*corev1.Node{}, map[string]*corev1.Pod{}
 	for range 5000 {

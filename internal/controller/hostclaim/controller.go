@@ -1,0 +1,257 @@
+package hostclaim
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+const (
+	// Name of the controller.
+	Name  = "host_claim"
+	actor = guarded.Actor("host-claim")
+
+	// workers: a request is a few reads of the cache; a read of a node at most
+	// is live.
+	workers = 4
+
+	// remembered is of how many claims it is known what was said last. Of more,
+	// some may be told the same again when something around them changes.
+	remembered = 4096
+)
+
+// Reconciler looks after unbound claims of our classes.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host; Live bypasses the cache.
+	Client client.Client
+	Live   client.Reader
+	// Recorder of events on claims.
+	Recorder events.EventRecorder
+	// Namespace of the CSIStorageCapacities: the manager's.
+	Namespace string
+
+	waiting *waitingClaims
+	said    *lru.Cache // claim UID -> reason and note
+}
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.waiting, r.said = newWaitingClaims(), lru.New(remembered)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(relabelled())).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
+		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(changedForClaims())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(r)
+}
+
+// Reconcile looks after one claim.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := decide(o)
+	if d.unselect {
+		if done, err := r.unselect(ctx, o.claim); err != nil || !done {
+			return reconcile.Result{}, err
+		}
+	}
+	r.tell(o.claim, d)
+	return reconcile.Result{}, nil
+}
+
+// unselect takes the selected node off; false if the claim is another by now.
+func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+	after := claim.DeepCopy()
+	delete(after.Annotations, route.AnnSelectedNode)
+	err := guarded.NewRoot(r.Client, "", guarded.HostOnly{}).AnnotateClaim(ctx, actor, claim, after)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return false, nil // the watch is about to bring what is new
+	}
+	return err == nil, err
+}
+
+// tell says what there is to say, once.
+func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, d decision) {
+	switch {
+	case claim == nil: // what was said of it goes with time
+	case d.reason == "":
+		r.said.Remove(claim.UID)
+	default:
+		text := d.reason + ": " + d.note
+		if last, ok := r.said.Get(claim.UID); ok && last == text && !d.unselect {
+			return
+		}
+		r.said.Add(claim.UID, text)
+		told(r.Recorder, claim, d)
+	}
+}
+
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	var o observed
+	var claim corev1.PersistentVolumeClaim
+	if there, err := get(ctx, r.Client, key, &claim); err != nil {
+		return o, err
+	} else if !there || !waiting(&claim) {
+		r.waiting.forget(key)
+		return o, nil
+	}
+	o.claim = &claim
+	// Before anything around it is read, so that no change of that is missed.
+	selected := claim.Annotations[route.AnnSelectedNode]
+	r.waiting.note(key, classOf(&claim), selected)
+
+	var class storagev1.StorageClass
+	if there, err := get(ctx, r.Client, client.ObjectKey{Name: classOf(&claim)}, &class); err != nil {
+		return o, err
+	} else if !there || class.Provisioner != v1alpha1.ProvisionerName {
+		return o, nil
+	}
+	o.class = &class
+
+	var registrations v1alpha1.ClusterRegistrationList
+	if err := r.Client.List(ctx, &registrations); err != nil {
+		return o, fmt.Errorf("list registrations: %w", err)
+	}
+	var err error
+	if o.selected, err = r.selection(ctx, selected, registrations.Items); err != nil {
+		return o, err
+	}
+	if o.members, err = r.members(ctx, &class, registrations.Items); err != nil {
+		return o, err
+	}
+	o.stuck, err = r.stuck(ctx, key)
+	return o, err
+}
+
+// selection says what the selected node is; by a live read if the cache does
+// not have it as a virtual one, since the cache may lag.
+func (r *Reconciler) selection(ctx context.Context, name string, registrations []v1alpha1.ClusterRegistration) (selection, error) {
+	if name == "" {
+		return none, nil
+	}
+	var node corev1.Node
+	key := client.ObjectKey{Name: name}
+	there, err := get(ctx, r.Client, key, &node)
+	if err == nil && !(there && nodes.IsVirtual(&node)) {
+		there, err = get(ctx, r.Live, key, &node)
+	}
+	switch {
+	case err != nil:
+		return none, err
+	case there && nodes.IsVirtual(&node):
+		return virtual, nil
+	case there:
+		return plain, nil
+	}
+	for i := range registrations {
+		if registrations[i].NodeName() == name && registrations[i].DeletionTimestamp == nil {
+			return virtual, nil // deleted by mistake, and about to be made again
+		}
+	}
+	return missing, nil
+}
+
+func (r *Reconciler) members(ctx context.Context, class *storagev1.StorageClass, registrations []v1alpha1.ClusterRegistration) ([]memberSeen, error) {
+	var capacities storagev1.CSIStorageCapacityList
+	if err := r.Client.List(ctx, &capacities, client.InNamespace(r.Namespace)); err != nil {
+		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)
+	}
+	offering := map[string]bool{}
+	for i := range capacities.Items {
+		if capacities.Items[i].StorageClassName == class.Name {
+			offering[capacities.Items[i].Labels[v1alpha1.LabelClusterID]] = true
+		}
+	}
+	var members []memberSeen
+	for i := range registrations {
+		cr := &registrations[i]
+		if cr.DeletionTimestamp != nil {
+			continue
+		}
+		m := memberSeen{name: cr.Name, connected: meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)}
+		condition := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
+		m.connecting = condition == nil || condition.Reason == v1alpha1.ReasonConnecting
+		m.class, m.rule = mirror.MemberClass(class, mirror.Member{Registration: cr.Name, Classes: classesOf(cr)})
+		m.offers = offering[cr.Status.ClusterID]
+		members = append(members, m)
+	}
+	return members, nil
+}
+
+func classesOf(cr *v1alpha1.ClusterRegistration) map[string]string {
+	classes := make(map[string]string, len(cr.Spec.Storage.Classes))
+	for _, mapping := range cr.Spec.Storage.Classes {
+		classes[mapping.Host] = mapping.Member
+	}
+	return classes
+}
+
+func (r *Reconciler) stuck(ctx context.Context, claim types.NamespacedName) (bool, error) {
+	pods, err := index.PodsOfClaim(ctx, r.Client, claim)
+	if err != nil {
+		return false, err
+	}
+	for i := range pods {
+		if unschedulable(&pods[i]) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func unschedulable(pod *corev1.Pod) bool {
+	if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
+		return false
+	}
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled {
+			return condition.Status == corev1.ConditionFalse && condition.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}
+
+func get(ctx context.Context, from client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
+	err := from.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %T %s: %w", into, key, err)
+	}
+	return true, nil
+}

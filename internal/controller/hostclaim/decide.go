@@ -1,0 +1,175 @@
+package hostclaim
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// Reasons of events, beside mirror.ReasonClassInvalid.
+const (
+	// reasonImmediate: the host class does not wait for a consumer.
+	reasonImmediate = "ImmediateUnsupported"
+	// reasonPromise: the host class makes promises.
+	reasonPromise = "PromiseUnsupported"
+	// reasonSelectedNode: a node was selected that stands for no member.
+	reasonSelectedNode = "SelectedNodeNotVirtual"
+	// reasonNoMembers: no cluster is registered.
+	reasonNoMembers = "NoMembers"
+	// reasonNoneConnected: none of the registered clusters is connected.
+	reasonNoneConnected = "NoMemberConnected"
+	// reasonNotOffered: Pods wait, and members lack the class.
+	reasonNotOffered = "ClassNotOffered"
+)
+
+// namedAtMost bounds how many members a message names: an event's note has
+// 1,024 bytes at most, and nobody reads the fiftieth.
+const namedAtMost = 5
+
+// selection is what the scheduler, or somebody else, selected for a claim.
+type selection int
+
+const (
+	none selection = iota
+	virtual
+	// plain: the node is there, and no virtual one.
+	plain
+	// missing: there is no such node, and no registration that will make it.
+	missing
+)
+
+// memberSeen is a registration as far as a claim's class is concerned.
+type memberSeen struct {
+	name      string
+	connected bool
+	// connecting: the first attempt has not ended.
+	connecting bool
+	// class that is looked for there, by which rule, and whether it is there.
+	class, rule string
+	offers      bool
+}
+
+// observed is all that is known of a claim.
+type observed struct {
+	claim    *corev1.PersistentVolumeClaim // nil: gone
+	class    *storagev1.StorageClass       // nil: there is none of that name
+	selected selection
+	members  []memberSeen
+	// stuck: a Pod that uses the claim cannot be scheduled.
+	stuck bool
+}
+
+// decision is what to do: say something, or nothing; and whether to take the
+// selected node off.
+type decision struct {
+	reason, note string // empty: nothing
+	unselect     bool
+}
+
+func say(reason, format string, args ...any) decision {
+	return decision{reason: reason, note: fmt.Sprintf(format, args...)}
+}
+
+// waiting: nobody has bound the claim yet, or means to.
+func waiting(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && classOf(claim) != ""
+}
+
+func classOf(claim *corev1.PersistentVolumeClaim) string {
+	if claim.Spec.StorageClassName == nil {
+		return ""
+	}
+	return *claim.Spec.StorageClassName
+}
+
+func decide(o observed) decision {
+	if o.claim == nil || !waiting(o.claim) || o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName {
+		return decision{}
+	}
+	class, err := mirror.ReadClass(o.class)
+	var refusal *mirror.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return say(refusal.Reason, "%s", refusal.Message)
+	case err != nil:
+		return say(mirror.ReasonClassInvalid, "%v", err)
+	case class.Provisioning == v1alpha1.ProvisioningPromise:
+		return say(reasonPromise, "StorageClass %s has %s=%s, which is not supported yet: use a class with %s=%s",
+			o.class.Name, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
+	case o.class.VolumeBindingMode == nil || *o.class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
+		return say(reasonImmediate, "StorageClass %s binds immediately, before it is known in which cluster the Pod will run: use a class with volumeBindingMode %s (the binding mode of a class cannot be changed: make another)",
+			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
+	}
+	switch o.selected {
+	case plain:
+		return unselected(o, "which is a node of the host itself: class %s has volumes in members only, and their nodes are labelled %s=true",
+			o.class.Name, v1alpha1.LabelVirtualNode)
+	case missing:
+		return unselected(o, "which does not exist (any more)")
+	case virtual:
+		return decision{} // root_pvc's from here
+	case none:
+	}
+	return unplaced(o)
+}
+
+func unselected(o observed, format string, args ...any) decision {
+	d := say(reasonSelectedNode, "node %s was selected, %s; the selection is taken off, and the scheduler chooses again",
+		o.claim.Annotations[route.AnnSelectedNode], fmt.Sprintf(format, args...))
+	d.unselect = true
+	return d
+}
+
+// unplaced says why no member can be selected.
+func unplaced(o observed) decision {
+	if len(o.members) == 0 {
+		return say(reasonNoMembers, "no cluster is registered, and class %s has volumes in members only: create a ClusterRegistration", o.class.Name)
+	}
+	var away, offering, lacking []string
+	connecting := 0
+	for _, m := range o.members {
+		switch {
+		case !m.connected && m.connecting:
+			connecting++
+		case !m.connected:
+			away = append(away, m.name)
+		case m.offers:
+			offering = append(offering, m.name)
+		default:
+			lacking = append(lacking, fmt.Sprintf("%s has no class %q (%s)", m.name, m.class, m.rule))
+		}
+	}
+	switch {
+	case len(offering)+len(lacking) == 0 && connecting == 0:
+		return say(reasonNoneConnected, "none of the registered clusters is connected (%s): see `kubectl get clusterregistrations`", some(away, ", "))
+	case !o.stuck || len(lacking) == 0:
+		return decision{}
+	case len(offering) == 0:
+		return say(reasonNotOffered, "no connected member offers class %s: %s. Create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+			o.class.Name, some(lacking, "; "), others(away))
+	}
+	return say(reasonNotOffered, "a Pod of this claim cannot be scheduled, and not all members offer class %s: offered by %s; %s. If the Pod has to run there, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+		o.class.Name, some(offering, ", "), some(lacking, "; "), others(away))
+}
+
+func others(away []string) string {
+	if len(away) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; not connected: %s", some(away, ", "))
+}
+
+// some names the first few.
+func some(names []string, separator string) string {
+	if len(names) <= namedAtMost {
+		return strings.Join(names, separator)
+	}
+	return fmt.Sprintf("%s%sand %d more", strings.Join(names[:namedAtMost], separator), separator, len(names)-namedAtMost)
+}

@@ -1,0 +1,184 @@
+package leafevent
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+var (
+	now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	m   = mirror.Member{Registration: "cluster38", ClusterID: "3f0c", NodeName: "kosmos-cluster38", HostID: "host"}
+)
+
+func pods(o *observed) (leaf, root *corev1.Pod) {
+	leaf, _ = o.leaf.(*corev1.Pod)
+	root, _ = o.root.(*corev1.Pod)
+	return leaf, root
+}
+
+func ofPod(change ...func(*observed)) observed {
+	root := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "root"}, Spec: corev1.PodSpec{NodeName: m.NodeName}}
+	leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web", UID: "leaf"}}
+	mirror.OriginFor(m.HostID, root).Stamp(leaf)
+	o := observed{member: m, leaf: leaf, root: root, now: now, event: &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: "team", Name: "web.17", UID: "event"},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: "team", Name: "web", UID: "leaf", FieldPath: "spec.containers{c}"},
+		Type:           corev1.EventTypeWarning, Reason: "BackOff", Message: "back-off restarting failed container",
+		Source:         corev1.EventSource{Component: "kubelet", Host: "node-7"},
+		FirstTimestamp: metav1.NewTime(now.Add(-time.Minute)), LastTimestamp: metav1.NewTime(now.Add(-30 * time.Second)), Count: 3,
+	}}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func ofClaim(change ...func(*corev1.PersistentVolumeClaim)) observed {
+	o := ofPod()
+	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", UID: "root"}}
+	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data", UID: "leaf"}}
+	mirror.OriginFor(m.HostID, root).Stamp(leaf)
+	for _, c := range change {
+		c(root)
+	}
+	o.event.InvolvedObject.Kind = "PersistentVolumeClaim"
+	o.leaf, o.root = leaf, root
+	return o
+}
+
+func TestJudge(t *testing.T) {
+	young := func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-time.Second)) }
+	for name, tc := range map[string]struct {
+		observed observed
+		want     relevance
+	}{
+		"a leaf Pod's":        {ofPod(), relevant},
+		"gone":                {observed{now: now}, ignored},
+		"Normal":              {ofPod(func(o *observed) { o.event.Type = corev1.EventTypeNormal }), ignored},
+		"of another kind":     {ofPod(func(o *observed) { o.event.InvolvedObject.Kind = "Node" }), ignored},
+		"old":                 {ofPod(func(o *observed) { o.event.LastTimestamp = metav1.NewTime(now.Add(-tooOld)) }), ignored},
+		"no leaf of ours":     {ofPod(func(o *observed) { o.leaf, o.root = nil, nil }), ignored},
+		"no leaf of ours yet": {ofPod(young, func(o *observed) { o.leaf, o.root = nil, nil }), unsettled},
+		"an earlier leaf's":   {ofPod(func(o *observed) { o.event.InvolvedObject.UID = "earlier" }), ignored},
+		"root gone":           {ofPod(func(o *observed) { o.root = nil }), ignored},
+		"root made anew":      {ofPod(func(o *observed) { _, root := pods(o); root.UID = "anew" }), ignored},
+		"stamp of another host": {ofPod(func(o *observed) {
+			leaf, _ := pods(o)
+			leaf.Labels[v1alpha1.LabelHost] = "else"
+		}), ignored},
+		"stamp that names a Pod elsewhere": {ofPod(func(o *observed) {
+			_, root := pods(o)
+			root.Spec.NodeName = "worker-1"
+		}), ignored},
+		"stamp that names a Pod of another namespace": {ofPod(func(o *observed) {
+			leaf, _ := pods(o)
+			leaf.Annotations[v1alpha1.AnnotationRoot] = "other/web"
+		}), ignored},
+		"the Pod is on its way here": {ofPod(func(o *observed) {
+			_, root := pods(o)
+			root.Spec.NodeName, root.Status.NominatedNodeName = "", m.NodeName
+		}), relevant},
+		"the Pod was nominated here, and bound elsewhere": {ofPod(func(o *observed) {
+			_, root := pods(o)
+			root.Spec.NodeName, root.Status.NominatedNodeName = "worker-1", m.NodeName
+		}), ignored},
+		"a claim placed here": {ofClaim(func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
+		}), relevant},
+		"a claim placed elsewhere": {ofClaim(func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: "else"}
+		}), ignored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := judge(tc.observed); got != tc.want {
+				t.Errorf("judged %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRepeated(t *testing.T) {
+	want := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: nameOf("web", "3f0c", "event"),
+			Labels: map[string]string{v1alpha1.LabelManagedBy: "xylem", v1alpha1.LabelClusterID: "3f0c"},
+		},
+		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "team", Name: "web", UID: "root", FieldPath: "spec.containers{c}"},
+		Type:           corev1.EventTypeWarning, Reason: "BackOff", Message: "cluster38: back-off restarting failed container",
+		Source:         corev1.EventSource{Component: "kubelet", Host: "kosmos-cluster38"},
+		FirstTimestamp: metav1.NewTime(now.Add(-time.Minute)), LastTimestamp: metav1.NewTime(now.Add(-30 * time.Second)), Count: 3,
+	}
+	got := repeated(ofPod())
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("event (-want +got):\n%s", diff)
+	}
+	if brought(got, repeated(ofPod())) != nil {
+		t.Error("what was told is told again")
+	}
+	more := ofPod(func(o *observed) { o.event.Count = 4 })
+	if after := brought(got, repeated(more)); after == nil || after.Count != 4 {
+		t.Errorf("a count that went on is brought as %v", after)
+	}
+	long := repeated(ofPod(func(o *observed) { o.event.Message = strings.Repeat("ü", 2000) }))
+	if len(long.Message) > messageLimit {
+		t.Errorf("a message of %d bytes", len(long.Message))
+	}
+}
+
+func TestOccurrences(t *testing.T) {
+	at := func(seconds int) metav1.Time { return metav1.NewTime(now.Add(time.Duration(seconds) * time.Second)) }
+	micro := func(seconds int) metav1.MicroTime { return metav1.NewMicroTime(at(seconds).Add(5 * time.Microsecond)) }
+	for name, tc := range map[string]struct {
+		event corev1.Event
+		want  told
+	}{
+		"old style":            {corev1.Event{Count: 2, FirstTimestamp: at(1), LastTimestamp: at(2)}, told{2, at(1).Time, at(2).Time}},
+		"new style":            {corev1.Event{EventTime: micro(1)}, told{1, at(1).Time, at(1).Time}},
+		"new style, a series":  {corev1.Event{EventTime: micro(1), Series: &corev1.EventSeries{Count: 7, LastObservedTime: micro(9)}}, told{7, at(1).Time, at(9).Time}},
+		"neither has any time": {corev1.Event{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: at(3)}}, told{1, at(3).Time, at(3).Time}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, occurrences(&tc.event), cmp.AllowUnexported(told{})); diff != "" {
+				t.Errorf("occurrences (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNameOf(t *testing.T) {
+	long := strings.Repeat("a", 240) + "." + strings.Repeat("b", 12)
+	for _, root := range []string{"web", long, strings.Repeat("a", 253)} {
+		if name := nameOf(root, "c", "e"); len(name) > nameLimit || strings.Contains(name, "..") {
+			t.Errorf("name %q for an event of %q", name, root)
+		}
+	}
+	if nameOf("web", "c", "e") == nameOf("web", "c", "f") || nameOf("web", "c", "e") == nameOf("web", "d", "e") {
+		t.Error("two events have one name")
+	}
+}
+
+func TestBudget(t *testing.T) {
+	b := newBudget()
+	for i := range budgetBurst {
+		if !b.spend("root", now) {
+			t.Fatalf("write %d is refused", i+1)
+		}
+	}
+	if b.spend("root", now) {
+		t.Error("a write beyond the burst is let through")
+	}
+	if !b.spend("other", now) {
+		t.Error("one root's budget is spent by another's events")
+	}
+	if !b.spend("root", now.Add(budgetRefill)) {
+		t.Error("the budget is not refilled")
+	}
+}
