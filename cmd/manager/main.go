@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 
+	"go.uber.org/zap/zapcore"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -13,7 +14,8 @@ import (
 
 func main() {
 	var options manager.Options
-	logging := zap.Options{}
+	// An error says what was being done to which object; a stack adds nothing.
+	logging := zap.Options{StacktraceLevel: zapcore.PanicLevel}
 	options.AddFlags(flag.CommandLine)
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()

@@ -97,7 +97,7 @@ func (l *Link) Orphaned(n int) { l.orphaned(n) }
 // own; it starts once the member's caches are synced.
 func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sources ...source.Source) error {
 	c, err := controller.NewTypedUnmanaged(name, controller.Options{
-		Reconciler:              r,
+		Reconciler:              guarded.Settling(r),
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      ptr.To(true), // one of that name for each member
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),

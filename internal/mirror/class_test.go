@@ -32,9 +32,9 @@ func TestReadClass(t *testing.T) {
 		},
 		"wrong values and an unknown key": {
 			parameters: map[string]string{
-				"xylem.io/provisioning": "Mirror", "xylem.io/member-class": "", "xylem.io/release": "", "xylem.io/clas": "x",
+				"xylem.io/provisioning": "Mirror", "xylem.io/member-class": "", "xylem.io/release": "", "xylem.io/size": "x",
 			},
-			refused: []string{`xylem.io/provisioning is "Mirror"`, "xylem.io/member-class is empty", `xylem.io/release is ""`, "xylem.io/clas is no parameter", "StorageClass ssd"},
+			refused: []string{`xylem.io/provisioning is "Mirror"`, "xylem.io/member-class is empty", `xylem.io/release is ""`, "xylem.io/size is no parameter", "StorageClass ssd"},
 		},
 		"release in mirror mode": {
 			parameters: map[string]string{"xylem.io/release": "WhenUnused"},

@@ -50,11 +50,11 @@ func TranslateSecret(root *corev1.Secret, hostID string) (*corev1.Secret, error)
 type ConfigDrift string
 
 const (
-	// ConfigCurrent: nothing.
+	// ConfigCurrent means nothing.
 	ConfigCurrent ConfigDrift = "Current"
-	// ConfigChanged: data and immutable have to be written.
+	// ConfigChanged means that data and immutable have to be written.
 	ConfigChanged ConfigDrift = "Changed"
-	// ConfigImmutable: the leaf cannot be changed any more; it has to be deleted
+	// ConfigImmutable means that the leaf cannot be changed any more, but has to be deleted
 	// and made anew.
 	ConfigImmutable ConfigDrift = "Immutable"
 )

@@ -127,7 +127,7 @@ func label(elem reflect.Value, i int) string {
 }
 
 func unset(v reflect.Value) bool {
-	switch v.Kind() { //nolint:exhaustive // all else is unset when zero
+	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
 		return v.Len() == 0
 	default:

@@ -65,7 +65,7 @@ func (f *filler) fill(v reflect.Value) {
 		*p = intstr.FromInt32(int32(1 + f.some(8)))
 		return
 	case *metav1.FieldsV1:
-		p.Raw = []byte("{}")
+		p.SetRawBytes([]byte("{}"))
 		return
 	}
 	switch v.Kind() {

@@ -148,7 +148,8 @@ func TestMemberSpread(t *testing.T) {
 
 func TestMemberPodAffinity(t *testing.T) {
 	hostname := corev1.PodAffinityTerm{TopologyKey: "kubernetes.io/hostname", LabelSelector: app()}
-	everywhere, byName, byLabel, zone, ours := hostname, hostname, hostname, hostname, hostname
+	everywhere, byName, byLabel, byAnyLabel, zone, ours := hostname, hostname, hostname, hostname, hostname, hostname
+	byAnyLabel.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
 	everywhere.NamespaceSelector = &metav1.LabelSelector{}
 	byName.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "shop"}}
 	byLabel.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{in("team", "red")}}
@@ -158,12 +159,12 @@ func TestMemberPodAffinity(t *testing.T) {
 		return corev1.WeightedPodAffinityTerm{Weight: weight, PodAffinityTerm: t}
 	}
 	got := memberPodAffinity(&corev1.PodAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution:  []corev1.PodAffinityTerm{hostname, everywhere, byName, byLabel, zone, ours},
+		RequiredDuringSchedulingIgnoredDuringExecution:  []corev1.PodAffinityTerm{hostname, everywhere, byName, byLabel, byAnyLabel, zone, ours},
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{soft(zone, 7), soft(ours, 8)},
 	}, nil)
 	want := &corev1.PodAffinity{
 		RequiredDuringSchedulingIgnoredDuringExecution:  []corev1.PodAffinityTerm{hostname, everywhere, byName},
-		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{soft(byLabel, 100), soft(zone, 100), soft(zone, 7)},
+		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{soft(byLabel, 100), soft(byAnyLabel, 100), soft(zone, 100), soft(zone, 7)},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -182,6 +183,14 @@ func TestMemberPodAntiAffinity(t *testing.T) {
 		}),
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestWithLabelKeysLeavesTheSelectorAlone(t *testing.T) {
+	selector := app()
+	withLabelKeys(selector, []string{"tenant"}, metav1.LabelSelectorOpIn, map[string]string{"tenant": "red"})
+	if diff := cmp.Diff(app(), selector); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

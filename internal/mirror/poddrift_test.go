@@ -82,6 +82,9 @@ func TestLeafPodDrift(t *testing.T) {
 
 			record: true,
 		},
+		"a toleration that the member took away": {
+			leaf: func(p *corev1.Pod) { p.Spec.Tolerations = nil },
+		},
 		"a toleration of the virtual node is none of the leaf's": {
 			root: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("kosmos.io/node")) },
 		},
@@ -109,6 +112,8 @@ func TestLeafPodDrift(t *testing.T) {
 				InitContainers: []corev1.Container{{Name: "init", Image: "init:1"}},
 				Containers:     []corev1.Container{{Name: "web", Image: "web:1"}},
 				Tolerations:    []corev1.Toleration{exists("a")},
+
+				ActiveDeadlineSeconds: ptr(int64(100)),
 			})
 			root.Labels = map[string]string{"app": "web", "tier": "front"}
 			root.Annotations = map[string]string{"note": "1", "old": "o"}

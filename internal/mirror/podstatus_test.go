@@ -300,7 +300,7 @@ func TestFailedPodStatus(t *testing.T) {
 					cond("xylem.io/Pushed", "True", 1),
 				},
 				InitContainerStatuses: []corev1.ContainerStatus{done},
-				ContainerStatuses:     []corev1.ContainerStatus{running("web"), waiting},
+				ContainerStatuses:     []corev1.ContainerStatus{running("web"), waiting, done},
 			},
 			want: corev1.PodStatus{
 				Phase: corev1.PodFailed, Reason: "Lost", Message: "gone", ObservedGeneration: 3,
@@ -309,7 +309,7 @@ func TestFailedPodStatus(t *testing.T) {
 					cond(corev1.PodInitialized, "True", 2), failed(corev1.PodReady), cond(corev1.DisruptionTarget, "True", 4), failed(corev1.ContainersReady),
 				},
 				InitContainerStatuses: []corev1.ContainerStatus{done},
-				ContainerStatuses:     []corev1.ContainerStatus{ended("web", "cri://web", second(5)), ended("late", "", metav1.Time{})},
+				ContainerStatuses:     []corev1.ContainerStatus{ended("web", "cri://web", second(5)), ended("late", "", metav1.Time{}), done},
 			},
 		},
 		"not initialized: what waits has not run": {

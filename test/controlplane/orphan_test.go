@@ -33,7 +33,7 @@ func startOrphan(dir string) *exec.Cmd {
 	if runtime.GOOS != "linux" {
 		Skip("only Linux ends children with their parent")
 	}
-	child := exec.Command(os.Args[0]) //nolint:gosec // This very program.
+	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), orphanEnv+"="+dir)
 	child.Stderr = GinkgoWriter
 	Expect(child.Start()).To(Succeed())

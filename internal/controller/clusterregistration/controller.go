@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 )
 
@@ -73,7 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *member.Fleet) err
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.deletingOfPod)).
 		WatchesRawSource(fleet.Source()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		Complete(guarded.Settling(r))
 }
 
 // Reconcile brings one registration closer to what its spec, its Secret and its

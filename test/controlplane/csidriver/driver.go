@@ -277,7 +277,7 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 		if r.GetVolumeId() == "" {
 			return status.Error(codes.InvalidArgument, "volume ID is required")
 		}
-		_, existed, err := d.store.remove(r.GetVolumeId())
+		existed, err := d.store.remove(r.GetVolumeId())
 		if err != nil {
 			return d.storeError(err, r.GetVolumeId())
 		}

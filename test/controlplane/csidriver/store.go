@@ -201,19 +201,18 @@ func (s *store) create(v volume, room int64) (stored volume, existed bool, err e
 }
 
 // remove deletes a volume with everything in it.
-func (s *store) remove(id string) (removed volume, existed bool, err error) {
+func (s *store) remove(id string) (existed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v, ok := s.volumes[id]
-	if !ok {
-		return volume{}, false, nil
+	if _, ok := s.volumes[id]; !ok {
+		return false, nil
 	}
 	tmp := filepath.Join(s.dir, "."+id)
 	if err := os.Rename(filepath.Join(s.dir, id), tmp); err != nil {
-		return v, true, err
+		return true, err
 	}
 	delete(s.volumes, id)
-	return v, true, os.RemoveAll(tmp)
+	return true, os.RemoveAll(tmp)
 }
 
 // change replaces the record of a volume by what f makes of it. room is as in create.

@@ -53,7 +53,7 @@ func TestRestartMakesTheLedgerAgree(t *testing.T) {
 		t.Fatalf("after creation (-want +got):\n%s", diff)
 	}
 
-	if _, _, err := s.remove("a"); err != nil {
+	if _, err := s.remove("a"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.change("b", 0, func(v *volume) { v.CapacityBytes = 20 }); err != nil {
@@ -92,7 +92,7 @@ func TestCreateAndRemoveRepeat(t *testing.T) {
 		}
 	}
 	for i, want := range []bool{true, false} {
-		if _, existed, err := s.remove("a"); err != nil || existed != want {
+		if existed, err := s.remove("a"); err != nil || existed != want {
 			t.Errorf("removal %d: existed %t, %v", i, existed, err)
 		}
 	}

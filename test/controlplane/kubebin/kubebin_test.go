@@ -12,7 +12,7 @@ import (
 // repository copies what the name of the cache depends on into an own root.
 func repository(t *testing.T) string {
 	t.Helper()
-	real, err := kubebin.Root()
+	own, err := kubebin.Root()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func repository(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(real, "test", "kube", name))
+		content, err := os.ReadFile(filepath.Join(own, "test", "kube", name))
 		if err != nil {
 			t.Fatal(err)
 		}

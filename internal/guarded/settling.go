@@ -1,0 +1,29 @@
+package guarded
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// behind is how long a reconcile that acted on an object that has changed waits
+// for that object's event, which as a rule comes within milliseconds.
+const behind = time.Second
+
+// Settling is a reconciler for which a write that missed its precondition, or a
+// fence that is lost, is no error: the cache was behind, and the newer object
+// wakes it, or its link is about to end.
+func Settling(r reconcile.Reconciler) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+		result, err := r.Reconcile(ctx, request)
+		if apierrors.IsConflict(err) || errors.Is(err, ErrFenced) {
+			ctrl.LoggerFrom(ctx).V(1).Info("waiting for the cache", "cause", err.Error())
+			return reconcile.Result{RequeueAfter: behind}, nil
+		}
+		return result, err
+	})
+}
