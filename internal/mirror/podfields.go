@@ -59,7 +59,7 @@ var podPlaceFields = []Field{
 	{"tolerations", Translate, "kept, except those of virtual nodes' taints (`kosmos.io/node`, `xylem.io/*`) and the five minutes that the host's admission puts on every Pod, for which the member has its own default"},
 	{"topologySpreadConstraints[].maxSkew", Keep, "counted anew among the member's nodes"},
 	{"topologySpreadConstraints[].topologyKey", Keep, "counted anew among the member's nodes; constraints on `xylem.io/*` topologies are settled by the choice of the member and go"},
-	{"topologySpreadConstraints[].whenUnsatisfiable", Translate, "stays by host name; on other topologies the member's nodes need not have the label, so it becomes ScheduleAnyway"},
+	{"topologySpreadConstraints[].whenUnsatisfiable", Translate, "stays by host name; on other topologies the member's nodes need not have the label, so it becomes ScheduleAnyway (of two constraints that become alike, the first stays)"},
 	{"topologySpreadConstraints[].labelSelector", Translate, "takes up matchLabelKeys"},
 	{"topologySpreadConstraints[].minDomains", Drop, "counts the host's domains, of which one member may have too few for ever"},
 	{"topologySpreadConstraints[].nodeAffinityPolicy", Keep, "about the member's nodes"},
