@@ -13,11 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/csidriver"
 	"github.com/xylem-io/xylem/internal/controller/heartbeat"
+	"github.com/xylem-io/xylem/internal/controller/hostclaim"
+	"github.com/xylem-io/xylem/internal/controller/leafevent"
 	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
 	"github.com/xylem-io/xylem/internal/controller/leafnode"
 	"github.com/xylem-io/xylem/internal/controller/leafpod"
 	"github.com/xylem-io/xylem/internal/controller/leafpv"
 	"github.com/xylem-io/xylem/internal/controller/leafpvc"
+	"github.com/xylem-io/xylem/internal/controller/rootconfig"
 	"github.com/xylem-io/xylem/internal/controller/rootpod"
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
@@ -65,6 +68,12 @@ func (w *wiring) add() error {
 	if err := driver.SetupWithManager(w.mgr); err != nil {
 		return fmt.Errorf("add controller %s: %w", csidriver.Name, err)
 	}
+	claims := &hostclaim.Reconciler{
+		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.mgr.GetEventRecorder(userAgent), Namespace: w.options.Namespace,
+	}
+	if err := claims.SetupWithManager(w.mgr); err != nil {
+		return fmt.Errorf("add controller %s: %w", hostclaim.Name, err)
+	}
 	beat := &heartbeat.Heartbeat{Client: w.mgr.GetClient(), Live: w.live, Identity: w.identity}
 	return beat.SetupWithManager(w.mgr)
 }
@@ -79,6 +88,7 @@ func (w *wiring) session(ctx context.Context, link *member.Link) error {
 		func(link *member.Link) error {
 			return capacity.Setup(link, w.mgr.GetClient(), w.router, w.options.Namespace)
 		},
+		rootconfig.Setup,
 		rootpvc.Setup,
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates()})
@@ -88,6 +98,7 @@ func (w *wiring) session(ctx context.Context, link *member.Link) error {
 		leafpvc.Setup,
 		leafpv.Setup,
 		leafnode.Setup,
+		func(link *member.Link) error { return leafevent.Setup(link, w.mgr.GetClient(), w.live) },
 	} {
 		if err := setup(link); err != nil {
 			return err

@@ -84,7 +84,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	f.mu.Lock()
 	f.ctx = ctx
 	for _, s := range f.supervisors {
-		f.launch(s)
+		f.launch(s) //nolint:contextcheck // it has the context: f.ctx, just set
 	}
 	f.mu.Unlock()
 	<-ctx.Done()

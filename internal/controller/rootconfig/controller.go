@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	// NameConfigMap and NameSecret are the controllers' names.
+	// NameConfigMap is the name of the controller of ConfigMaps.
 	NameConfigMap = "root_configmap"
-	NameSecret    = "root_secret"
+	// NameSecret is the name of the controller of Secrets.
+	NameSecret = "root_secret"
 
 	actor = guarded.Actor("root-config")
 

@@ -3,6 +3,7 @@ package rootpod
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -145,17 +146,15 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod ty
 		}
 	}
 	if root.Spec.VolumeName == "" && !r.NominatedNode {
-		users, err := index.PodsOfClaim(ctx, r.Host, key)
-		if err != nil {
-			return c, err
-		}
-		for i := range users {
-			if users[i].UID != pod && !finished(&users[i]) {
-				c.shared = true
-			}
-		}
+		c.shared, err = r.shared(ctx, key, pod)
 	}
-	return c, nil
+	return c, err
+}
+
+// shared reports whether another Pod that has not ended uses a claim.
+func (r *reconciler) shared(ctx context.Context, claim types.NamespacedName, pod types.UID) (bool, error) {
+	users, err := index.PodsOfClaim(ctx, r.Host, claim)
+	return slices.ContainsFunc(users, func(user corev1.Pod) bool { return user.UID != pod && !finished(&user) }), err
 }
 
 // waits reports whether a leaf claim's class waits for a consumer.
