@@ -166,7 +166,7 @@ func (r *Reconciler) selection(ctx context.Context, name string, registrations [
 	var node corev1.Node
 	key := client.ObjectKey{Name: name}
 	there, err := get(ctx, r.Client, key, &node)
-	if err == nil && !(there && nodes.IsVirtual(&node)) {
+	if err == nil && (!there || !nodes.IsVirtual(&node)) {
 		there, err = get(ctx, r.Live, key, &node)
 	}
 	switch {

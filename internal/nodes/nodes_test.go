@@ -1,0 +1,59 @@
+package nodes
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+func virtual(ready corev1.ConditionStatus) *corev1.Node {
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-a", Labels: map[string]string{
+		v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelManagedBy: "xylem", v1alpha1.LabelCluster: "a", v1alpha1.LabelClusterID: "id",
+	}}}
+	if ready != "" {
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, Message: "as it is"}}
+	}
+	return n
+}
+
+func TestReadyCondition(t *testing.T) {
+	plain := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-a", Labels: map[string]string{v1alpha1.LabelClusterID: "id"}}}
+	other := virtual(corev1.ConditionTrue)
+	other.Labels[v1alpha1.LabelClusterID] = "other"
+	for name, tc := range map[string]struct {
+		node      *corev1.Node
+		clusterID string
+		taken     bool
+		status    metav1.ConditionStatus
+		reason    string
+	}{
+		"never connected":    {nil, "", false, metav1.ConditionFalse, v1alpha1.ReasonNotConnected},
+		"not made yet":       {nil, "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"a plain node":       {plain, "id", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
+		"another cluster's":  {other, "id", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
+		"identity not known": {virtual(corev1.ConditionTrue), "", true, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken},
+		"without a status":   {virtual(""), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"not ready":          {virtual(corev1.ConditionFalse), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"unknown":            {virtual(corev1.ConditionUnknown), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"ready":              {virtual(corev1.ConditionTrue), "id", false, metav1.ConditionTrue, v1alpha1.ReasonNodeReady},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+			r.Status.ClusterID = tc.clusterID
+			got := ReadyCondition(tc.node, r)
+			if diff := cmp.Diff([]string{string(tc.status), tc.reason}, []string{string(got.Status), got.Reason}); diff != "" {
+				t.Errorf("condition (-want +got):\n%s", diff)
+			}
+			if got.Message == "" || got.Type != v1alpha1.ConditionNodeReady {
+				t.Errorf("condition %+v", got)
+			}
+			if taken := Taken(tc.node, tc.clusterID); taken != tc.taken {
+				t.Errorf("taken: %t, want %t", taken, tc.taken)
+			}
+		})
+	}
+}
