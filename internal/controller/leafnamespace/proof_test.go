@@ -1,0 +1,106 @@
+package leafnamespace
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// served is what a member serves, and what its namespace holds, by resource. It
+// answers the two calls that the proof makes.
+type served struct {
+	discovery.DiscoveryInterfaceWithContext
+	metadata.ResourceInterface
+
+	kinds     []*metav1.APIResourceList
+	broken    error
+	holds     map[string][]string
+	forbidden string
+
+	resource string
+	listed   *[]string
+}
+
+func (s served) ServerPreferredNamespacedResourcesWithContext(context.Context) ([]*metav1.APIResourceList, error) {
+	return s.kinds, s.broken
+}
+
+func (s served) Resource(resource schema.GroupVersionResource) metadata.Getter {
+	s.resource = resource.GroupResource().String()
+	return s
+}
+
+func (s served) Namespace(string) metadata.ResourceInterface { return s }
+
+func (s served) List(_ context.Context, options metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	*s.listed = append(*s.listed, s.resource)
+	if s.resource == s.forbidden {
+		return nil, errors.New("forbidden")
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	for _, name := range s.holds[s.resource] {
+		if int64(len(list.Items)) == options.Limit {
+			list.Continue = "more"
+			break
+		}
+		list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	return list, nil
+}
+
+func TestHolds(t *testing.T) {
+	kinds := []*metav1.APIResourceList{
+		{GroupVersion: "v1", APIResources: []metav1.APIResource{
+			{Name: "bindings", Verbs: metav1.Verbs{"create"}},
+			{Name: "configmaps", Verbs: metav1.Verbs{"get", "list"}},
+			{Name: "events", Verbs: metav1.Verbs{"get", "list"}},
+			{Name: "serviceaccounts", Verbs: metav1.Verbs{"get", "list"}},
+		}},
+		{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: "events", Verbs: metav1.Verbs{"list"}}, {Name: "widgets", Verbs: metav1.Verbs{"list"}}}},
+	}
+	all := []string{"configmaps", "serviceaccounts", "events.example.com", "widgets.example.com"}
+	fresh := func(add map[string][]string) map[string][]string {
+		holds := map[string][]string{"configmaps": {"kube-root-ca.crt"}, "serviceaccounts": {"default"}, "events": {"one", "two"}}
+		for resource, names := range add {
+			holds[resource] = append(holds[resource], names...)
+		}
+		return holds
+	}
+	for name, tc := range map[string]struct {
+		served
+		want   string
+		listed []string
+	}{
+		"nothing at all":   {served{}, "", all},
+		"fresh":            {served{holds: fresh(nil)}, "", all},
+		"a ConfigMap":      {served{holds: fresh(map[string][]string{"configmaps": {"mine"}})}, "configmaps mine", all[:1]},
+		"many":             {served{holds: fresh(map[string][]string{"serviceaccounts": {"x", "y"}})}, "serviceaccounts x", all[:2]},
+		"a custom one":     {served{holds: fresh(map[string][]string{"widgets.example.com": {"w"}})}, "widgets.example.com w", all},
+		"its own events":   {served{holds: fresh(map[string][]string{"events.example.com": {"e"}})}, "events.example.com e", all[:3]},
+		"another default":  {served{holds: fresh(map[string][]string{"widgets.example.com": {"default"}})}, "widgets.example.com default", all},
+		"may not be read":  {served{holds: fresh(nil), forbidden: "widgets.example.com"}, "widgets.example.com cannot be listed: forbidden", all},
+		"a group is mute":  {served{broken: errors.New("metrics.k8s.io/v1beta1")}, "not every API group answers: metrics.k8s.io/v1beta1", nil},
+		"a page too small": {served{holds: map[string][]string{"configmaps": {"kube-root-ca.crt", "kube-root-ca.crt", "hidden"}}}, "more configmaps than are made by Kubernetes", all[:1]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var listed []string
+			tc.kinds, tc.served.listed = kinds, &listed
+			r := &reconciler{Link: &member.Link{Discovery: tc.served, Metadata: tc.served}}
+			held, err := r.holds(t.Context(), "shop")
+			if err != nil || held != tc.want {
+				t.Errorf("holds %q, %v; want %q", held, err, tc.want)
+			}
+			if diff := cmp.Diff(tc.listed, listed); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
