@@ -79,7 +79,10 @@ func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme) (*co
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, c.calls); err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	if c.metadata, err = metadata.NewForConfigAndClient(config, c.calls); err != nil {
+	// Whatever is deprecated in the member is no news: we only look whether it is there.
+	unwarned := rest.CopyConfig(config)
+	unwarned.WarningHandlerWithContext = rest.NoWarnings{}
+	if c.metadata, err = metadata.NewForConfigAndClient(unwarned, c.calls); err != nil {
 		return nil, fmt.Errorf("make a metadata client: %w", err)
 	}
 	return c, nil
