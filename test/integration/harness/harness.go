@@ -1,0 +1,306 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+const (
+	// HostUser is what the manager is to the host's API server, and MemberUser
+	// what it is to a member's: for audit logs.
+	HostUser   = "system:serviceaccount:xylem-system:xylem-controller-manager"
+	MemberUser = "system:serviceaccount:xylem-system:xylem"
+
+	managerAccount = "xylem-controller-manager"
+	memberAccount  = "xylem"
+	deployment     = "xylem-controller-manager"
+
+	// fenceDuration and probeInterval are the manager's unless Options say
+	// otherwise: a tenth of its defaults, so that stories of reconnecting are short.
+	fenceDuration = 6 * time.Second
+	probeInterval = 2 * time.Second
+
+	// poll is how often what is waited for is looked at, and patience for how long.
+	poll     = 100 * time.Millisecond
+	patience = 90 * time.Second
+)
+
+// Options say what Start is to start. The zero value is a host and two members,
+// cluster38 and cluster39, registered under their own names.
+type Options struct {
+	// Host and Members are handed to controlplane.Start.
+	Host    controlplane.ClusterOptions
+	Members []controlplane.ClusterOptions
+	// Dir and KeepData are handed to controlplane.Start.
+	Dir      string
+	KeepData bool
+	// Unregistered leaves the members unregistered.
+	Unregistered bool
+	// Manager is the manager's binary; empty: it is built.
+	Manager string
+	// FenceDuration and ProbeInterval are flags of the manager; 0: 6 s and 2 s.
+	FenceDuration, ProbeInterval time.Duration
+	// ManagerArgs are more arguments of the manager. Later ones win.
+	ManagerArgs []string
+	// HostRoute is the manager's way to the host.
+	HostRoute controlplane.Route
+	// Progress receives a line, without its end, about each step that takes time.
+	Progress func(format string, args ...any)
+}
+
+// Cluster is one of the clusters, with a client.
+type Cluster struct {
+	*controlplane.Cluster
+	// API is a cluster admin's client: direct, without a cache.
+	API client.WithWatch
+}
+
+// Xylem is a host, its members and the manager. Stop it after use.
+type Xylem struct {
+	// Fleet has the clusters as test/controlplane knows them.
+	Fleet *controlplane.Fleet
+	// Host is the host.
+	Host *Cluster
+	// Manager is the manager's process.
+	Manager *Manager
+
+	root     string
+	progress func(format string, args ...any)
+
+	mu      sync.Mutex
+	members map[string]*Cluster
+}
+
+// Start starts the clusters, applies config/ to them, starts the manager and
+// registers the members. It returns when all of them are Ready. After an error
+// nothing is left running.
+func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
+	if o.Members == nil {
+		o.Members = controlplane.Members("cluster38", "cluster39")
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, ...any) {}
+	}
+	x := &Xylem{progress: o.Progress, members: map[string]*Cluster{}}
+	if x.root, err = kubebin.Root(); err != nil {
+		return nil, err
+	}
+	binary := o.Manager
+	// The manager is built while the clusters start.
+	group, startCtx := errgroup.WithContext(ctx)
+	if binary == "" {
+		dir, err := os.MkdirTemp("", "xylem-manager-")
+		if err != nil {
+			return nil, fmt.Errorf("make a directory for the manager: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }() // it is copied below
+		binary = filepath.Join(dir, "manager")
+		group.Go(func() error { return x.build(startCtx, binary) })
+	}
+	group.Go(func() error {
+		fleet, err := controlplane.Start(startCtx, controlplane.Options{
+			Host: o.Host, Members: o.Members, Dir: o.Dir, KeepData: o.KeepData, Progress: o.Progress,
+		})
+		x.Fleet = fleet
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, errors.Join(err, x.Stop(context.WithoutCancel(ctx)))
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	if x.Host, err = newCluster(x.Fleet.Host); err != nil {
+		return nil, err
+	}
+	if err := x.install(ctx); err != nil {
+		return nil, err
+	}
+	if x.Manager, err = x.newManager(ctx, binary, o); err != nil {
+		return nil, err
+	}
+	if err := x.Manager.Start(ctx); err != nil {
+		return nil, err
+	}
+	return x, x.adopt(ctx, !o.Unregistered)
+}
+
+// adopt prepares and registers the members that the fleet began with.
+func (x *Xylem) adopt(ctx context.Context, register bool) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, m := range x.Fleet.Members() {
+		group.Go(func() error {
+			if err := x.prepare(ctx, m); err != nil {
+				return err
+			}
+			if !register {
+				return nil
+			}
+			return x.Register(ctx, m.Name(), m.Name())
+		})
+	}
+	return group.Wait()
+}
+
+// Stop ends everything and removes the data, unless they are to be kept.
+func (x *Xylem) Stop(ctx context.Context) error {
+	var err error
+	if x.Manager != nil {
+		err = x.Manager.Kill()
+	}
+	if x.Fleet != nil {
+		err = errors.Join(err, x.Fleet.Stop(ctx))
+	}
+	return err
+}
+
+// Root is the root of the repository.
+func (x *Xylem) Root(elements ...string) string {
+	return filepath.Join(append([]string{x.root}, elements...)...)
+}
+
+// Member is the member of that name, or nil.
+func (x *Xylem) Member(name string) *Cluster {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.members[name]
+}
+
+// Members are the members that were prepared, by name.
+func (x *Xylem) Members() []*Cluster {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	all := make([]*Cluster, 0, len(x.members))
+	for _, m := range x.members {
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b *Cluster) int { return strings.Compare(a.Name(), b.Name()) })
+	return all
+}
+
+// Clusters are the host and the members.
+func (x *Xylem) Clusters() []*Cluster { return append([]*Cluster{x.Host}, x.Members()...) }
+
+// AddMember starts one more member and applies config/member to it. It is not
+// registered.
+func (x *Xylem) AddMember(ctx context.Context, o controlplane.ClusterOptions) (*Cluster, error) {
+	c, err := x.Fleet.AddMember(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := x.prepare(ctx, c); err != nil {
+		return nil, err
+	}
+	return x.Member(o.Name), nil
+}
+
+// prepare does a member's admin's part.
+func (x *Xylem) prepare(ctx context.Context, c *controlplane.Cluster) error {
+	member, err := newCluster(c)
+	if err != nil {
+		return err
+	}
+	if _, err := x.Kubectl(ctx, c, "apply", "--server-side", "-k", x.Root("config", "member")); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.members[c.Name()] = member
+	return nil
+}
+
+// PrepareAnew applies config/member again, for a member that was wiped.
+func (x *Xylem) PrepareAnew(ctx context.Context, name string) error {
+	return x.prepare(ctx, x.Fleet.Member(name))
+}
+
+// install does the host's admin's part: config/default, the manager's
+// Deployment scaled to nothing, for the manager runs here.
+func (x *Xylem) install(ctx context.Context) error {
+	x.progress("host: applying config/default")
+	overlay := filepath.Join(x.Fleet.Dir(), "overlay")
+	relative, err := filepath.Rel(overlay, x.Root("config", "default"))
+	if err != nil {
+		return fmt.Errorf("find config/default: %w", err)
+	}
+	if err := os.MkdirAll(overlay, 0o700); err != nil {
+		return fmt.Errorf("make the overlay: %w", err)
+	}
+	content := fmt.Sprintf("resources: [%s]\nreplicas: [{name: %s, count: 0}]\n", relative, deployment)
+	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(content), 0o600); err != nil {
+		return fmt.Errorf("write the overlay: %w", err)
+	}
+	if _, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "--server-side", "-k", overlay); err != nil {
+		return err
+	}
+	_, err = x.Kubectl(ctx, x.Fleet.Host, "wait", "--for=condition=Established", "--timeout=60s", "crd/clusterregistrations.cluster.xylem.io")
+	return err
+}
+
+// Kubectl runs kubectl as an admin of the cluster and returns what it says.
+func (x *Xylem) Kubectl(ctx context.Context, c *controlplane.Cluster, args ...string) (string, error) {
+	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", c.KubeconfigPath()}, args...)...) //nolint:gosec // our own kubectl
+	var complaints strings.Builder
+	command.Stderr = &complaints
+	out, err := command.Output()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %s in %s: %w: %s", strings.Join(args, " "), c.Name(), err, complaints.String())
+	}
+	return string(out), nil
+}
+
+func newCluster(c *controlplane.Cluster) (*Cluster, error) {
+	config, err := c.RESTConfig(controlplane.Direct)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", c.Name(), err)
+	}
+	return &Cluster{Cluster: c, API: api}, nil
+}
+
+// await polls until done returns nil; its last error says what was lacking.
+func await(ctx context.Context, what string, done func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		err := done(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w: %w", what, ctx.Err(), err)
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+const (
+	// stopGrace is what the manager gets between SIGTERM and SIGKILL.
+	stopGrace = 20 * time.Second
+	// logTail is how much of the manager's log a dump shows.
+	logTail = 24 << 10
+)
+
+// Manager is the manager's process. Its arguments stay the same over restarts.
+type Manager struct {
+	path, log string
+	args      []string
+	health    string
+	metrics   string
+
+	mu   sync.Mutex
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // why it ended; after done
+}
+
+// build builds the manager.
+func (x *Xylem) build(ctx context.Context, path string) error {
+	x.progress("manager: building")
+	command := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/manager") //nolint:gosec // our own
+	command.Dir = x.root
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the manager: %w\n%s", err, out)
+	}
+	return nil
+}
+
+func (x *Xylem) newManager(ctx context.Context, binary string, o Options) (*Manager, error) {
+	dir := filepath.Join(x.Fleet.Dir(), "manager")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the manager's directory: %w", err)
+	}
+	m := &Manager{path: filepath.Join(dir, "manager"), log: filepath.Join(dir, "manager.log")}
+	if err := copyProgram(binary, m.path); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := x.Fleet.Host.ServiceAccountKubeconfig(ctx, o.HostRoute, v1alpha1.DefaultNamespace, managerAccount)
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
+		return nil, fmt.Errorf("write the manager's kubeconfig: %w", err)
+	}
+	if m.health, err = freeAddress(ctx); err != nil {
+		return nil, err
+	}
+	if m.metrics, err = freeAddress(ctx); err != nil {
+		return nil, err
+	}
+	fence, probe := o.FenceDuration, o.ProbeInterval
+	if fence == 0 {
+		fence, probe = fenceDuration, probeInterval
+	}
+	m.args = append([]string{
+		"--kubeconfig=" + file, "--namespace=" + v1alpha1.DefaultNamespace,
+		"--fence-duration=" + fence.String(), "--probe-interval=" + probe.String(),
+		"--health-probe-bind-address=" + m.health, "--metrics-bind-address=" + m.metrics, "--metrics-secure=false",
+		"--zap-encoder=console", "--zap-time-encoding=rfc3339nano",
+	}, o.ManagerArgs...)
+	return m, nil
+}
+
+// Start starts the manager, unless it runs, and waits until it says that it is
+// ready.
+func (m *Manager) Start(ctx context.Context) error {
+	if err := m.launch(); err != nil {
+		return err
+	}
+	return await(ctx, "the manager", func(ctx context.Context) error {
+		if !m.Running() {
+			return fmt.Errorf("it ended: %w\n%s", m.err, m.Log())
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.health+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = response.Body.Close() }()
+		if response.StatusCode != http.StatusOK {
+			return errors.New(response.Status)
+		}
+		return nil
+	})
+}
+
+func (m *Manager) launch() error {
+	if m.Running() {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("start the manager: %w", err)
+	}
+	cmd := exec.Command(m.path, m.args...) //nolint:gosec,noctx // ours, and it outlives the context that started it
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	if err := errors.Join(spawn(cmd), log.Close()); err != nil {
+		return fmt.Errorf("start the manager: %w", err)
+	}
+	done := make(chan struct{})
+	m.cmd, m.done = cmd, done
+	go func() {
+		err := cmd.Wait()
+		m.mu.Lock()
+		m.err = err
+		m.mu.Unlock()
+		close(done)
+	}()
+	return nil
+}
+
+// Running tells whether the manager runs, frozen or not.
+func (m *Manager) Running() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.done == nil {
+		return false
+	}
+	select {
+	case <-m.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// PID of the present life, or 0.
+func (m *Manager) PID() int {
+	if !m.Running() {
+		return 0
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cmd.Process.Pid
+}
+
+// Kill ends the manager with SIGKILL: it can finish nothing, and gives no fence
+// back.
+func (m *Manager) Kill() error { return m.end(syscall.SIGKILL) }
+
+// Stop ends the manager in order.
+func (m *Manager) Stop() error { return m.end(syscall.SIGTERM) }
+
+// Restart stops the manager in order and starts it again.
+func (m *Manager) Restart(ctx context.Context) error {
+	if err := m.Stop(); err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+// Signal signals the manager.
+func (m *Manager) Signal(s syscall.Signal) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cmd == nil {
+		return nil
+	}
+	if err := m.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("signal the manager: %w", err)
+	}
+	return nil
+}
+
+func (m *Manager) end(s syscall.Signal) error {
+	if !m.Running() {
+		return nil
+	}
+	if err := m.Signal(s); err != nil {
+		return err
+	}
+	timer := time.NewTimer(stopGrace)
+	defer timer.Stop()
+	select {
+	case <-m.done:
+		return nil
+	case <-timer.C:
+	}
+	if err := m.Signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-m.done
+	return fmt.Errorf("the manager did not end within %s of a %s", stopGrace, s)
+}
+
+// LogPath is the file with the output of all its lives.
+func (m *Manager) LogPath() string { return m.log }
+
+// MetricsURL is where it serves its metrics, without TLS.
+func (m *Manager) MetricsURL() string { return "http://" + m.metrics + "/metrics" }
+
+// Log is the end of its log.
+func (m *Manager) Log() string {
+	f, err := os.Open(m.log)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	content, err := io.ReadAll(io.NewSectionReader(f, max(0, info.Size()-logTail), logTail))
+	if err != nil {
+		return err.Error()
+	}
+	return string(content)
+}
+
+func copyProgram(from, to string) error {
+	content, err := os.ReadFile(from) //nolint:gosec // named by the caller
+	if err != nil {
+		return fmt.Errorf("copy the manager: %w", err)
+	}
+	if err := os.WriteFile(to, content, 0o700); err != nil { //nolint:gosec // a program
+		return fmt.Errorf("copy the manager: %w", err)
+	}
+	return nil
+}
+
+// freeAddress is an address on loopback that nobody listens on at present.
+func freeAddress(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String(), nil
+}

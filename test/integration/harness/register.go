@@ -1,0 +1,98 @@
+package harness
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// SecretName is the name of a registration's Secret.
+func SecretName(registration string) string { return registration + "-kubeconfig" }
+
+// Register registers a member under a name and waits until it is Ready. The
+// kubeconfig has the token of the member's ServiceAccount and leads through the
+// member's proxy.
+func (x *Xylem) Register(ctx context.Context, name, member string, change ...func(*v1alpha1.ClusterRegistration)) error {
+	kubeconfig, err := x.MemberKubeconfig(ctx, member)
+	if err != nil {
+		return err
+	}
+	if err := x.SetKubeconfig(ctx, name, kubeconfig); err != nil {
+		return err
+	}
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cr.Spec.KubeconfigSecretRef.Name = SecretName(name)
+	for _, f := range change {
+		f(cr)
+	}
+	if err := x.Host.API.Create(ctx, cr); err != nil {
+		return fmt.Errorf("register %s: %w", name, err)
+	}
+	return x.AwaitReady(ctx, name)
+}
+
+// AwaitReady waits until a registration is Ready.
+func (x *Xylem) AwaitReady(ctx context.Context, name string) error {
+	return await(ctx, "registration "+name, func(ctx context.Context) error {
+		var cr v1alpha1.ClusterRegistration
+		if err := x.Host.API.Get(ctx, client.ObjectKey{Name: name}, &cr); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionReady) {
+			return fmt.Errorf("conditions %+v", cr.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// MemberKubeconfig is a kubeconfig of the member's ServiceAccount for Xylem, with
+// a new token, through the member's proxy.
+func (x *Xylem) MemberKubeconfig(ctx context.Context, member string) ([]byte, error) {
+	return x.Fleet.Member(member).ServiceAccountKubeconfig(ctx, controlplane.ViaProxy, v1alpha1.DefaultNamespace, memberAccount)
+}
+
+// SetKubeconfig writes a registration's Secret.
+func (x *Xylem) SetKubeconfig(ctx context.Context, registration string, kubeconfig []byte) error {
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: SecretName(registration)},
+		Data:       map[string][]byte{v1alpha1.KubeconfigKey: kubeconfig},
+	}
+	err := x.Host.API.Create(ctx, secret)
+	if apierrors.IsAlreadyExists(err) {
+		err = x.Host.API.Update(ctx, secret)
+	}
+	if err != nil {
+		return fmt.Errorf("write Secret %s: %w", secret.Name, err)
+	}
+	return nil
+}
+
+// Deregister deletes a registration, confirmed, and waits until it is gone.
+func (x *Xylem) Deregister(ctx context.Context, name string) error {
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	confirm := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmDeregister, name)
+	if err := x.Host.API.Patch(ctx, cr, client.RawPatch("application/merge-patch+json", confirm)); err != nil {
+		return fmt.Errorf("confirm the deregistration of %s: %w", name, err)
+	}
+	if err := x.Host.API.Delete(ctx, cr); err != nil {
+		return fmt.Errorf("deregister %s: %w", name, err)
+	}
+	return await(ctx, "the end of registration "+name, func(ctx context.Context) error {
+		err := x.Host.API.Get(ctx, client.ObjectKeyFromObject(cr), cr)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("conditions %+v", cr.Status.Conditions)
+	})
+}

@@ -1,0 +1,208 @@
+package stories_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+var _ = Describe("The main flow", func() {
+	It("runs the example of seed 001 unchanged, and shows the same volume on both sides", func(ctx SpecContext) {
+		s := &story{"test-new"}
+		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "nginx.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			if CurrentSpecReport().Failed() {
+				x.Dump(ctx, GinkgoWriter, s.namespace)
+			}
+			s.cleanUp(ctx)
+			s.oracle(ctx)
+			_, err := x.Kubectl(ctx, x.Fleet.Host, "delete", "--wait=false", "namespace", s.namespace)
+			Expect(err).NotTo(HaveOccurred())
+		}, NodeTimeout(storyTime))
+
+		claim := s.bound(ctx, "nginx-pvc")
+		var pods corev1.PodList
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(x.Host.API.List(ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
+			g.Expect(pods.Items).To(HaveLen(1))
+			g.Expect(pods.Items[0].Status.Phase).To(Equal(corev1.PodRunning))
+		}).WithContext(ctx).Should(Succeed())
+		pod := &pods.Items[0]
+		Expect(pod.Spec.NodeName).To(Equal(nodeOne))
+
+		member := x.Member(one)
+		host, id := idOf(ctx, x.Host), idOf(ctx, member)
+
+		By("showing the same volume name on both sides")
+		leafClaim, err := read[corev1.PersistentVolumeClaim](ctx, s, member, "nginx-pvc")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(leafClaim.Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
+		Expect(leafClaim.Status.Phase).To(Equal(corev1.ClaimBound))
+
+		By("the host PV being what the contract says")
+		leafVolume, err := read[corev1.PersistentVolume](ctx, s, member, claim.Spec.VolumeName)
+		Expect(err).NotTo(HaveOccurred())
+		pv, err := read[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pv.Labels).To(Equal(map[string]string{v1alpha1.LabelCluster: one, v1alpha1.LabelClusterID: id}))
+		Expect(pv.Finalizers).To(ConsistOf(v1alpha1.FinalizerLeafVolume, "kubernetes.io/pv-protection"))
+		Expect(pv.Annotations).To(HaveKeyWithValue("pv.kubernetes.io/provisioned-by", "csi.xylem.io"))
+		Expect(pv.Spec.CSI.Driver).To(Equal("csi.xylem.io"))
+		Expect(pv.Spec.CSI.VolumeHandle).To(Equal(id + "/" + leafVolume.Name))
+		Expect(pv.Spec.CSI.VolumeAttributes).To(Equal(map[string]string{
+			v1alpha1.AttributeDriver:  controlplane.DefaultDriverName,
+			v1alpha1.AttributeHandle:  leafVolume.Spec.CSI.VolumeHandle,
+			v1alpha1.AttributeLeafUID: string(leafVolume.UID),
+		}))
+		Expect(pv.Spec.NodeAffinity.Required.NodeSelectorTerms).To(Equal([]corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: v1alpha1.LabelClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{id}}},
+		}}))
+		Expect(pv.Spec.ClaimRef.UID).To(Equal(claim.UID))
+		Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimDelete))
+		Expect(pv.Spec.StorageClassName).To(Equal(classMirror))
+		Expect(pv.Spec.Capacity.Storage().Cmp(resource.MustParse("1Gi"))).To(BeZero())
+
+		By("the leaves carrying the stamp, and the leaf PV being held at Retain")
+		stamp := func(obj client.Object, root client.Object) {
+			GinkgoHelper()
+			Expect(obj.GetLabels()).To(HaveKeyWithValue(v1alpha1.LabelHost, host))
+			Expect(obj.GetLabels()).To(HaveKeyWithValue(v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue))
+			Expect(obj.GetAnnotations()).To(HaveKeyWithValue(v1alpha1.AnnotationRoot, s.namespace+"/"+root.GetName()))
+			Expect(obj.GetAnnotations()).To(HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(root.GetUID())))
+		}
+		leafPod, err := read[corev1.Pod](ctx, s, member, pod.Name)
+		Expect(err).NotTo(HaveOccurred())
+		stamp(leafClaim, claim)
+		stamp(leafPod, pod)
+		stamp(leafVolume, claim)
+		Expect(leafVolume.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
+		Expect(leafVolume.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationReclaimPolicy, "Delete"))
+		Expect(leafPod.Spec.NodeName).To(BeElementOf(member.NodeNames()))
+		Expect(pod.Status.PodIP).To(Equal(leafPod.Status.PodIP))
+		Expect(pod.Status.ContainerStatuses).To(HaveLen(1))
+		Expect(pod.Status.ContainerStatuses[0].ContainerID).To(Equal(leafPod.Status.ContainerStatuses[0].ContainerID))
+
+		By("the user's own objects carrying no finalizer of ours")
+		Expect(claim.Finalizers).To(ConsistOf("kubernetes.io/pvc-protection"))
+		Expect(pod.Finalizers).To(BeEmpty())
+		Expect(ours(claim.Annotations)).To(Equal(map[string]string{v1alpha1.AnnotationPlacedIn: id}))
+		Expect(s.book(one, "nginx-pvc").Count(ledger.CreateVolume)).To(Equal(1))
+	}, SpecTimeout(storyTime))
+
+	It("grows a volume with its claim", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"))
+		s.running(ctx, "app")
+		claim := s.bound(ctx, "data")
+
+		s.grow(ctx, "data", "2Gi")
+		want := resource.MustParse("2Gi")
+		size := func(q *resource.Quantity) int { return q.Cmp(want) }
+		claim = until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(
+			WithTransform(func(c *corev1.PersistentVolumeClaim) int { return size(c.Status.Capacity.Storage()) }, BeZero()),
+			HaveField("Status.Conditions", BeEmpty()),
+			HaveField("Status.AllocatedResourceStatuses", BeEmpty()),
+		))
+		until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName,
+			WithTransform(func(pv *corev1.PersistentVolume) int { return size(pv.Spec.Capacity.Storage()) }, BeZero()))
+
+		member := memberOf(ctx, s, "app")
+		book := s.book(member, "data")
+		Expect(book.Count(ledger.ExpandVolume)).To(Equal(1))
+		for _, disk := range book.Live() {
+			Expect(disk.CapacityBytes).To(Equal(want.Value()))
+		}
+		s.noted(ctx, "PersistentVolumeClaim", "data", "ExpansionPushed", "2Gi")
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("binds claims whose class in the member is Immediate", func(ctx SpecContext, class string) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		s.bound(ctx, "data")
+		leaf, err := read[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(*leaf.Spec.StorageClassName).To(Equal(controlplane.ClassFast))
+	},
+		Entry("named by the class's parameter", SpecTimeout(storyTime), classParameter),
+		Entry("named by the registration's mapping", SpecTimeout(storyTime), classMapped),
+	)
+
+	It("makes the disk of a generic ephemeral volume, and removes it with its Pod", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.pod(ctx, "app", on(nodeTwo), func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
+				VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: s.newClaim("any").Spec},
+			}}}}
+		})
+		s.running(ctx, "app", nodeTwo)
+		volume := s.bound(ctx, "app-scratch").Spec.VolumeName
+		leaf, err := read[corev1.Pod](ctx, s, x.Member(two), "app")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(leaf.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.PersistentVolumeClaim.ClaimName", "app-scratch")))
+
+		s.deletePod(ctx, "app")
+		s.destroyed(ctx, two, "app-scratch", volume)
+	}, SpecTimeout(storyTime))
+
+	It("keeps volumeMode Block and ReadWriteOncePod as they are", func(ctx SpecContext) {
+		s := begin(ctx)
+		block := corev1.PersistentVolumeBlock
+		s.claim(ctx, "raw", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeMode = &block })
+		s.claim(ctx, "single", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+		})
+		s.pod(ctx, "app", using("raw"), using("single"), on(nodeOne), func(p *corev1.Pod) {
+			p.Spec.Containers[0].VolumeDevices = []corev1.VolumeDevice{{Name: "raw", DevicePath: "/dev/raw"}}
+		})
+		s.running(ctx, "app", nodeOne)
+
+		for _, c := range x.Clusters()[:2] {
+			claim, err := read[corev1.PersistentVolumeClaim](ctx, s, c, "raw")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(claim.Spec.VolumeMode).To(HaveValue(Equal(block)), c.Name())
+			pv, err := read[corev1.PersistentVolume](ctx, s, c, claim.Spec.VolumeName)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(pv.Spec.VolumeMode).To(HaveValue(Equal(block)), c.Name())
+
+			claim, err = read[corev1.PersistentVolumeClaim](ctx, s, c, "single")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(claim.Spec.AccessModes).To(ConsistOf(corev1.ReadWriteOncePod), c.Name())
+			pv, err = read[corev1.PersistentVolume](ctx, s, c, claim.Spec.VolumeName)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(pv.Spec.AccessModes).To(ConsistOf(corev1.ReadWriteOncePod), c.Name())
+		}
+	}, SpecTimeout(storyTime))
+})
+
+// memberOf is the member that a Pod of the host runs in.
+func memberOf(ctx context.Context, s *story, pod string) string {
+	GinkgoHelper()
+	p, err := read[corev1.Pod](ctx, s, x.Host, pod)
+	Expect(err).NotTo(HaveOccurred())
+	node, err := read[corev1.Node](ctx, s, x.Host, p.Spec.NodeName)
+	Expect(err).NotTo(HaveOccurred())
+	return node.Labels[v1alpha1.LabelCluster]
+}
+
+// destroyed waits until nothing is left of a claim on either side, the disk
+// included.
+func (s *story) destroyed(ctx context.Context, member, claim, volume string) {
+	GinkgoHelper()
+	gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, claim)
+	gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+	gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(member), claim)
+	gone[corev1.PersistentVolume](ctx, s, x.Member(member), volume)
+	Eventually(ctx, func() []string { return s.book(member, claim).LiveIDs() }).Should(BeEmpty())
+}

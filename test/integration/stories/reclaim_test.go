@@ -1,0 +1,73 @@
+package stories_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+var _ = Describe("The end of a claim", func() {
+	It("destroys the disk where the policy is Delete, and nothing before (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		volume := s.bound(ctx, "data").Spec.VolumeName
+
+		By("the claim staying for as long as the Pod uses it")
+		s.deleteClaim(ctx, "data")
+		s.barrier(ctx, nodeOne)
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("DeletionTimestamp", BeNil()))
+
+		s.deletePod(ctx, "app")
+		s.destroyed(ctx, one, "data", volume)
+		gone[corev1.Pod](ctx, s, x.Host, "app")
+		gone[corev1.Pod](ctx, s, x.Member(one), "app")
+		Expect(s.book(one, "data").Count(ledger.DeleteVolume)).To(Equal(1))
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("keeps the disk where either side retains, for another claim to use (I2, I3)", func(ctx SpecContext, class, next string) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		volume := s.bound(ctx, "data").Spec.VolumeName
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
+
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeReleased))
+		disks := s.book(one, "data").LiveIDs()
+		Expect(disks).To(HaveLen(1))
+
+		By("using it again once an admin has cleared its claimRef")
+		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
+		claim := s.claim(ctx, next, ofClass(class), func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume })
+		s.pod(ctx, "again", using(next))
+		s.running(ctx, "again", nodeOne)
+		s.bound(ctx, next)
+
+		leaf := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
+		Expect(leaf.Spec.ClaimRef.Name).To(Equal(next))
+		Expect(leaf.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
+		leafClaim := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), next, phase(corev1.ClaimBound))
+		Expect(leafClaim.Spec.VolumeName).To(Equal(volume))
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Spec.ClaimRef.UID", claim.UID))
+
+		By("no other disk having been made")
+		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
+		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
+		if next != "data" {
+			Expect(s.book(one, next).Calls(ledger.CreateVolume)).To(BeZero())
+		}
+	},
+		Entry("the host's class, a claim of the same name", SpecTimeout(storyTime), classRetainHost, "data"),
+		Entry("the host's class, a claim of another name", SpecTimeout(storyTime), classRetainHost, "other"),
+		Entry("the member's class, a claim of the same name", SpecTimeout(storyTime), classRetained, "data"),
+	)
+})

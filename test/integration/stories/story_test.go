@@ -1,0 +1,397 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// story is a namespace of the host and what is made for it in the members.
+type story struct{ namespace string }
+
+// begin makes the story's namespace, and sees to its end: everything is dumped
+// if it failed, cleaned up, and held against the members' disks.
+func begin(ctx context.Context) *story {
+	GinkgoHelper()
+	return beginIn(ctx, "")
+}
+
+func beginIn(ctx context.Context, namespace string) *story {
+	GinkgoHelper()
+	s := &story{newNamespace(ctx, namespace).Name}
+	DeferCleanup(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			x.Dump(ctx, GinkgoWriter, s.namespace)
+		}
+		s.oracle(ctx)
+		s.cleanUp(ctx)
+		s.oracle(ctx)
+		_ = x.Host.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+	}, NodeTimeout(storyTime))
+	return s
+}
+
+// oracle is I1: every disk made for the namespace is of a claim that is there,
+// or of a volume that is to be retained.
+func (s *story) oracle(ctx context.Context) {
+	GinkgoHelper()
+	for _, m := range x.Members() {
+		Eventually(ctx, func(g Gomega) {
+			book, err := m.Ledger()
+			g.Expect(err).NotTo(HaveOccurred())
+			for id, disk := range book.Live() {
+				if disk.ClaimNamespace == s.namespace {
+					g.Expect(s.wanted(ctx, m, disk.PVName)).To(BeTrue(), "disk %s of claim %s/%s in %s: nobody wants it (I1)", id, disk.ClaimNamespace, disk.ClaimName, m.Name())
+				}
+			}
+		}).WithContext(ctx).Should(Succeed())
+	}
+}
+
+// wanted reports whether a disk's volume is of a living root claim, or retained
+// by the host or by the member.
+func (s *story) wanted(ctx context.Context, m *harness.Cluster, volume string) bool {
+	GinkgoHelper()
+	var leaf corev1.PersistentVolume
+	if err := m.API.Get(ctx, client.ObjectKey{Name: volume}, &leaf); err != nil {
+		Expect(client.IgnoreNotFound(err)).To(Succeed())
+		return false
+	}
+	if leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(corev1.PersistentVolumeReclaimRetain) {
+		return true // the member's own policy
+	}
+	var hosts corev1.PersistentVolumeList
+	Expect(x.Host.API.List(ctx, &hosts)).To(Succeed())
+	for i := range hosts.Items {
+		pv := &hosts.Items[i]
+		if pv.Spec.CSI == nil || !strings.HasSuffix(pv.Spec.CSI.VolumeHandle, "/"+volume) {
+			continue
+		}
+		if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+			return true
+		}
+		if ref := pv.Spec.ClaimRef; ref != nil {
+			var claim corev1.PersistentVolumeClaim
+			err := x.Host.API.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, &claim)
+			if err == nil && claim.UID == ref.UID {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cleanUp deletes what is in the namespace and waits until it is gone; deleting
+// the namespace itself would take it longer.
+func (s *story) cleanUp(ctx context.Context) {
+	GinkgoHelper()
+	in := client.InNamespace(s.namespace)
+	for _, owner := range []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}, &batchv1.Job{}} {
+		Expect(x.Host.API.DeleteAllOf(ctx, owner, in, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
+	}
+	Eventually(ctx, func(g Gomega) {
+		// Again and again: controllers may still have been making some.
+		for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
+			g.Expect(x.Host.API.DeleteAllOf(ctx, obj, in)).To(Succeed())
+		}
+		g.Expect(s.left(ctx, x.Host)).To(BeEmpty())
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// left names the Pods and claims of the namespace in a cluster.
+func (s *story) left(ctx context.Context, c *harness.Cluster) []string {
+	var names []string
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}} {
+		Expect(c.API.List(ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+		items, err := meta.ExtractList(list)
+		Expect(err).NotTo(HaveOccurred())
+		for _, item := range items {
+			names = append(names, fmt.Sprintf("%T %s", item, item.(client.Object).GetName()))
+		}
+	}
+	return names
+}
+
+// Objects, and what may be changed of them before they are made.
+
+type (
+	claimOption = func(*corev1.PersistentVolumeClaim)
+	podOption   = func(*corev1.Pod)
+)
+
+func (s *story) newClaim(name string, options ...claimOption) *corev1.PersistentVolumeClaim {
+	class := classMirror
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class,
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+	for _, option := range options {
+		option(claim)
+	}
+	return claim
+}
+
+func (s *story) claim(ctx context.Context, name string, options ...claimOption) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	claim := s.newClaim(name, options...)
+	Expect(x.Host.API.Create(ctx, claim)).To(Succeed())
+	return claim
+}
+
+func ofClass(name string) claimOption {
+	return func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &name }
+}
+
+func ofSize(size string) claimOption {
+	return func(c *corev1.PersistentVolumeClaim) {
+		c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(size)
+	}
+}
+
+func (s *story) newPod(name string, options ...podOption) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec:       podSpec(),
+	}
+	for _, option := range options {
+		option(pod)
+	}
+	return pod
+}
+
+func podSpec() corev1.PodSpec {
+	return corev1.PodSpec{
+		Containers:  []corev1.Container{{Name: "main", Image: "example/main"}},
+		Tolerations: []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
+	}
+}
+
+func (s *story) pod(ctx context.Context, name string, options ...podOption) *corev1.Pod {
+	GinkgoHelper()
+	pod := s.newPod(name, options...)
+	Expect(x.Host.API.Create(ctx, pod)).To(Succeed())
+	return pod
+}
+
+// using mounts a claim.
+func using(claim string) podOption {
+	return func(p *corev1.Pod) {
+		p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		}})
+	}
+}
+
+// on pins a Pod to a node by the scheduler.
+func on(node string) podOption {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}},
+		}}
+	}
+}
+
+// boundTo puts a Pod on a node past the scheduler.
+func boundTo(node string) podOption { return func(p *corev1.Pod) { p.Spec.NodeName = node } }
+
+func annotated(key, value string) podOption {
+	return func(p *corev1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, key, value) }
+}
+
+// Reading.
+
+// read reads an object of the story, or a cluster-scoped one.
+func read[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, s *story, c *harness.Cluster, name string) (P, error) {
+	obj := P(new(T))
+	return obj, c.API.Get(ctx, s.key(obj, name), obj)
+}
+
+func (s *story) key(obj client.Object, name string) client.ObjectKey {
+	switch obj.(type) {
+	case *corev1.PersistentVolume, *corev1.Node, *corev1.Namespace, *v1alpha1.ClusterRegistration:
+		return client.ObjectKey{Name: name}
+	}
+	return client.ObjectKey{Namespace: s.namespace, Name: name}
+}
+
+// reading is read as something to poll.
+func reading[T any, P interface {
+	*T
+	client.Object
+}](s *story, c *harness.Cluster, name string) func(context.Context) (P, error) {
+	return func(ctx context.Context) (P, error) { return read[T, P](ctx, s, c, name) }
+}
+
+// until polls an object until it is as it should be, and returns it.
+func until[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, s *story, c *harness.Cluster, name string, match gomegatypes.GomegaMatcher, explain ...any) P {
+	GinkgoHelper()
+	var last P
+	Eventually(ctx, func(ctx context.Context) (P, error) {
+		var err error
+		last, err = read[T, P](ctx, s, c, name)
+		return last, err
+	}).Should(match, explain...)
+	return last
+}
+
+// gone waits until an object is no more.
+func gone[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, s *story, c *harness.Cluster, name string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) string {
+		obj, err := read[T, P](ctx, s, c, name)
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		return fmt.Sprintf("%T %s in %s: %v %v", obj, name, c.Name(), err, obj)
+	}).Should(BeEmpty())
+}
+
+func phase(p any) gomegatypes.GomegaMatcher { return HaveField("Status.Phase", Equal(p)) }
+
+// running waits until the host shows a Pod Running and Ready, on a node if given.
+func (s *story) running(ctx context.Context, name string, node ...string) *corev1.Pod {
+	GinkgoHelper()
+	pod := until[corev1.Pod](ctx, s, x.Host, name, And(phase(corev1.PodRunning), isTrue(corev1.PodReady)))
+	for _, n := range node {
+		Expect(pod.Spec.NodeName).To(Equal(n))
+	}
+	return pod
+}
+
+// bound waits until the host shows a claim Bound.
+func (s *story) bound(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	return until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, phase(corev1.ClaimBound))
+}
+
+// isTrue matches a Pod whose condition is True.
+func isTrue(condition corev1.PodConditionType) gomegatypes.GomegaMatcher {
+	return HaveField("Status.Conditions", ContainElement(And(HaveField("Type", condition), HaveField("Status", corev1.ConditionTrue))))
+}
+
+// tells matches a Pod or claim with a False condition of ours that says why.
+func tells(reason string, parts ...string) gomegatypes.GomegaMatcher {
+	matchers := []gomegatypes.GomegaMatcher{
+		WithTransform(func(c any) string {
+			switch c := c.(type) {
+			case corev1.PodCondition:
+				return string(c.Type)
+			case corev1.PersistentVolumeClaimCondition:
+				return string(c.Type)
+			}
+			return ""
+		}, HavePrefix(v1alpha1.Prefix)),
+		HaveField("Status", corev1.ConditionFalse), HaveField("Reason", reason),
+	}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
+}
+
+// noted waits for an event on an object of the story in the host.
+func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...string) {
+	GinkgoHelper()
+	matchers := []gomegatypes.GomegaMatcher{
+		HaveField("InvolvedObject.Kind", kind), HaveField("InvolvedObject.Name", name), HaveField("Reason", reason),
+	}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
+		var events corev1.EventList
+		err := x.Host.API.List(ctx, &events, client.InNamespace(s.namespace))
+		return events.Items, err
+	}).Should(ContainElement(And(matchers...)))
+}
+
+// book is the part of a member's ledger that is about a claim of the story.
+func (s *story) book(member, claim string) *ledger.Ledger {
+	GinkgoHelper()
+	book, err := x.Fleet.Member(member).Ledger()
+	Expect(err).NotTo(HaveOccurred())
+	return book.ForClaim(s.namespace, claim)
+}
+
+// Writing.
+
+func (s *story) deletePod(ctx context.Context, name string) {
+	GinkgoHelper()
+	Expect(x.Host.API.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}})).To(Succeed())
+}
+
+func (s *story) deleteClaim(ctx context.Context, name string) {
+	GinkgoHelper()
+	Expect(x.Host.API.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}})).To(Succeed())
+}
+
+// patch sends a merge patch.
+func patch(ctx context.Context, c *harness.Cluster, obj client.Object, body string) {
+	GinkgoHelper()
+	Expect(c.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
+}
+
+func (s *story) grow(ctx context.Context, claim, size string) {
+	GinkgoHelper()
+	patch(ctx, x.Host, s.newClaim(claim), fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":%q}}}}`, size))
+}
+
+// barrier waits until Xylem has carried a new claim and its Pod through on a
+// node: what was there before has been seen by then.
+func (s *story) barrier(ctx context.Context, node string) {
+	GinkgoHelper()
+	barriers++
+	name := fmt.Sprintf("barrier-%d", barriers)
+	s.claim(ctx, name)
+	s.pod(ctx, name, using(name), on(node))
+	s.running(ctx, name, node)
+}
+
+var barriers int
+
+// idOf is a cluster's identity.
+func idOf(ctx context.Context, c *harness.Cluster) string {
+	GinkgoHelper()
+	id, err := c.ID(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return id
+}
+
+// ours are the keys of Xylem's in a map of labels or annotations.
+func ours(m map[string]string) map[string]string {
+	m = maps.Clone(m)
+	maps.DeleteFunc(m, func(key, _ string) bool { return !v1alpha1.Reserved(key) })
+	return m
+}

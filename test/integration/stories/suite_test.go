@@ -1,0 +1,134 @@
+package stories_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+const (
+	// settle bounds how long anything may take to come about. It is generous:
+	// nothing asserts that it is quick.
+	settle = 90 * time.Second
+	poll   = 100 * time.Millisecond
+	// storyTime bounds a story.
+	storyTime = 4 * time.Minute
+)
+
+// Names of the members and of their nodes in the host.
+const (
+	one, nodeOne = "cluster38", "kosmos-cluster38"
+	two, nodeTwo = "cluster39", "kosmos-cluster39"
+	plainNode    = "host-node-1"
+)
+
+// Classes of the host. The sample's is there too.
+const (
+	// classMirror waits for a consumer, grows and deletes, on both sides.
+	classMirror = controlplane.ClassHostpath
+	// classRetainHost retains in the host; the member's class deletes.
+	classRetainHost = "retain-host"
+	// classRetained deletes in the host; the member's, of the same name, retains.
+	classRetained = controlplane.ClassRetained
+	// classParameter leads to the member's Immediate class by its parameter.
+	classParameter = "by-parameter"
+	// classMapped leads there by the registrations' mapping.
+	classMapped = "by-mapping"
+	// classLimited makes volumes of limitedBytes at most.
+	classLimited = "limited"
+	limitedBytes = "1073741824"
+	// classImmediate is what mirror mode refuses.
+	classImmediate = "immediate-host"
+	// classMissing is one that members lack.
+	classMissing = "missing"
+)
+
+// x is shared by all stories.
+var x *harness.Xylem
+
+func TestStories(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(settle)
+	SetDefaultEventuallyPollingInterval(poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "Stories")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	x, err = harness.Start(ctx, harness.Options{
+		Members:      []controlplane.ClusterOptions{memberOptions(one), memberOptions(two)},
+		Unregistered: true,
+		// A third member comes and goes; nodes are lost and found.
+		Host:     controlplane.ClusterOptions{NodeMonitorGracePeriod: 15 * time.Second},
+		Progress: progress,
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })
+
+	By("making the host's classes")
+	_, err = x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, class := range []*storagev1.StorageClass{
+		hostClass(classRetainHost, classMirror, func(c *storagev1.StorageClass) { *c.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain }),
+		hostClass(classRetained, ""), hostClass(classParameter, controlplane.ClassFast), hostClass(classMapped, ""),
+		hostClass(classLimited, ""), hostClass(classMissing, ""),
+		hostClass(classImmediate, classMirror, func(c *storagev1.StorageClass) { *c.VolumeBindingMode = storagev1.VolumeBindingImmediate }),
+	} {
+		Expect(x.Host.API.Create(ctx, class)).To(Succeed())
+	}
+	By("registering the members")
+	for _, name := range []string{one, two} {
+		Expect(x.Register(ctx, name, name, mapped)).To(Succeed())
+	}
+}, NodeTimeout(5*time.Minute))
+
+func progress(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
+
+// memberOptions has a class with a limit beside the usual ones.
+func memberOptions(name string) controlplane.ClusterOptions {
+	storage := controlplane.DefaultStorage()
+	limited := controlplane.Class(classLimited, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+	limited.Parameters = map[string]string{csidriver.ParamMaxBytes: limitedBytes}
+	storage.Classes = append(storage.Classes, limited)
+	return controlplane.ClusterOptions{Name: name, Storage: storage}
+}
+
+// mapped maps classMapped to the members' Immediate class.
+func mapped(cr *v1alpha1.ClusterRegistration) {
+	cr.Spec.Storage.Classes = []v1alpha1.ClassMapping{{Host: classMapped, Member: controlplane.ClassFast}}
+}
+
+func hostClass(name, member string, change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
+	class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+	class.Provisioner = v1alpha1.ProvisionerName
+	if member != "" {
+		class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: member}
+	}
+	for _, f := range change {
+		f(&class)
+	}
+	return &class
+}
+
+// newNamespace makes a story's namespace in the host.
+func newNamespace(ctx context.Context, name string) *corev1.Namespace {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if name == "" {
+		ns.GenerateName = "story-"
+	}
+	Expect(x.Host.API.Create(ctx, ns)).To(Succeed())
+	return ns
+}
