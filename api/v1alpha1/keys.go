@@ -73,6 +73,14 @@ const (
 	// policy that the member had given them. They stand at Retain while in use.
 	AnnotationReclaimPolicy = Prefix + "reclaim-policy"
 
+	// AnnotationPushed is on leaf Pods: what was pushed of the fields that may
+	// change afterwards, to tell the root's changes from the member's own.
+	AnnotationPushed = Prefix + "pushed"
+
+	// AnnotationNodeSpec is on virtual nodes: the labels and taints that their
+	// registration asked for last, so that those it drops are taken off.
+	AnnotationNodeSpec = Prefix + "node-spec"
+
 	// AnnotationMockPV is "true" on promise volumes.
 	AnnotationMockPV = "virtual-kubelet.io/mock-pv"
 

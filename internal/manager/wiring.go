@@ -85,9 +85,7 @@ func (w *wiring) session(ctx context.Context, link *member.Link) error {
 	}
 	for _, setup := range []func(*member.Link) error{
 		leafnamespace.Setup,
-		func(link *member.Link) error {
-			return capacity.Setup(link, w.mgr.GetClient(), w.router, w.options.Namespace)
-		},
+		func(link *member.Link) error { return capacity.Setup(link, w.options.Namespace) },
 		rootconfig.Setup,
 		rootpvc.Setup,
 		func(link *member.Link) error {
@@ -98,7 +96,7 @@ func (w *wiring) session(ctx context.Context, link *member.Link) error {
 		leafpvc.Setup,
 		leafpv.Setup,
 		leafnode.Setup,
-		func(link *member.Link) error { return leafevent.Setup(link, w.mgr.GetClient(), w.live) },
+		leafevent.Setup,
 	} {
 		if err := setup(link); err != nil {
 			return err

@@ -1,12 +1,8 @@
 package mirror
 
 import (
-	"maps"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TranslateConfigMap is the leaf ConfigMap of a root ConfigMap, origin included.
@@ -84,26 +80,4 @@ func configDrift(same bool, want, has *bool) ConfigDrift {
 	default:
 		return ConfigChanged
 	}
-}
-
-// podSecurityPrefix starts the labels by which a namespace asks for Pod
-// Security admission.
-const podSecurityPrefix = "pod-security.kubernetes.io/"
-
-// PodSecurityLabels are the labels of a host namespace by which Pod Security
-// admission judges, to be put on the member's namespace of the same name.
-func PodSecurityLabels(root *corev1.Namespace) map[string]string {
-	labels := maps.Clone(root.Labels)
-	maps.DeleteFunc(labels, func(key, _ string) bool { return !strings.HasPrefix(key, podSecurityPrefix) })
-	return labels
-}
-
-// TranslateNamespace is the namespace that Xylem makes in a member for the
-// leaves of a host namespace, origin included. Of its labels only those of Pod
-// Security are carried: others hand out rights and quotas in the host, and what
-// they would do in the member is the member's admin's to say.
-func TranslateNamespace(root *corev1.Namespace, hostID string) *corev1.Namespace {
-	leaf := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: root.Name, Labels: PodSecurityLabels(root)}}
-	OriginFor(hostID, root).Stamp(leaf)
-	return leaf
 }

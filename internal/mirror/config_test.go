@@ -114,26 +114,3 @@ func TestConfigDrift(t *testing.T) {
 		}
 	}
 }
-
-func TestTranslateNamespace(t *testing.T) {
-	root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "ns-uid", Labels: map[string]string{
-		"kubernetes.io/metadata.name":                "shop",
-		"pod-security.kubernetes.io/enforce":         "baseline",
-		"pod-security.kubernetes.io/enforce-version": "v1.36",
-		"quota":         "high",
-		"xylem.io/host": "forged",
-	}}}
-	want := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: "shop",
-		Labels: map[string]string{
-			"pod-security.kubernetes.io/enforce":         "baseline",
-			"pod-security.kubernetes.io/enforce-version": "v1.36",
-			"xylem.io/host":                hostID,
-			"app.kubernetes.io/managed-by": "xylem",
-		},
-		Annotations: map[string]string{"xylem.io/root": "shop", "xylem.io/root-uid": "ns-uid"},
-	}}
-	if diff := cmp.Diff(want, TranslateNamespace(root, hostID)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}

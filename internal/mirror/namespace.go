@@ -2,8 +2,11 @@ package mirror
 
 import (
 	"fmt"
+	"maps"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -44,12 +47,6 @@ func UseNamespace(ns *corev1.Namespace, hostID, registration string) (bool, *Ref
 	return true, nil
 }
 
-// LeafNamespace is the namespace that Xylem makes in a member for the leaves of
-// a host namespace: name, origin, and the Pod Security labels.
-func LeafNamespace(root *corev1.Namespace, hostID string) *corev1.Namespace {
-	return TranslateNamespace(root, hostID)
-}
-
 // MadeByUs reports whether a member's namespace carries the whole stamp of this
 // host, for this very name: one that was only handed over is its admin's, and
 // never changed or removed.
@@ -59,4 +56,26 @@ func MadeByUs(ns *corev1.Namespace, hostID string) bool {
 	}
 	origin, ours := OriginIn(hostID, ns)
 	return ours && origin.Root == types.NamespacedName{Name: ns.Name}
+}
+
+// podSecurityPrefix starts the labels by which a namespace asks for Pod
+// Security admission.
+const podSecurityPrefix = "pod-security.kubernetes.io/"
+
+// PodSecurityLabels are the labels of a host namespace by which Pod Security
+// admission judges, to be put on the member's namespace of the same name.
+func PodSecurityLabels(root *corev1.Namespace) map[string]string {
+	labels := maps.Clone(root.Labels)
+	maps.DeleteFunc(labels, func(key, _ string) bool { return !strings.HasPrefix(key, podSecurityPrefix) })
+	return labels
+}
+
+// LeafNamespace is the namespace that Xylem makes in a member for the
+// leaves of a host namespace, origin included. Of its labels only those of Pod
+// Security are carried: others hand out rights and quotas in the host, and what
+// they would do in the member is the member's admin's to say.
+func LeafNamespace(root *corev1.Namespace, hostID string) *corev1.Namespace {
+	leaf := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: root.Name, Labels: PodSecurityLabels(root)}}
+	OriginFor(hostID, root).Stamp(leaf)
+	return leaf
 }

@@ -54,7 +54,7 @@ func TestTranslatePodMeta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := leaf.Annotations[AnnotationPushed]
+	record := leaf.Annotations[v1alpha1.AnnotationPushed]
 	if record == "" {
 		t.Error("no record of what was pushed")
 	}
@@ -72,7 +72,7 @@ func TestTranslatePodMeta(t *testing.T) {
 			"kubectl.kubernetes.io/restartedAt": "kept",
 			"xylem.io/root":                     "shop/web",
 			"xylem.io/root-uid":                 "pod-uid",
-			AnnotationPushed:                    record,
+			v1alpha1.AnnotationPushed:           record,
 		},
 	}
 	if diff := cmp.Diff(want, leaf.ObjectMeta); diff != "" {
@@ -230,7 +230,7 @@ func TestClaimNames(t *testing.T) {
 
 // The constants that the tests spell out are the contract's.
 func TestSpelling(t *testing.T) {
-	if v1alpha1.LabelHost != "xylem.io/host" || v1alpha1.AnnotationRootUID != "xylem.io/root-uid" || AnnotationPushed != "xylem.io/pushed" {
+	if v1alpha1.LabelHost != "xylem.io/host" || v1alpha1.AnnotationRootUID != "xylem.io/root-uid" || v1alpha1.AnnotationPushed != "xylem.io/pushed" {
 		t.Error("the keys in these tests are out of date")
 	}
 }

@@ -12,12 +12,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// AnnotationPushed is on leaf Pods: what was pushed of the fields that may
-// change afterwards. It tells what the root changed since then from what the
-// member changed (admission, sidecar injection, a registry that is rewritten),
-// which is left alone: otherwise both would write for ever.
-const AnnotationPushed = v1alpha1.Prefix + "pushed"
-
 // pushed is the record. Maps hold digests of what was pushed under each key.
 type pushed struct {
 	Labels         map[string]string `json:"labels,omitempty"`
@@ -40,12 +34,12 @@ func recordPush(leaf *corev1.Pod) {
 	if len(leaf.Spec.Tolerations) > 0 {
 		record.Tolerations = digest(leaf.Spec.Tolerations)
 	}
-	leaf.Annotations[AnnotationPushed] = string(mustJSON(record))
+	leaf.Annotations[v1alpha1.AnnotationPushed] = string(mustJSON(record))
 }
 
 func recordOf(leaf *corev1.Pod) pushed {
 	var record pushed
-	if json.Unmarshal([]byte(leaf.Annotations[AnnotationPushed]), &record) != nil {
+	if json.Unmarshal([]byte(leaf.Annotations[v1alpha1.AnnotationPushed]), &record) != nil {
 		// Whatever stands there, we have not pushed it: nothing is removed.
 		return pushed{}
 	}
@@ -103,11 +97,11 @@ func LeafPodDrift(root, leaf *corev1.Pod, m Member) PodDrift {
 	if is.Tolerations != was.Tolerations {
 		d.Tolerations = addedTolerations(want.Spec.Tolerations, leaf.Spec.Tolerations)
 	}
-	if record := want.Annotations[AnnotationPushed]; leaf.Annotations[AnnotationPushed] != record {
+	if record := want.Annotations[v1alpha1.AnnotationPushed]; leaf.Annotations[v1alpha1.AnnotationPushed] != record {
 		if d.Annotations == nil {
 			d.Annotations = map[string]*string{}
 		}
-		d.Annotations[AnnotationPushed] = &record
+		d.Annotations[v1alpha1.AnnotationPushed] = &record
 	}
 	return d
 }

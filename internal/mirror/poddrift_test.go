@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 func TestLeafPodDrift(t *testing.T) {
@@ -89,12 +91,12 @@ func TestLeafPodDrift(t *testing.T) {
 			root: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("kosmos.io/node")) },
 		},
 		"a record that somebody broke": {
-			leaf:   func(p *corev1.Pod) { p.Annotations[AnnotationPushed] = "{" },
+			leaf:   func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationPushed] = "{" },
 			record: true,
 		},
 		"a record that claims the stamp": {
 			leaf: func(p *corev1.Pod) {
-				p.Annotations[AnnotationPushed] = `{"labels":{"xylem.io/host":"1","app.kubernetes.io/managed-by":"2"},"annotations":{"xylem.io/root-uid":"3"}}`
+				p.Annotations[v1alpha1.AnnotationPushed] = `{"labels":{"xylem.io/host":"1","app.kubernetes.io/managed-by":"2"},"annotations":{"xylem.io/root-uid":"3"}}`
 			},
 			record: true,
 		},
@@ -140,7 +142,7 @@ func TestLeafPodDrift(t *testing.T) {
 				if drift := LeafPodDrift(root, again, member); !drift.Empty() {
 					t.Errorf("drifts again once it is written: %+v", drift)
 				}
-				delete(got.Annotations, AnnotationPushed)
+				delete(got.Annotations, v1alpha1.AnnotationPushed)
 				if len(got.Annotations) == 0 {
 					got.Annotations = nil
 				}

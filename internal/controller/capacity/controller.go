@@ -2,10 +2,8 @@ package capacity
 
 import (
 	"context"
-	"fmt"
 
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,9 +11,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -29,9 +27,7 @@ const (
 
 // reconciler keeps one member's CSIStorageCapacities.
 type reconciler struct {
-	link *member.Link
-	// host reads the host's cache.
-	host      client.Reader
+	*member.Link
 	namespace string
 }
 
@@ -39,13 +35,12 @@ type reconciler struct {
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
 
-// Setup adds the controller to a Link; host reads the host's cache, namespace
-// is the manager's.
-func Setup(link *member.Link, host client.Reader, router *route.Router, namespace string) error {
-	r := &reconciler{link: link, host: host, namespace: namespace}
+// Setup adds the controller to a Link; namespace is the manager's.
+func Setup(link *member.Link, namespace string) error {
+	r := &reconciler{link, namespace}
 	return link.Controller(Name, workers, r,
-		router.Source(link.Owner(), &storagev1.StorageClass{}, member.SameKey),
-		router.Source(link.Owner(), &storagev1.CSIStorageCapacity{}, ofCapacity),
+		link.RootSource(&storagev1.StorageClass{}, member.SameKey),
+		link.RootSource(&storagev1.CSIStorageCapacity{}, ofCapacity),
 		link.LeafSource(&storagev1.StorageClass{}, r.ofLeafClass),
 	)
 }
@@ -59,60 +54,33 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch d := decide(o); d.do {
 	case nothing:
 	case create:
-		err = r.link.Root.Create(ctx, actor, d.after)
+		err = r.Root.Create(ctx, actor, d.after)
 	case patch:
-		err = r.link.Root.Patch(ctx, actor, o.capacity, d.after)
+		err = r.Root.Patch(ctx, actor, o.capacity, d.after)
 	case remove:
-		err = r.link.Root.Delete(ctx, o.capacity)
+		err = r.Root.Delete(ctx, o.capacity)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return reconcile.Result{}, nil // the watch is about to bring what is new
-	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, client.IgnoreNotFound(err) // the watch is about to bring what is new
 }
 
 func (r *reconciler) observe(ctx context.Context, class string) (observed, error) {
-	o := observed{member: r.link.Member, namespace: r.namespace}
-	var (
-		registration v1alpha1.ClusterRegistration
-		hostClass    storagev1.StorageClass
-		capacity     storagev1.CSIStorageCapacity
-	)
-	if there, err := get(ctx, r.host, client.ObjectKey{Name: r.link.Registration}, &registration); err != nil {
+	o := observed{member: r.Member, namespace: r.namespace}
+	var err error
+	if o.registration, err = index.Find[v1alpha1.ClusterRegistration](ctx, r.Host, index.Named(r.Registration)); err != nil {
 		return o, err
-	} else if there {
-		o.registration = &registration
 	}
-	if there, err := get(ctx, r.host, client.ObjectKey{Name: class}, &hostClass); err != nil {
+	if o.hostClass, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(class)); err != nil {
 		return o, err
-	} else if there {
-		o.hostClass = &hostClass
 	}
-	key := client.ObjectKey{Namespace: r.namespace, Name: nameOf(class, r.link.ClusterID)}
-	if there, err := get(ctx, r.host, key, &capacity); err != nil {
+	key := types.NamespacedName{Namespace: r.namespace, Name: nameOf(class, r.ClusterID)}
+	if o.capacity, err = index.Find[storagev1.CSIStorageCapacity](ctx, r.Host, key); err != nil {
 		return o, err
-	} else if there {
-		o.capacity = &capacity
 	}
 	if o.hostClass != nil {
-		name, _ := mirror.MemberClass(o.hostClass, r.link.Member)
-		var err error
-		if o.leaf, err = get(ctx, r.link.Cache, client.ObjectKey{Name: name}, &storagev1.StorageClass{}); err != nil {
-			return o, err
-		}
+		name, _ := mirror.MemberClass(o.hostClass, r.Member)
+		o.leaf, err = index.Get(ctx, r.Cache, index.Named(name), &storagev1.StorageClass{})
 	}
-	return o, nil
-}
-
-func get(ctx context.Context, from client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
-	err := from.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
-	}
-	return true, nil
+	return o, err
 }
 
 // ofCapacity is the host class that a published object is about.
@@ -127,13 +95,13 @@ func ofCapacity(_ context.Context, obj client.Object) []reconcile.Request {
 // ofLeafClass are the host classes that lead to a class of the member.
 func (r *reconciler) ofLeafClass(ctx context.Context, leaf client.Object) []reconcile.Request {
 	var list storagev1.StorageClassList
-	if err := r.host.List(ctx, &list); err != nil {
+	if err := r.Host.List(ctx, &list); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the host's StorageClasses")
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if name, _ := mirror.MemberClass(&list.Items[i], r.link.Member); name == leaf.GetName() && mirrored(&list.Items[i]) {
+		if name, _ := mirror.MemberClass(&list.Items[i], r.Member); name == leaf.GetName() && mirrored(&list.Items[i]) {
 			requests = append(requests, request(list.Items[i].Name))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -58,7 +59,7 @@ func (l *leaving) next() step {
 	switch {
 	case !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0):
 		return waitForMember
-	case l.running() > 0 && !l.confirmed:
+	case l.running() > 0 && !l.confirmed && (l.connected || !l.forced):
 		return waitForConfirmation
 	case len(l.pods) > 0:
 		return evictPods
@@ -149,12 +150,11 @@ func (r *Reconciler) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 	if cr.Status.ClusterID == "" {
 		return l, nil // never connected: nothing of it is anywhere
 	}
-	var node corev1.Node
-	err := r.Client.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read node %s: %w", cr.NodeName(), err)
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+	if err != nil {
+		return nil, err
 	}
-	l.node = err == nil && node.Labels[v1alpha1.LabelCluster] == cr.Name
+	l.node = node != nil && nodes.StandsFor(node, cr.Status.ClusterID)
 	if l.node {
 		pods, err := index.PodsOnNode(ctx, r.Client, cr.NodeName())
 		if err != nil {

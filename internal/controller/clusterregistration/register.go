@@ -10,8 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 // registrationOf is what the fleet is to link; Refused if there is a reason in
@@ -63,14 +65,12 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 // nodeTaken refuses a registration whose node's name belongs to a node that is
 // no virtual node, or to an older registration: Pods bound there are not ours.
 func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*member.Problem, error) {
-	var node corev1.Node
-	err := r.Client.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read node %s: %w", cr.NodeName(), err)
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && node.Labels[v1alpha1.LabelVirtualNode] != "true" {
-		return refused(v1alpha1.ReasonNodeNameTaken,
-			"the host has a node %s of its own: delete this registration and make it anew with another spec.node.name", node.Name), nil
+	if taken := nodeInTheWay(node, cr.Status.ClusterID); taken != nil {
+		return taken, nil
 	}
 	var others v1alpha1.ClusterRegistrationList
 	if err := r.Client.List(ctx, &others); err != nil {
@@ -84,6 +84,15 @@ func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistra
 		}
 	}
 	return nil, nil
+}
+
+// nodeInTheWay refuses a node name that a Node of another cluster, or of none,
+// has. While the member's identity is not known, only the latter is certain.
+func nodeInTheWay(node *corev1.Node, clusterID string) *member.Problem {
+	if node == nil || clusterID == "" && nodes.IsVirtual(node) || !nodes.Taken(node, clusterID) {
+		return nil
+	}
+	return refused(v1alpha1.ReasonNodeNameTaken, "%s", nodes.TakenBy(node))
 }
 
 func older(a, b *v1alpha1.ClusterRegistration) bool {
@@ -125,6 +134,13 @@ func (r *Reconciler) Admit(ctx context.Context, wanted member.Registration, iden
 		return refused(v1alpha1.ReasonIdentityChanged,
 			"cluster %s answers, and %s is recorded: was the member made anew, or does the kubeconfig lead elsewhere? Nothing is read from it or written to it. If it is meant, delete this registration and register the cluster anew",
 			identity.ClusterID, cr.Status.ClusterID)
+	}
+	node, err := index.Find[corev1.Node](ctx, r.Live, index.Named(cr.NodeName()))
+	if err != nil {
+		return err
+	}
+	if taken := nodeInTheWay(node, identity.ClusterID); taken != nil {
+		return taken
 	}
 	for i := range list.Items {
 		other := &list.Items[i]

@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 // readiness is what the Ready condition says beside the sum of the others;
@@ -23,9 +24,9 @@ type readiness struct{ reason, message string }
 // became of the connection.
 func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistration, ready readiness) error {
 	state, _ := r.Fleet.State(cr.Name)
-	var node corev1.Node
-	if err := r.Client.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read node %s: %w", cr.NodeName(), err)
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+	if err != nil {
+		return err
 	}
 	counts, err := r.count(ctx, cr.Status.ClusterID, state.Orphaned)
 	if err != nil {
@@ -38,7 +39,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if state.Connected {
 		cr.Status.KubernetesVersion = state.Identity.Version
 	}
-	for _, condition := range conditions(state, &node, cr.Status.ClusterID, ready) {
+	for _, condition := range conditions(state, nodes.ReadyCondition(node, cr), ready) {
 		condition.ObservedGeneration = cr.Generation
 		meta.SetStatusCondition(&cr.Status.Conditions, condition)
 	}
@@ -53,7 +54,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 }
 
 // conditions of a registration. Pure.
-func conditions(state member.State, node *corev1.Node, clusterID string, ready readiness) []metav1.Condition {
+func conditions(state member.State, nodeReady metav1.Condition, ready readiness) []metav1.Condition {
 	connected := metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected,
 		Message: fmt.Sprintf("cluster %s, Kubernetes %s", state.Identity.ClusterID, state.Identity.Version)}
 	switch {
@@ -74,8 +75,6 @@ func conditions(state member.State, node *corev1.Node, clusterID string, ready r
 		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonSyncing, "the member's objects are being read"
 	}
 
-	nodeReady := nodeCondition(node, clusterID)
-
 	sum := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
 		Message: "Pods and claims of the host are served"}
 	for _, part := range []metav1.Condition{connected, synced, nodeReady} {
@@ -88,27 +87,6 @@ func conditions(state member.State, node *corev1.Node, clusterID string, ready r
 		sum.Status, sum.Reason, sum.Message = metav1.ConditionFalse, ready.reason, ready.message
 	}
 	return []metav1.Condition{connected, nodeReady, synced, sum}
-}
-
-func nodeCondition(node *corev1.Node, clusterID string) metav1.Condition {
-	c := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady}
-	if node.Name == "" || clusterID == "" || node.Labels[v1alpha1.LabelClusterID] != clusterID {
-		c.Message = "the virtual node has not been made yet"
-		return c
-	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type != corev1.NodeReady {
-			continue
-		}
-		c.Message = condition.Message
-		if condition.Status == corev1.ConditionTrue {
-			c.Status, c.Reason = metav1.ConditionTrue, v1alpha1.ReasonNodeReady
-		}
-	}
-	if c.Message == "" {
-		c.Message = fmt.Sprintf("the virtual node %s has no status yet", node.Name)
-	}
-	return c
 }
 
 // count counts the volumes of a member from the host's side; how many orphans

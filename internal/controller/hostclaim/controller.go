@@ -74,7 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(changedForClaims())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
-		Complete(r)
+		Complete(guarded.Settling(r))
 }
 
 // Reconcile looks after one claim.
@@ -123,7 +123,7 @@ func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, d decision) {
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	var o observed
 	var claim corev1.PersistentVolumeClaim
-	if there, err := get(ctx, r.Client, key, &claim); err != nil {
+	if there, err := index.Get(ctx, r.Client, key, &claim); err != nil {
 		return o, err
 	} else if !there || !waiting(&claim) {
 		r.waiting.forget(key)
@@ -135,7 +135,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	r.waiting.note(key, classOf(&claim), selected)
 
 	var class storagev1.StorageClass
-	if there, err := get(ctx, r.Client, client.ObjectKey{Name: classOf(&claim)}, &class); err != nil {
+	if there, err := index.Get(ctx, r.Client, client.ObjectKey{Name: classOf(&claim)}, &class); err != nil {
 		return o, err
 	} else if !there || class.Provisioner != v1alpha1.ProvisionerName {
 		return o, nil
@@ -165,9 +165,9 @@ func (r *Reconciler) selection(ctx context.Context, name string, registrations [
 	}
 	var node corev1.Node
 	key := client.ObjectKey{Name: name}
-	there, err := get(ctx, r.Client, key, &node)
+	there, err := index.Get(ctx, r.Client, key, &node)
 	if err == nil && (!there || !nodes.IsVirtual(&node)) {
-		there, err = get(ctx, r.Live, key, &node)
+		there, err = index.Get(ctx, r.Live, key, &node)
 	}
 	switch {
 	case err != nil:
@@ -243,15 +243,4 @@ func unschedulable(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-func get(ctx context.Context, from client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
-	err := from.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
-	}
-	return true, nil
 }

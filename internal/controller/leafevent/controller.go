@@ -2,18 +2,17 @@ package leafevent
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
@@ -35,12 +34,9 @@ const (
 
 // reconciler repeats one member's events.
 type reconciler struct {
-	link *member.Link
-	// host reads the host's cache, live bypasses it: events are not cached.
-	host, live client.Reader
-	clock      clock.PassiveClock
-	written    *lru.Cache // UID of the leaf event -> written
-	budget     *budget
+	*member.Link
+	written *lru.Cache // UID of the leaf event -> written
+	budget  *budget
 }
 
 // written is what was written last of an event, and when.
@@ -52,13 +48,9 @@ type written struct {
 // +kubebuilder:rbac:groups="",resources=events,verbs=get;create;patch
 // +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch
 
-// Setup adds the controller to a Link; host reads the host's cache, live
-// bypasses it.
-func Setup(link *member.Link, host, live client.Reader) error {
-	r := &reconciler{
-		link: link, host: host, live: live, clock: clock.RealClock{},
-		written: lru.New(remembered), budget: newBudget(),
-	}
+// Setup adds the controller to a Link.
+func Setup(link *member.Link) error {
+	r := &reconciler{Link: link, written: lru.New(remembered), budget: newBudget()}
 	return link.Controller(Name, workers, r, link.LeafSource(&corev1.Event{}, ofEvent))
 }
 
@@ -116,12 +108,12 @@ func (r *reconciler) last(event types.UID) (written, bool) {
 // made before.
 func (r *reconciler) repeat(ctx context.Context, want *corev1.Event) error {
 	var there corev1.Event
-	exists, err := get(ctx, r.live, client.ObjectKeyFromObject(want), &there)
+	exists, err := index.Get(ctx, r.HostLive, client.ObjectKeyFromObject(want), &there)
 	switch {
 	case err != nil:
 		return err
 	case !exists:
-		err = r.link.Root.Create(ctx, actor, want)
+		err = r.Root.Create(ctx, actor, want)
 		if apierrors.IsForbidden(err) && apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return nil // nobody is left to read it
 		}
@@ -131,13 +123,13 @@ func (r *reconciler) repeat(ctx context.Context, want *corev1.Event) error {
 	if after == nil {
 		return nil
 	}
-	return r.link.Root.Patch(ctx, actor, &there, after)
+	return r.Root.Patch(ctx, actor, &there, after)
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.link.Member, now: r.clock.Now()}
+	o := observed{member: r.Member, now: r.Clock.Now()}
 	var event corev1.Event
-	if exists, err := get(ctx, r.link.Cache, key, &event); err != nil || !exists {
+	if exists, err := index.Get(ctx, r.Cache, key, &event); err != nil || !exists {
 		return o, err
 	}
 	o.event = &event
@@ -146,15 +138,15 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, nil
 	}
 	about := client.ObjectKey{Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name}
-	if exists, err := get(ctx, r.link.Cache, about, leaf); err != nil || !exists {
+	if exists, err := index.Get(ctx, r.Cache, about, leaf); err != nil || !exists {
 		return o, err
 	}
 	o.leaf = leaf
-	origin, ours := mirror.OriginIn(r.link.HostID, leaf)
+	origin, ours := mirror.OriginIn(r.HostID, leaf)
 	if !ours {
 		return o, nil
 	}
-	if exists, err := get(ctx, r.host, origin.Root, root); err != nil || !exists {
+	if exists, err := index.Get(ctx, r.Host, origin.Root, root); err != nil || !exists {
 		return o, err
 	}
 	o.root = root
@@ -170,15 +162,4 @@ func objects(kind string) (leaf, root client.Object) {
 		return &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaim{}
 	}
 	return nil, nil
-}
-
-func get(ctx context.Context, from client.Reader, key client.ObjectKey, into client.Object) (bool, error) {
-	err := from.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
-	}
-	return true, nil
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
@@ -45,26 +46,21 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{member: r.Member}
-	var root, leaf corev1.Pod
-	found, err := get(ctx, r.Host, key, &root)
-	if err != nil || !found {
+	var err error
+	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil || o.root == nil {
 		return o, err
 	}
-	o.root = &root
-	if found, err = get(ctx, r.Cache, key, &leaf); err != nil {
+	leaf, err := index.Find[corev1.Pod](ctx, r.Cache, key)
+	if err != nil {
 		return o, err
 	}
-	if origin, ours := mirror.OriginIn(r.HostID, &leaf); found && ours && origin.UID == root.UID {
-		o.leaf = &leaf
+	if leaf != nil {
+		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours && origin.UID == o.root.UID {
+			o.leaf = leaf
+		}
 	}
-	var node corev1.Node
-	if found, err = get(ctx, r.Host, types.NamespacedName{Name: r.NodeName}, &node); err != nil {
-		return o, err
-	}
-	if found {
-		o.node = &node
-	}
-	return o, nil
+	o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName))
+	return o, err
 }
 
 func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
@@ -106,15 +102,4 @@ func (r *reconciler) leafGone(ctx context.Context, root *corev1.Pod) (bool, erro
 	}
 	origin, ours := mirror.OriginIn(r.HostID, &leaf)
 	return !ours || origin.UID != root.UID, nil
-}
-
-func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
-	err := from.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
-	}
-	return true, nil
 }

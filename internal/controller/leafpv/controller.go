@@ -2,11 +2,9 @@ package leafpv
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -58,13 +56,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
 	o := observed{member: r.Member}
-	var leaf corev1.PersistentVolume
-	found, err := get(ctx, r.Cache, types.NamespacedName{Name: name}, &leaf)
-	if err != nil || !found {
+	var err error
+	if o.leaf, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(name)); err != nil || o.leaf == nil {
 		return o, err
 	}
-	o.leaf = &leaf
-	o.origin, o.stamped = mirror.OriginIn(r.HostID, &leaf)
+	o.origin, o.stamped = mirror.OriginIn(r.HostID, o.leaf)
 	if err := r.observeClaims(ctx, &o); err != nil {
 		return o, err
 	}
@@ -73,26 +69,21 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 		return o, err
 	}
 	for i := range hosts {
-		if _, _, uid, _ := mirror.LeafVolumeOf(&hosts[i]); uid == leaf.UID {
+		if _, _, uid, _ := mirror.LeafVolumeOf(&hosts[i]); uid == o.leaf.UID {
 			o.host = &hosts[i]
 		}
 	}
 	if o.host == nil {
-		var taken corev1.PersistentVolume
-		if o.nameTaken, err = get(ctx, r.Host, types.NamespacedName{Name: name}, &taken); err != nil {
+		taken, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(name))
+		if err != nil {
 			return o, err
 		}
+		o.nameTaken = taken != nil
 	}
 	if o.root != nil {
-		var class storagev1.StorageClass
-		if found, err = get(ctx, r.Host, types.NamespacedName{Name: ptr.Deref(o.root.Spec.StorageClassName, "")}, &class); err != nil {
-			return o, err
-		}
-		if found {
-			o.class = &class
-		}
+		o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(ptr.Deref(o.root.Spec.StorageClassName, "")))
 	}
-	return o, nil
+	return o, err
 }
 
 // observeClaims looks up the leaf claim that the PV is, or is to be, bound to,
@@ -103,13 +94,10 @@ func (r *reconciler) observeClaims(ctx context.Context, o *observed) error {
 		key = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 	}
 	for _, candidate := range []types.NamespacedName{key, o.origin.Root} {
-		var claim corev1.PersistentVolumeClaim
-		found, err := get(ctx, r.Cache, candidate, &claim)
-		if err != nil {
+		if err := r.observeClaim(ctx, o, candidate); err != nil {
 			return err
 		}
-		if origin, ours := mirror.OriginIn(r.HostID, &claim); found && ours && claim.Spec.VolumeName == o.leaf.Name {
-			o.claim, o.claimOrigin = &claim, origin
+		if o.claim != nil {
 			break
 		}
 	}
@@ -124,12 +112,23 @@ func (r *reconciler) observeClaims(ctx context.Context, o *observed) error {
 	} else if !o.stamped {
 		return nil
 	}
-	var root corev1.PersistentVolumeClaim
-	found, err := get(ctx, r.Host, o.origin.Root, &root)
-	if found && root.UID == o.origin.UID {
-		o.root = &root
+	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, o.origin.Root)
+	if root != nil && root.UID == o.origin.UID {
+		o.root = root
 	}
 	return err
+}
+
+// observeClaim takes a claim of the member for the PV's if it is ours and names it.
+func (r *reconciler) observeClaim(ctx context.Context, o *observed, key types.NamespacedName) error {
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
+	if err != nil || claim == nil {
+		return err
+	}
+	if origin, ours := mirror.OriginIn(r.HostID, claim); ours && claim.Spec.VolumeName == o.leaf.Name {
+		o.claim, o.claimOrigin = claim, origin
+	}
+	return nil
 }
 
 // reused looks for a leaf claim that asks for the PV by name because the host
@@ -144,30 +143,14 @@ func (r *reconciler) reused(ctx context.Context, o *observed) error {
 		if ref == nil {
 			continue
 		}
-		var claim corev1.PersistentVolumeClaim
-		found, err := get(ctx, r.Cache, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &claim)
-		if err != nil {
+		if err := r.observeClaim(ctx, o, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil {
 			return err
 		}
-		if origin, ours := mirror.OriginIn(r.HostID, &claim); found && ours && claim.Spec.VolumeName == o.leaf.Name && origin.UID == ref.UID {
-			o.claim, o.claimOrigin = &claim, origin
+		if o.claim != nil && o.claimOrigin.UID != ref.UID {
+			o.claim = nil
 		}
 	}
 	return nil
-}
-
-func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
-	if key.Name == "" {
-		return false, nil
-	}
-	err := from.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
-	}
-	return true, nil
 }
 
 func sameName(_ context.Context, obj client.Object) []reconcile.Request { return named(obj.GetName()) }

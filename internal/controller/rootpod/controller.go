@@ -2,12 +2,10 @@ package rootpod
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -72,38 +70,27 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{member: r.Member, nominated: r.NominatedNode}
-	var root, leaf corev1.Pod
-	found, err := get(ctx, r.Host, key, &root)
+	var err error
+	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil {
+		return o, err
+	}
+	leaf, err := index.Find[corev1.Pod](ctx, r.Cache, key)
 	if err != nil {
 		return o, err
 	}
-	if found {
-		o.root = &root
-	}
-	if found, err = get(ctx, r.Cache, key, &leaf); err != nil {
-		return o, err
-	}
-	if found {
-		if o.origin, found = mirror.OriginIn(r.HostID, &leaf); found {
-			o.leaf = &leaf
+	if leaf != nil {
+		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
+			o.leaf, o.origin = leaf, origin
 		}
 	}
 	if o.root == nil || o.root.DeletionTimestamp != nil || !o.concerns() {
 		return o, nil
 	}
-	var node corev1.Node
-	if found, err = get(ctx, r.Host, types.NamespacedName{Name: r.NodeName}, &node); err != nil {
+	if o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
 		return o, err
 	}
-	if found {
-		o.node = &node
-	}
-	var namespace corev1.Namespace
-	if found, err = get(ctx, r.Cache, types.NamespacedName{Name: key.Namespace}, &namespace); err != nil {
+	if o.namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(key.Namespace)); err != nil {
 		return o, err
-	}
-	if found {
-		o.namespace = &namespace
 	}
 	for _, name := range mirror.ClaimNames(o.root) {
 		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, o.root.UID)
@@ -121,31 +108,30 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 // claim observes one claim of the Pod on both sides.
 func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod types.UID) (claim, error) {
 	c := claim{name: key.Name}
-	var root, leaf corev1.PersistentVolumeClaim
-	found, err := get(ctx, r.Host, key, &root)
-	if err != nil || !found {
+	var err error
+	if c.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key); err != nil || c.root == nil {
 		return c, err
 	}
-	c.root = &root
-	if root.Spec.VolumeName != "" {
-		var pv corev1.PersistentVolume
-		if found, err = get(ctx, r.Host, types.NamespacedName{Name: root.Spec.VolumeName}, &pv); err != nil {
-			return c, err
-		}
-		if found && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == root.UID {
-			c.volume = &pv
-		}
-	}
-	if found, err = get(ctx, r.Cache, key, &leaf); err != nil {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(c.root.Spec.VolumeName))
+	if err != nil {
 		return c, err
 	}
-	if origin, ours := mirror.OriginIn(r.HostID, &leaf); found && ours && origin.UID == root.UID {
-		c.leaf = &leaf
-		if c.leafWaits, err = r.waits(ctx, &leaf); err != nil {
-			return c, err
+	if pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == c.root.UID {
+		c.volume = pv
+	}
+	leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
+	if err != nil {
+		return c, err
+	}
+	if leaf != nil {
+		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours && origin.UID == c.root.UID {
+			c.leaf = leaf
+			if c.leafWaits, err = r.waits(ctx, leaf); err != nil {
+				return c, err
+			}
 		}
 	}
-	if root.Spec.VolumeName == "" && !r.NominatedNode {
+	if c.root.Spec.VolumeName == "" && !r.NominatedNode {
 		c.shared, err = r.shared(ctx, key, pod)
 	}
 	return c, err
@@ -159,9 +145,8 @@ func (r *reconciler) shared(ctx context.Context, claim types.NamespacedName, pod
 
 // waits reports whether a leaf claim's class waits for a consumer.
 func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeClaim) (bool, error) {
-	var class storagev1.StorageClass
-	found, err := get(ctx, r.Cache, types.NamespacedName{Name: ptr.Deref(leaf.Spec.StorageClassName, "")}, &class)
-	if err != nil || !found {
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
+	if err != nil || class == nil {
 		return false, err
 	}
 	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer, nil
@@ -173,43 +158,44 @@ func (r *reconciler) missing(ctx context.Context, root *corev1.Pod) ([]string, e
 	var missing []string
 	for _, ref := range mirror.References(root) {
 		key := types.NamespacedName{Namespace: root.Namespace, Name: ref.Name}
-		here, there := client.Object(&corev1.ConfigMap{}), client.Object(&corev1.ConfigMap{})
+		missed := r.configMapMissed
 		if ref.Kind == "Secret" {
-			here, there = &corev1.Secret{}, &corev1.Secret{}
+			missed = r.secretMissed
 		}
-		found, err := get(ctx, r.Cache, key, there)
+		is, err := missed(ctx, key)
 		if err != nil {
 			return nil, err
 		}
-		if found {
-			continue
-		}
-		// Live: Secrets are not watched. What the host lacks as well, the leaf
-		// Pod waits for as it would in one cluster, and its events say so.
-		if found, err = get(ctx, r.HostLive, key, here); err != nil {
-			return nil, err
-		}
-		if secret, ok := here.(*corev1.Secret); found && ok {
-			if _, err := mirror.TranslateSecret(secret, r.HostID); err != nil {
-				continue // root_config says why it is not pushed
-			}
-		}
-		if found {
+		if is {
 			missing = append(missing, ref.Kind+" "+ref.Name)
 		}
 	}
 	return missing, nil
 }
 
-func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
-	err := from.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
+// configMapMissed is live for the host, like secretMissed, since Secrets are not
+// watched there. What the host lacks as well, the leaf Pod waits for as it would
+// in one cluster, and its events say so.
+func (r *reconciler) configMapMissed(ctx context.Context, key types.NamespacedName) (bool, error) {
+	leaf, err := index.Find[corev1.ConfigMap](ctx, r.Cache, key)
+	if err != nil || leaf != nil {
+		return false, err
 	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
+	root, err := index.Find[corev1.ConfigMap](ctx, r.HostLive, key)
+	return root != nil, err
+}
+
+func (r *reconciler) secretMissed(ctx context.Context, key types.NamespacedName) (bool, error) {
+	leaf, err := index.Find[corev1.Secret](ctx, r.Cache, key)
+	if err != nil || leaf != nil {
+		return false, err
 	}
-	return true, nil
+	root, err := index.Find[corev1.Secret](ctx, r.HostLive, key)
+	if err != nil || root == nil {
+		return false, err
+	}
+	_, refused := mirror.TranslateSecret(root, r.HostID)
+	return refused == nil, nil // root_secret says why one is not pushed
 }
 
 // ofRootClaim wakes the Pods that use a claim.

@@ -2,10 +2,8 @@ package rootpv
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,44 +48,35 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
 	var o observed
-	var pv corev1.PersistentVolume
-	found, err := get(ctx, r.Host, types.NamespacedName{Name: name}, &pv)
-	if err != nil || !found {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(name))
+	if err != nil || pv == nil {
 		return o, err
 	}
-	cluster, leafName, leafUID, ours := mirror.LeafVolumeOf(&pv)
+	cluster, leafName, leafUID, ours := mirror.LeafVolumeOf(pv)
 	if !ours || cluster != r.ClusterID {
 		return o, nil
 	}
-	o.host, o.leafName, o.leafUID = &pv, leafName, leafUID
-	var leaf corev1.PersistentVolume
-	if found, err = get(ctx, r.Cache, types.NamespacedName{Name: leafName}, &leaf); err != nil {
+	o.host, o.leafName, o.leafUID = pv, leafName, leafUID
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(leafName))
+	if err != nil {
 		return o, err
 	}
-	if origin, stamped := mirror.OriginIn(r.HostID, &leaf); found && leaf.UID == leafUID {
-		o.leaf, o.stamped, o.origin = &leaf, stamped, origin
+	if leaf != nil && leaf.UID == leafUID {
+		o.leaf = leaf
+		o.origin, o.stamped = mirror.OriginIn(r.HostID, leaf)
 	}
-	if ref := pv.Spec.ClaimRef; ref != nil {
-		var claim corev1.PersistentVolumeClaim
-		if found, err = get(ctx, r.Cache, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &claim); err != nil {
-			return o, err
-		}
-		if origin, ours := mirror.OriginIn(r.HostID, &claim); found && ours && origin.UID == ref.UID && claim.Spec.VolumeName == leafName {
-			o.claim = &claim
-		}
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return o, nil
+	}
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil || claim == nil {
+		return o, err
+	}
+	if origin, ours := mirror.OriginIn(r.HostID, claim); ours && origin.UID == ref.UID && claim.Spec.VolumeName == leafName {
+		o.claim = claim
 	}
 	return o, nil
-}
-
-func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
-	err := from.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
-	}
-	return true, nil
 }
 
 func sameName(_ context.Context, obj client.Object) []reconcile.Request {

@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -63,25 +62,21 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{member: r.Member}
-	var root corev1.PersistentVolumeClaim
-	found, err := get(ctx, r.Host, key, &root)
+	var err error
+	if o.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key); err != nil {
+		return o, err
+	}
+	leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
 	if err != nil {
 		return o, err
 	}
-	if found {
-		o.root = &root
-	}
-	var leaf corev1.PersistentVolumeClaim
-	if found, err = get(ctx, r.Cache, key, &leaf); err != nil {
-		return o, err
-	}
-	if found {
-		if o.origin, found = mirror.OriginIn(r.HostID, &leaf); found {
-			o.leaf = &leaf
+	if leaf != nil {
+		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
+			o.leaf, o.origin = leaf, origin
 		}
 	}
-	if o.leaf != nil && o.leaf.Spec.VolumeName != "" {
-		if o.leafVolume, err = r.leafVolume(ctx, o.leaf.Spec.VolumeName); err != nil {
+	if o.leaf != nil {
+		if o.leafVolume, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.leaf.Spec.VolumeName)); err != nil {
 			return o, err
 		}
 	}
@@ -97,21 +92,17 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 // observeVolume looks up the host PV that the root is bound to, and the leaf PV
 // that it stands for.
 func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
-	if o.root.Spec.VolumeName == "" {
-		return nil
-	}
-	var pv corev1.PersistentVolume
-	found, err := get(ctx, r.Host, types.NamespacedName{Name: o.root.Spec.VolumeName}, &pv)
-	if err != nil || !found || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.root.UID {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(o.root.Spec.VolumeName))
+	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.root.UID {
 		return err
 	}
-	cluster, leafName, uid, ours := mirror.LeafVolumeOf(&pv)
+	cluster, leafName, uid, ours := mirror.LeafVolumeOf(pv)
 	if !ours || cluster != r.ClusterID {
 		return nil
 	}
-	o.hostVolume = &pv
+	o.hostVolume = pv
 	o.boundTo = leafName
-	leaf, err := r.leafVolume(ctx, leafName)
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(leafName))
 	if err != nil {
 		return err
 	}
@@ -123,15 +114,9 @@ func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 
 // observePlace looks up the classes on both sides and the member's namespace.
 func (r *reconciler) observePlace(ctx context.Context, o *observed) error {
-	if name := ptr.Deref(o.root.Spec.StorageClassName, ""); name != "" {
-		var class storagev1.StorageClass
-		found, err := get(ctx, r.Host, types.NamespacedName{Name: name}, &class)
-		if err != nil {
-			return err
-		}
-		if found {
-			o.class = &class
-		}
+	var err error
+	if o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(ptr.Deref(o.root.Spec.StorageClassName, ""))); err != nil {
+		return err
 	}
 	if o.class != nil && o.class.Provisioner == v1alpha1.ProvisionerName {
 		var classes storagev1.StorageClassList
@@ -142,35 +127,8 @@ func (r *reconciler) observePlace(ctx context.Context, o *observed) error {
 			o.memberClasses = append(o.memberClasses, classes.Items[i].Name)
 		}
 	}
-	var namespace corev1.Namespace
-	found, err := get(ctx, r.Cache, types.NamespacedName{Name: o.root.Namespace}, &namespace)
-	if err != nil {
-		return err
-	}
-	if found {
-		o.namespace = &namespace
-	}
-	return nil
-}
-
-func (r *reconciler) leafVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
-	var pv corev1.PersistentVolume
-	found, err := get(ctx, r.Cache, types.NamespacedName{Name: name}, &pv)
-	if err != nil || !found {
-		return nil, err
-	}
-	return &pv, nil
-}
-
-func get(ctx context.Context, from client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
-	err := from.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
-	}
-	return true, nil
+	o.namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(o.root.Namespace))
+	return err
 }
 
 // ofHostVolume wakes the claim that a host PV is for.

@@ -16,16 +16,12 @@ import (
 )
 
 const (
-	// annotationAsked is on virtual nodes: which labels and taints are there
-	// because the registration asked for them.
-	annotationAsked = v1alpha1.Prefix + "node-spec"
-
 	// annAttachDetach would make the attach-detach controller manage the Node by
 	// its mere presence (k8s.io/kubernetes/pkg/volume/util).
 	annAttachDetach = "volumes.kubernetes.io/controller-managed-attach-detach"
 )
 
-// asked is the value of annotationAsked.
+// asked is the value of v1alpha1.AnnotationNodeSpec.
 type asked struct {
 	Labels []string   `json:"labels,omitempty"`
 	Taints []taintKey `json:"taints,omitempty"`
@@ -67,7 +63,7 @@ func setMeta(node *corev1.Node, o observed) {
 	}
 	delete(node.Annotations, annAttachDetach)
 	if value, err := json.Marshal(now); err == nil { // strings always marshal
-		node.Annotations[annotationAsked] = string(value)
+		node.Annotations[v1alpha1.AnnotationNodeSpec] = string(value)
 	}
 }
 
@@ -75,7 +71,7 @@ func setMeta(node *corev1.Node, o observed) {
 // written; nothing if the annotation is not there or not readable.
 func askedBefore(node *corev1.Node) asked {
 	var before asked
-	if err := json.Unmarshal([]byte(node.Annotations[annotationAsked]), &before); err != nil {
+	if err := json.Unmarshal([]byte(node.Annotations[v1alpha1.AnnotationNodeSpec]), &before); err != nil {
 		return asked{}
 	}
 	return before

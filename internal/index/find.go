@@ -1,0 +1,41 @@
+package index
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Find reads one object; nil if there is none, or if the key names none.
+func Find[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r client.Reader, key types.NamespacedName) (P, error) {
+	object := P(new(T))
+	found, err := Get(ctx, r, key, object)
+	if !found {
+		return nil, err
+	}
+	return object, nil
+}
+
+// Get reads one object; false if there is none, or if the key names none.
+func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
+	if key.Name == "" {
+		return false, nil
+	}
+	err := r.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %T %s: %w", into, key, err)
+	}
+	return true, nil
+}
+
+// Named is the key of a cluster-scoped object.
+func Named(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
