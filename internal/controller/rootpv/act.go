@@ -28,6 +28,9 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		if proven, err := r.proven(ctx, o); err != nil || !proven {
 			return err
 		}
+		if same, err := r.sameLeaf(ctx, o); err != nil || !same {
+			return err
+		}
 		return client.IgnoreNotFound(r.Leaf.Delete(ctx, o.claim))
 	case release:
 		if d.leafGone {
@@ -65,6 +68,21 @@ func (r *reconciler) proven(ctx context.Context, o observed) (bool, error) {
 		return false, fmt.Errorf("prove that claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
 	}
 	return claim.UID != ref.UID, nil
+}
+
+// sameLeaf proves by a live read that the leaf claim's volume is what it was
+// decided on: the one that was mirrored, at the policy that was seen, or none.
+// Another one by that name, restored there from a copy, is not ours to destroy.
+func (r *reconciler) sameLeaf(ctx context.Context, o observed) (bool, error) {
+	var leaf corev1.PersistentVolume
+	err := r.Live.Get(ctx, types.NamespacedName{Name: o.leafName}, &leaf)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read leaf volume %s: %w", o.leafName, err)
+	}
+	return o.leaf != nil && leaf.UID == o.leafUID && leaf.Spec.PersistentVolumeReclaimPolicy == o.leaf.Spec.PersistentVolumeReclaimPolicy, nil
 }
 
 // leafGone proves by live reads that neither the leaf claim nor the leaf PV is left.

@@ -55,7 +55,7 @@ func decide(o observed) decision {
 		return abandon{}
 	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:
 		return o.released()
-	case o.host.DeletionTimestamp != nil && o.host.Spec.ClaimRef == nil:
+	case o.host.DeletionTimestamp != nil && (o.host.Spec.ClaimRef == nil || o.host.Status.Phase == corev1.VolumeAvailable):
 		return release{} // never used since it was freed: nobody asked for its data to go
 	}
 	return nothing{}
@@ -63,24 +63,26 @@ func decide(o observed) decision {
 
 // released: the claim is gone, says the host's PV controller.
 func (o observed) released() decision {
-	if o.destroys() {
-		switch {
-		case o.leaf == nil && o.claim == nil:
-			return release{leafGone: true, also: true}
-		case o.leaf != nil && o.leaf.DeletionTimestamp == nil && o.leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
-			return flip{}
-		}
-	}
-	if o.claim != nil {
-		if o.claim.DeletionTimestamp == nil {
-			return deleteClaim{}
-		}
+	destroys := o.destroys()
+	switch {
+	case destroys && o.leaf == nil && o.claim == nil:
+		return release{leafGone: true, also: true}
+	case destroys && o.leaf != nil && o.leaf.DeletionTimestamp == nil && o.leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
+		return flip{}
+	case o.claim != nil && o.claim.DeletionTimestamp != nil:
 		return nothing{} // its end wakes us
-	}
-	if !o.destroys() && o.host.DeletionTimestamp != nil {
+	case o.claim != nil && (destroys || retained(o.leaf)):
+		return deleteClaim{}
+	case !destroys && o.host.DeletionTimestamp != nil:
 		return release{}
 	}
-	return nothing{}
+	return nothing{} // leaf_pv puts the leaf PV to Retain, and its watch wakes us
+}
+
+// retained reports whether a leaf PV outlives its claim. One that is not there
+// has nothing to lose, which is proven before the claim is deleted.
+func retained(leaf *corev1.PersistentVolume) bool {
+	return leaf == nil || leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
 // destroys reports whether the volume is to go: the host PV's policy says so at

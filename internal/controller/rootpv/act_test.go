@@ -1,0 +1,125 @@
+package rootpv
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// reads answers live reads from a few objects, and has no writes.
+type reads struct {
+	client.Reader
+	volume *corev1.PersistentVolume
+	claim  *corev1.PersistentVolumeClaim
+	err    error
+}
+
+func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	switch into := into.(type) {
+	case *corev1.PersistentVolume:
+		if r.volume != nil && r.volume.Name == key.Name {
+			r.volume.DeepCopyInto(into)
+			return r.err
+		}
+	case *corev1.PersistentVolumeClaim:
+		if r.claim != nil && r.claim.Name == key.Name {
+			r.claim.DeepCopyInto(into)
+			return r.err
+		}
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+var errWrite = errors.New("a write was tried")
+
+// writes refuses every write, by which tests see that one was tried.
+type writes struct{ client.Client }
+
+func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
+
+func (writes) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errWrite
+}
+
+// The evidence of I2 is taken live, at the moment of the write, whatever the
+// caches said when it was decided.
+func TestEvidenceIsLive(t *testing.T) {
+	down := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		change func(o *observed, host, leaf *reads)
+		fails  error
+		// written: the write was tried.
+		written bool
+	}{
+		"all as seen": {change: func(*observed, *reads, *reads) {}, written: true},
+		"the host PV is in use again": {change: func(_ *observed, host, _ *reads) {
+			host.volume.Status.Phase = corev1.VolumeBound
+		}},
+		"the host PV was made anew": {change: func(_ *observed, host, _ *reads) { host.volume.UID = "newer" }},
+		"the host PV was freed": {change: func(_ *observed, host, _ *reads) {
+			host.volume.Spec.ClaimRef = nil
+		}},
+		"the host PV is for another claim": {change: func(_ *observed, host, _ *reads) { host.volume.Spec.ClaimRef.UID = "other" }},
+		"an admin chose Retain a moment ago": {change: func(_ *observed, host, _ *reads) {
+			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
+		}},
+		"the root claim lives": {change: func(_ *observed, host, _ *reads) { host.claim = root }},
+		"a newer claim has the root's name": {change: func(_ *observed, host, _ *reads) {
+			host.claim = root.DeepCopy()
+			host.claim.UID = "newer"
+		}, written: true},
+		"the host does not answer":                   {change: func(_ *observed, host, _ *reads) { host.err = down }, fails: down},
+		"the member does not answer":                 {change: func(_ *observed, _, leaf *reads) { leaf.err = down }, fails: down},
+		"the leaf PV was restored under another UID": {change: func(_ *observed, _, leaf *reads) { leaf.volume.UID = "restored" }},
+		"the leaf PV was restored, seen as absent": {change: func(o *observed, _, leaf *reads) {
+			noLeaf(o)
+			leaf.volume.UID = "restored"
+		}},
+		"the leaf PV is gone, its claim Lost": {change: func(o *observed, _, leaf *reads) {
+			noLeaf(o)
+			leaf.volume = nil
+		}, written: true},
+		"the leaf PV is retained in the host, and was put to Delete in the member a moment ago": {change: func(o *observed, host, leaf *reads) {
+			o.leaf.Spec.PersistentVolumeReclaimPolicy = retains
+			o.host.Spec.PersistentVolumeReclaimPolicy = retains
+			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
+			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(leafPolicy(deletes))
+			host := &reads{volume: o.host.DeepCopy()}
+			leaf := &reads{volume: o.leaf.DeepCopy()}
+			tc.change(&o, host, leaf)
+			if _, deletion := decide(o).(deleteClaim); !deletion {
+				t.Fatalf("decision is %T, want deleteClaim", decide(o))
+			}
+			r := &reconciler{&member.Link{
+				Member: here, HostLive: host, Live: leaf,
+				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+			}}
+			err := r.act(t.Context(), o, deleteClaim{})
+			switch {
+			case tc.written && !errors.Is(err, errWrite):
+				t.Errorf("nothing was deleted: %v", err)
+			case !tc.written && errors.Is(err, errWrite):
+				t.Error("the leaf claim was deleted")
+			case tc.fails != nil && !errors.Is(err, tc.fails):
+				t.Errorf("error is %v, want %v", err, tc.fails)
+			case !tc.written && tc.fails == nil && err != nil:
+				t.Errorf("unexpected error: %v", err)
+			}
+		})
+	}
+}
