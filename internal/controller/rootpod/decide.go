@@ -3,6 +3,7 @@ package rootpod
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -89,6 +90,10 @@ func refuse(reason, format string, args ...any) nothing {
 	return nothing{&mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}}
 }
 
+func refuseDaemonSet() nothing {
+	return refuse(reasonDaemonSet, "Pods of DaemonSets are not pushed to members: run one there, or keep this one off nodes labelled %s=true", v1alpha1.LabelVirtualNode)
+}
+
 func decide(o observed) decision {
 	switch {
 	case o.leaf != nil && (o.root == nil || o.root.UID != o.origin.UID):
@@ -107,9 +112,27 @@ func decide(o observed) decision {
 	case !o.concerns():
 		return nothing{}
 	case pushedCondition(o.root) == corev1.ConditionTrue:
-		return markWithdrawn{}
+		if o.ran() {
+			return markWithdrawn{}
+		}
+		return nothing{}
 	}
 	return o.mayGoEarly()
+}
+
+// ran reports whether the leaf that the root's Pushed condition tells of was
+// this member's, or one of a member that was let go of: claims are placed here
+// only once every other member is proven empty of them, or abandoned. What runs
+// early in another member, only that member's controller may deny.
+func (o observed) ran() bool {
+	for _, c := range o.root.Status.Conditions {
+		if c.Type == v1alpha1.PodPushed && strings.HasPrefix(c.Message, pushedTo(o.member)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(o.claims, func(c claim) bool {
+		return c.root != nil && c.root.Spec.VolumeName == "" && c.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID
+	})
 }
 
 // concerns reports whether the Pod is, or may be about to be, this member's.
@@ -128,8 +151,8 @@ func (o observed) deleting() decision {
 		return remove{grace: o.root.DeletionGracePeriodSeconds, why: "its root is deleted"}
 	case o.root.Spec.NodeName != o.member.NodeName:
 		return nothing{} // without a node, the API server has deleted it already
-	case pushedCondition(o.root) == corev1.ConditionTrue && !finished(o.root):
-		return nothing{} // leaf_pod writes its end first: Jobs count it
+	case !finished(o.root):
+		return nothing{} // leaf_pod writes its end first, also if it never ran: Jobs count it
 	}
 	return finish{}
 }
@@ -145,7 +168,7 @@ func (o observed) bound() decision {
 	case finished(o.root), pushedCondition(o.root) == corev1.ConditionTrue:
 		return nothing{} // it ran, and is not run again: leaf_pod writes its end
 	case mirror.IsDaemonSetPod(o.root):
-		return refuse(reasonDaemonSet, "Pods of DaemonSets are not pushed to members: run one there, or keep this one off nodes labelled %s=true", v1alpha1.LabelVirtualNode)
+		return refuseDaemonSet()
 	case o.node != nil && mirror.Admit(o.root, o.node) != nil:
 		return nothing{} // leaf_pod fails it, as a kubelet would
 	}
@@ -207,6 +230,10 @@ func (o observed) early() decision {
 		if c.root.Spec.VolumeName == "" && c.root.Annotations[route.AnnSelectedNode] != o.member.NodeName {
 			return remove{why: "the scheduler has changed its mind"}
 		}
+		// A volume that is not seen yet is no evidence of one elsewhere.
+		if c.root.Spec.VolumeName != "" && c.volume != nil && c.here(o.member) != nil {
+			return remove{why: fmt.Sprintf("claim %s is bound to volume %s, which is not in member %s", c.name, c.volume.Name, o.member.Registration)}
+		}
 	}
 	if pushedCondition(o.root) != corev1.ConditionTrue {
 		return markPushed{}
@@ -243,6 +270,8 @@ func (o observed) mayGoEarly() decision {
 		return nothing{}
 	case !o.nominated && !mirror.Schedulable(o.root, o.node):
 		return nothing{}
+	case mirror.IsDaemonSetPod(o.root):
+		return refuseDaemonSet()
 	}
 	return o.create()
 }
@@ -281,5 +310,8 @@ func pushedCondition(pod *corev1.Pod) corev1.ConditionStatus {
 
 // pushedMessage of the condition names the leaf.
 func pushedMessage(leaf *corev1.Pod, m mirror.Member) string {
-	return strings.Join([]string{"runs in member", m.Registration, "as Pod", leaf.Namespace + "/" + leaf.Name, "with UID", string(leaf.UID)}, " ")
+	return fmt.Sprintf("%s%s/%s with UID %s", pushedTo(m), leaf.Namespace, leaf.Name, leaf.UID)
 }
+
+// pushedTo begins the message of every leaf in a member.
+func pushedTo(m mirror.Member) string { return "runs in member " + m.Registration + " as Pod " }
