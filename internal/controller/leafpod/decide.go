@@ -48,19 +48,20 @@ func decide(o observed) decision {
 	}
 	if o.leaf != nil {
 		want := mirror.RootPodStatus(o.root, o.leaf, o.member)
-		if mirror.PodStatusCurrent(o.root, want) {
+		// What has ended has been counted: a leaf that a restored member brings back
+		// does not make it run again.
+		if ended(o.root) && want.Phase != o.root.Status.Phase || mirror.PodStatusCurrent(o.root, want) {
 			return nothing{}
 		}
 		return show{want}
 	}
-	if phase := o.root.Status.Phase; phase == corev1.PodSucceeded || phase == corev1.PodFailed {
-		return nothing{}
-	}
 	switch {
-	case !pushed(o.root):
-		return o.admission()
+	case ended(o.root):
+		return nothing{}
 	case o.root.DeletionTimestamp != nil:
 		return fail{mirror.FailedPodStatus(o.root, reasonTerminated, "the Pod was deleted"), true}
+	case !pushed(o.root):
+		return o.admission()
 	}
 	return fail{mirror.FailedPodStatus(o.root, reasonLeafVanished, fmt.Sprintf(
 		"the Pod's counterpart in member %s is gone, evicted or deleted there; it is not run again under this name", o.member.Registration)), true}
@@ -69,13 +70,17 @@ func decide(o observed) decision {
 // admission fails a Pod that was bound to the node without the scheduler and
 // does not fit there, as a kubelet would.
 func (o observed) admission() decision {
-	if o.node == nil || o.root.DeletionTimestamp != nil || mirror.IsDaemonSetPod(o.root) {
+	if o.node == nil || mirror.IsDaemonSetPod(o.root) {
 		return nothing{}
 	}
 	if refusal := mirror.Admit(o.root, o.node); refusal != nil {
 		return fail{status: mirror.FailedPodStatus(o.root, refusal.Reason, refusal.Message)}
 	}
 	return nothing{}
+}
+
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
 func pushed(pod *corev1.Pod) bool {
