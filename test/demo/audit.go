@@ -1,0 +1,198 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+const (
+	// quiet is how long Xylem writes nothing before a scene counts as over.
+	quiet = 2 * time.Second
+	// settleLimit bounds the wait for that.
+	settleLimit = time.Minute
+	// auditEvery is how often the audit logs are looked at meanwhile.
+	auditEvery = 500 * time.Millisecond
+)
+
+// marks are places in the audit logs, by the timeline's columns.
+type marks []controlplane.Mark
+
+// mark marks the present end of every audit log.
+func (d *demo) mark(ctx context.Context) (marks, error) {
+	var out marks
+	for _, v := range d.views() {
+		m, err := v.Audit().Mark(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", v.Name(), err)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// requests returns what Xylem asked of each cluster since the marks.
+func (d *demo) requests(ctx context.Context, since marks) ([]controlplane.Requests, error) {
+	out := make([]controlplane.Requests, 0, len(since))
+	for i, v := range d.views() {
+		all, err := v.Audit().Since(ctx, since[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", v.Name(), err)
+		}
+		out = append(out, all.By(accountIn(i)))
+	}
+	return out, nil
+}
+
+// accountIn is the manager's user in the cluster of a column.
+func accountIn(column int) string {
+	if column == 0 {
+		return accounts + managerAccount
+	}
+	return accounts + memberAccount
+}
+
+// settle waits until Xylem has written nothing for a while, and returns what it
+// asked of each cluster since the marks.
+func (d *demo) settle(ctx context.Context, since marks) ([]controlplane.Requests, error) {
+	defer d.out.say("")
+	var requests []controlplane.Requests
+	last, changed := -1, time.Now()
+	err := wait.PollUntilContextTimeout(ctx, auditEvery, settleLimit, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if requests, err = d.requests(ctx, since); err != nil {
+			return false, err
+		}
+		n := 0
+		for _, rs := range requests {
+			n += len(writes(rs))
+		}
+		if n != last {
+			last, changed = n, time.Now()
+		}
+		return time.Since(changed) >= quiet, nil
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, &unmet{
+			fmt.Sprintf("Xylem comes to rest: no write for %s", quiet),
+			fmt.Sprintf("it still writes after %s:\n%s", settleLimit, describe(requests, d.timeline.columns)),
+		}
+	}
+	return requests, err
+}
+
+// describe lists the writes to each cluster.
+func describe(requests []controlplane.Requests, names []string) string {
+	var lines []string
+	for i, rs := range requests {
+		lines = append(lines, names[i]+": "+breakdown(rs))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// writes returns the writes, but for the heartbeats and the leadership, which
+// are there whether anything happens or not.
+func writes(rs controlplane.Requests) controlplane.Requests {
+	return rs.Writes().Where(func(r controlplane.Request) bool { return r.Resource != "leases" })
+}
+
+// breakdown counts the writes by verb and resource, the most frequent first.
+// Answers that are no success are counted apart, by their code.
+func breakdown(rs controlplane.Requests) string {
+	type key struct {
+		verb, resource string
+		code           int
+	}
+	counts := map[key]int{}
+	for _, r := range writes(rs) {
+		k := key{r.Verb, r.Resource, 0}
+		if r.Code >= http.StatusBadRequest {
+			k.code = r.Code
+		}
+		counts[k]++
+	}
+	keys := slices.SortedFunc(maps.Keys(counts), func(a, b key) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a.resource, b.resource), cmp.Compare(a.verb, b.verb), cmp.Compare(a.code, b.code))
+	})
+	parts := make([]string, 0, len(keys))
+	for _, k := range keys {
+		part := fmt.Sprintf("%d %s %s", counts[k], k.verb, shortResource(k.resource))
+		if k.code != 0 {
+			part += fmt.Sprintf(" (answered %d)", k.code)
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// shortResource is a resource by the short name that kubectl has for it.
+func shortResource(resource string) string {
+	name, sub, found := strings.Cut(resource, "/")
+	switch name {
+	case "persistentvolumes":
+		name = "pv"
+	case "persistentvolumeclaims":
+		name = "pvc"
+	}
+	if found {
+		return name + "/" + sub
+	}
+	return name
+}
+
+// refusals lists what was asked for without the right to it, each once.
+func refusals(rs controlplane.Requests) []string {
+	seen := map[string]bool{}
+	for _, r := range rs {
+		if r.Code != http.StatusForbidden && r.Code != http.StatusUnauthorized {
+			continue
+		}
+		resource := r.Resource
+		if r.Group != "" {
+			resource += "." + r.Group
+		}
+		seen[fmt.Sprintf("%d for %s %s %s/%s", r.Code, r.Verb, resource, r.Namespace, r.Name)] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// audit checks, of the whole run, that the manager's rights sufficed.
+func (d *demo) audit(ctx context.Context) error {
+	requests, err := d.requests(ctx, d.start)
+	if err != nil {
+		return err
+	}
+	var refused []string
+	total := 0
+	for i, rs := range requests {
+		total += len(rs)
+		for _, r := range refusals(rs) {
+			refused = append(refused, d.timeline.columns[i]+": "+r)
+		}
+	}
+	d.checks.equal("rights: no request of the manager was refused by RBAC", "none refused", cmp.Or(strings.Join(refused, "; "), "none refused"),
+		fmt.Sprintf("%d requests", total))
+	select {
+	case <-d.manager.done:
+		return &died{d.manager.err}
+	default:
+		d.checks.pass("manager: alive from beginning to end", fmt.Sprintf("process %d", d.manager.process.Pid))
+	}
+	return nil
+}

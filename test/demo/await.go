@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// look is how often a condition is looked at.
+	look = 50 * time.Millisecond
+	// patience is how long a wait goes on without a word; and how often it says
+	// one afterwards where lines are kept.
+	patience     = 2 * time.Second
+	patienceLine = 10 * time.Second
+	// stepLimit bounds a step that takes a second or two on an idle machine.
+	stepLimit = 2 * time.Minute
+)
+
+// unmet is an expectation that was not met.
+type unmet struct{ expected, is string }
+
+func (u *unmet) Error() string { return fmt.Sprintf("expected: %s\nbut: %s", u.expected, u.is) }
+
+// await waits until lacking returns nothing, and says so when that takes time.
+// What lacking returns is what there is instead. After limit it returns an
+// unmet; when the context ends, its cause.
+func (d *demo) await(ctx context.Context, expected string, limit time.Duration, lacking func(context.Context) (string, error)) error {
+	defer d.out.say("")
+	begin := time.Now()
+	said, last := begin, ""
+	err := wait.PollUntilContextTimeout(ctx, look, limit, true, func(ctx context.Context) (bool, error) {
+		var err error
+		if last, err = lacking(ctx); err != nil || last == "" {
+			return err == nil, err
+		}
+		waited, pause := time.Since(begin), patienceLine
+		if d.out.terminal || said.Equal(begin) {
+			pause = patience
+		}
+		if waited >= patience && time.Since(said) >= pause {
+			said = time.Now()
+			d.out.say(fmt.Sprintf("%s: %s (%d s)", expected, last, int(waited.Seconds())))
+		}
+		return false, nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, context.DeadlineExceeded) && last != "":
+		return &unmet{expected, fmt.Sprintf("%s, after %s", last, limit)}
+	default:
+		return fmt.Errorf("waiting for %s: %w", expected, err)
+	}
+}
+
+// busy says that something is being done, while f does it.
+func (d *demo) busy(what string, f func() error) error {
+	defer d.out.say("")
+	begin := time.Now()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	ticker := time.NewTicker(patience)
+	defer ticker.Stop()
+	for n := 1; ; n++ {
+		select {
+		case err := <-done:
+			return err
+		case <-ticker.C:
+			if d.out.terminal || n == 1 || n%int(patienceLine/patience) == 0 {
+				d.out.say(fmt.Sprintf("%s (%d s)", what, int(time.Since(begin).Seconds())))
+			}
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// describeLines is how much of each kubectl answer a failure shows.
+const describeLines = 30
+
+// check is one expectation, as the summary lists it.
+type check struct {
+	ok           bool
+	name, detail string
+}
+
+// checks are all that were made.
+type checks struct {
+	list []check
+	// complete: the story was told to its end.
+	complete bool
+}
+
+// pass notes an expectation that was met.
+func (c *checks) pass(name, detail string) { c.list = append(c.list, check{true, name, detail}) }
+
+// fail notes one that was not.
+func (c *checks) fail(name string, expected, is any) {
+	c.list = append(c.list, check{false, name, fmt.Sprintf("expected %v, but: %v", expected, is)})
+}
+
+// equal notes whether what is, is as expected.
+func (c *checks) equal(name string, expected, is any, detail string) {
+	if expected == is {
+		c.pass(name, detail)
+		return
+	}
+	c.fail(name, expected, is)
+}
+
+// failed tells whether any check failed.
+func (c *checks) failed() bool {
+	for _, check := range c.list {
+		if !check.ok {
+			return true
+		}
+	}
+	return false
+}
+
+// passed tells whether all checks were made and hold.
+func (c *checks) passed() bool { return c.complete && !c.failed() }
+
+// table lists the checks.
+func (c *checks) table(out *console) []string {
+	rows := make([][]string, 0, len(c.list))
+	width := 0
+	for _, check := range c.list {
+		width = max(width, length(check.name))
+	}
+	lines := make([]string, 0, len(rows))
+	for _, check := range c.list {
+		text := pad(check.name, width) + columnGap + check.detail
+		if check.ok {
+			text = clip(text, tableWidth-7)
+		}
+		lines = append(lines, out.mark(check.ok)+columnGap+text)
+	}
+	return lines
+}
+
+// report says what went wrong, with what may explain it, and returns the error.
+// An interruption is nothing wrong.
+func (d *demo) report(ctx context.Context, err error) error {
+	if errors.Is(err, context.Canceled) {
+		d.out.line("")
+		d.out.line("Interrupted: ending everything.")
+		return err
+	}
+	d.out.line("")
+	d.out.line("%s", d.out.style(red, "FAILED"))
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		d.out.line("   %s", line)
+	}
+	expected, is := "to go on", err.Error()
+	if u := (*unmet)(nil); errors.As(err, &u) {
+		expected, is = u.expected, u.is
+	}
+	d.checks.fail("the story to its end", expected, strings.ReplaceAll(is, "\n", "; "))
+	if d.host == nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepLimit)
+	defer cancel()
+	for _, args := range [][]string{
+		{"get", "clusterregistrations", "-o", "wide"},
+		{"get", "pod,pvc", "-n", space, "-o", "wide"},
+		{"get", "pv"},
+		{"get", "events", "-n", space, "--sort-by=.lastTimestamp"},
+		{"describe", "pvc", "-n", space},
+	} {
+		d.evidence(ctx, d.host, args...)
+	}
+	for _, m := range d.members {
+		d.evidence(ctx, m, "get", "pod,pvc,events", "-n", space)
+	}
+	if d.manager != nil {
+		d.out.line("")
+		d.out.line("The end of the manager's log, %s:", d.manager.log)
+		d.out.line("%s", d.manager.tail())
+	}
+	return err
+}
+
+// evidence shows the end of what kubectl answers.
+func (d *demo) evidence(ctx context.Context, v *view, args ...string) {
+	out, err := d.kubectl(ctx, v, args...)
+	if err != nil {
+		out = err.Error()
+	}
+	d.prompt(v, "kubectl "+strings.Join(args, " "))
+	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
+	for _, line := range lines[max(0, len(lines)-describeLines):] {
+		d.out.line("   %s", clip(line, 2*tableWidth))
+	}
+}

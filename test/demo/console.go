@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+)
+
+// Styles of text on a terminal (SGR parameters).
+const (
+	bold   = "1"
+	dim    = "2"
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+)
+
+// clearLine moves to the beginning of the line and erases it.
+const clearLine = "\r\x1b[K"
+
+// console writes lines for people, from many goroutines. On a terminal it has a
+// status line below them, which is replaced and not kept.
+type console struct {
+	terminal, colours bool
+
+	mu     sync.Mutex
+	out    io.Writer
+	status string
+}
+
+// newConsole writes to out. It is interactive if both are terminals.
+func newConsole(in, out *os.File) *console {
+	terminal := isTerminal(in) && isTerminal(out)
+	return &console{out: out, terminal: terminal, colours: isTerminal(out) && os.Getenv("NO_COLOR") == ""}
+}
+
+// isTerminal tells whether a file is one, without asking more than its kind.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
+
+// line writes one line, or several, and keeps the status below.
+func (c *console) line(format string, args ...any) {
+	text := format
+	if len(args) > 0 {
+		text = fmt.Sprintf(format, args...)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.erase()
+	fmt.Fprintln(c.out, strings.TrimRight(text, " \n"))
+	c.draw()
+}
+
+// section begins a part of the demo.
+func (c *console) section(title string) {
+	c.line("")
+	c.line("%s", c.style(bold, "== "+title))
+}
+
+// say replaces the status line; empty removes it. Without a terminal the text
+// becomes a line of its own.
+func (c *console) say(text string) {
+	if !c.terminal {
+		if text != "" {
+			c.line("   ... %s", text)
+		}
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.erase()
+	c.status = text
+	c.draw()
+}
+
+func (c *console) erase() {
+	if c.status != "" {
+		fmt.Fprint(c.out, clearLine)
+	}
+}
+
+func (c *console) draw() {
+	if c.status != "" {
+		fmt.Fprint(c.out, c.style(dim, clip("   ... "+c.status, tableWidth)))
+	}
+}
+
+// style colours text where there are colours.
+func (c *console) style(sgr, text string) string {
+	if !c.colours || text == "" {
+		return text
+	}
+	return "\x1b[" + sgr + "m" + text + "\x1b[0m"
+}
+
+// mark is the sign of a check.
+func (c *console) mark(ok bool) string {
+	switch {
+	case ok && c.terminal:
+		return c.style(green, "✓")
+	case ok:
+		return c.style(green, "ok")
+	case c.terminal:
+		return c.style(red, "✗")
+	default:
+		return c.style(red, "FAILED")
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+const (
+	// managerAccount and memberAccount are the service accounts that the
+	// manager has in the host and in each member.
+	managerAccount = "xylem-controller-manager"
+	memberAccount  = "xylem"
+	// accounts is what their users' names begin with.
+	accounts = "system:serviceaccount:" + v1alpha1.DefaultNamespace + ":"
+	// crdName is the definition of registrations, as kubectl names it.
+	crdName = "crd/clusterregistrations.cluster.xylem.io"
+)
+
+// checkVersions says what runs, and checks that the scheduler is Kubernetes' own.
+func (d *demo) checkVersions(ctx context.Context) error {
+	info, err := d.host.Client().Discovery().ServerVersion()
+	if err != nil {
+		return fmt.Errorf("reading the host's version: %w", err)
+	}
+	bin, err := kubebin.Dir(d.root)
+	if err != nil {
+		return err
+	}
+	scheduler := filepath.Join(bin, kubebin.Scheduler)
+	out, err := exec.CommandContext(ctx, scheduler, "--version").Output() //nolint:gosec // The program that was built.
+	if err != nil {
+		return fmt.Errorf("asking kube-scheduler for its version: %w", err)
+	}
+	version := strings.TrimPrefix(strings.TrimSpace(string(out)), "Kubernetes ")
+	d.figures.scheduler = "stock kube-scheduler " + version
+	d.out.line("   Kubernetes %s; every scheduler is the %s; the host has one plain node, %s",
+		info.GitVersion, d.figures.scheduler, strings.Join(d.host.NodeNames(), ", "))
+	d.checks.equal("clusters: three control planes with the stock scheduler", info.GitVersion, version, d.figures.scheduler)
+	return nil
+}
+
+// install applies the manifests in the host and in the members.
+func (d *demo) install(ctx context.Context) error {
+	d.out.section("Xylem: manifests in the host and the members, the manager as a process of its own")
+	if err := d.do(ctx, d.host, "apply", "--server-side", "-k", "test/demo/host"); err != nil {
+		return err
+	}
+	if _, err := d.kubectl(ctx, d.host, "wait", "--for=condition=Established", "--timeout=60s", crdName); err != nil {
+		return err
+	}
+	d.out.line("        (config/default, with no replica of the manager: it runs here)")
+	d.prompt(d.members[0], "kubectl apply -k config/member   # and the same in "+d.members[1].Name())
+	return d.busy("kubectl apply", func() error {
+		group, ctx := errgroup.WithContext(ctx)
+		for _, m := range d.members {
+			group.Go(func() error {
+				_, err := d.kubectl(ctx, m, "apply", "-k", "config/member")
+				return err
+			})
+		}
+		return group.Wait()
+	})
+}
+
+// startManager starts bin/manager with the rights of its own service account.
+func (d *demo) startManager(ctx context.Context, cancel context.CancelCauseFunc) error {
+	path := filepath.Join(d.root, "bin", "manager")
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("there is no bin/manager: run make demo, which builds it: %w", err)
+	}
+	kubeconfig, err := d.host.ServiceAccountKubeconfig(ctx, controlplane.Direct, v1alpha1.DefaultNamespace, managerAccount)
+	if err != nil {
+		return err
+	}
+	file, err := d.write("manager.kubeconfig", kubeconfig)
+	if err != nil {
+		return err
+	}
+	if d.start, err = d.mark(ctx); err != nil {
+		return err
+	}
+	if d.manager, err = startManager(path, file, d.file("manager.log")); err != nil {
+		return err
+	}
+	go d.manager.guard(ctx, cancel)
+	d.out.line("   bin/manager runs as %s%s (process %d), and is no cluster-admin", accounts, managerAccount, d.manager.process.Pid)
+	d.out.line("   its log: %s", d.manager.log)
+	return nil
+}

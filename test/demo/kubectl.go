@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// kubectl runs kubectl as a cluster's admin, in the root of the repository, and
+// returns what it printed.
+func (d *demo) kubectl(ctx context.Context, v *view, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, d.fleet.Kubectl(), args...) //nolint:gosec // The kubectl that was built, with our arguments.
+	cmd.Dir = d.root
+	cmd.Env = []string{"KUBECONFIG=" + v.KubeconfigPath(), "HOME=" + d.fleet.Dir(), "PATH=" + os.Getenv("PATH")}
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		return out.String(), fmt.Errorf("%s: kubectl %s: %w: %s",
+			v.Name(), strings.Join(args, " "), err, strings.TrimSpace(complaints.String()))
+	}
+	return out.String(), nil
+}
+
+// do shows a command and runs it.
+func (d *demo) do(ctx context.Context, v *view, args ...string) error {
+	d.prompt(v, "kubectl "+strings.Join(args, " "))
+	return d.busy("kubectl "+args[0], func() error {
+		_, err := d.kubectl(ctx, v, args...)
+		return err
+	})
+}
+
+// prompt shows a command as it was typed.
+func (d *demo) prompt(v *view, command string) {
+	d.out.line("   %s %s", d.out.style(bold, "["+v.Name()+"]$"), command)
+}
+
+// refusedByPolicy tells whether an admission policy denied what kubectl was to do.
+func refusedByPolicy(err error) bool {
+	return err != nil && !errors.Is(err, context.Canceled) && strings.Contains(err.Error(), "ValidatingAdmissionPolicy")
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+const (
+	// tableWidth is as wide as a line of our own may get.
+	tableWidth = 120
+	// columnGap is between the columns of kubectl's tables, instead of its own three.
+	columnGap = "  "
+)
+
+// widths of the timeline's columns: time, host, members. They make tableWidth
+// with two members and separators.
+const (
+	timeWidth   = 8
+	hostWidth   = 37
+	memberWidth = 33
+	separator   = " │ "
+)
+
+// row lays out a line of the timeline: text in the column of one cluster (from
+// 0, the host), the others empty. Text that is too wide goes on in the next line.
+func row(at string, column, columns int, text string) []string {
+	width := memberWidth
+	if column == 0 {
+		width = hostWidth
+	}
+	var lines []string
+	for i, part := range wrap(text, width) {
+		cells := []string{pad("", timeWidth)}
+		if i == 0 {
+			cells[0] = padLeft(at, timeWidth)
+		}
+		for c := range columns {
+			cell, w := "", memberWidth
+			if c == 0 {
+				w = hostWidth
+			}
+			if c == column {
+				cell = part
+			}
+			cells = append(cells, pad(cell, w))
+		}
+		lines = append(lines, strings.TrimRight(strings.Join(cells, separator), " "))
+	}
+	return lines
+}
+
+// wrap breaks text at spaces into lines of at most width characters; the second
+// and later ones are indented. A word that is wider stays whole.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case length(line)+1+length(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = "  " + word
+		}
+	}
+	return append(lines, line)
+}
+
+// elapsed is a time of the timeline: seconds with two decimals.
+func elapsed(d time.Duration) string { return fmt.Sprintf("+%.2fs", d.Seconds()) }
+
+// seconds is a duration of a table.
+func seconds(d time.Duration) string { return fmt.Sprintf("%.2f s", d.Seconds()) }
+
+func length(s string) int { return utf8.RuneCountInString(s) }
+
+func pad(s string, width int) string { return s + strings.Repeat(" ", max(0, width-length(s))) }
+
+func padLeft(s string, width int) string { return strings.Repeat(" ", max(0, width-length(s))) + s }
+
+// clip cuts text that is wider than width.
+func clip(s string, width int) string {
+	if length(s) <= width {
+		return s
+	}
+	return string([]rune(s)[:width-1]) + "…"
+}
+
+// table aligns rows in columns, two spaces apart.
+func table(rows [][]string) []string {
+	var width []int
+	for _, r := range rows {
+		for i, cell := range r {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], length(cell))
+		}
+	}
+	lines := make([]string, 0, len(rows))
+	for _, r := range rows {
+		cells := make([]string, 0, len(r))
+		for i, cell := range r {
+			cells = append(cells, pad(cell, width[i]))
+		}
+		lines = append(lines, strings.TrimRight(strings.Join(cells, columnGap), " "))
+	}
+	return lines
+}
+
+// narrow leaves those columns out of a table of kubectl's that say nothing in
+// any row, and narrows the gaps: it is wider than most terminals otherwise.
+func narrow(output string) []string {
+	var starts []int
+	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	if len(lines) < 2 {
+		return lines
+	}
+	header := lines[0]
+	for i := range header {
+		if header[i] != ' ' && (i == 0 || i >= 2 && header[i-2:i] == "  ") {
+			starts = append(starts, i)
+		}
+	}
+	columns := make([][]string, 0, len(starts))
+	for n, start := range starts {
+		var column []string
+		for _, line := range lines {
+			end := len(line)
+			if n+1 < len(starts) {
+				end = min(end, starts[n+1])
+			}
+			column = append(column, strings.TrimSpace(line[min(start, end):end]))
+		}
+		if !slices.ContainsFunc(column[1:], func(s string) bool { return s != "<none>" && s != "<unset>" && s != "" }) {
+			continue
+		}
+		columns = append(columns, column)
+	}
+	rows := make([][]string, len(lines))
+	for i := range lines {
+		for _, column := range columns {
+			rows[i] = append(rows[i], column[i])
+		}
+	}
+	return table(rows)
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+// exitVariable, when it is set, ends the demo after its checks.
+const exitVariable = "DEMO_EXIT"
+
+// Exit codes.
+const (
+	exitFailed      = 1
+	exitInterrupted = 130
+)
+
+// demo is one run.
+type demo struct {
+	out      *console
+	root     string // of the repository
+	fleet    *controlplane.Fleet
+	host     *view
+	members  []*view
+	timeline *timeline
+	manager  *manager
+	checks   checks
+	figures  figures
+	// start is where each audit log stood before the manager did anything.
+	start marks
+}
+
+// views returns the host and the members, as in the timeline's columns.
+func (d *demo) views() []*view { return append([]*view{d.host}, d.members...) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	d := &demo{out: newConsole(os.Stdin, os.Stdout)}
+	err := d.run(ctx)
+	interrupted := ctx.Err() != nil
+	stop()
+	switch {
+	case err != nil && !interrupted:
+		os.Exit(exitFailed)
+	case interrupted && !d.checks.complete:
+		os.Exit(exitInterrupted)
+	case !d.checks.passed():
+		os.Exit(exitFailed)
+	}
+}
+
+// run starts everything, tells the story, and ends everything.
+func (d *demo) run(ctx context.Context) (err error) {
+	begin := time.Now()
+	if d.root, err = kubebin.Root(); err != nil {
+		return d.report(ctx, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	group, background := errgroup.WithContext(ctx)
+	defer func() {
+		cancel(nil)
+		err = errors.Join(err, group.Wait())
+		err = errors.Join(err, d.end(context.WithoutCancel(ctx), err == nil && d.checks.passed()))
+	}()
+	if err := d.startClusters(ctx); err != nil {
+		return d.report(ctx, err)
+	}
+	if err := d.look(background, group); err != nil {
+		return d.report(ctx, err)
+	}
+	for _, step := range []func(context.Context) error{
+		d.install,
+		func(ctx context.Context) error { return d.startManager(ctx, cancel) },
+		d.register, d.nginx, d.statefulSet, d.showTables, d.reserved, d.grow, d.native, d.remove, d.audit,
+	} {
+		if err = step(ctx); err != nil {
+			err = d.report(ctx, err)
+			break
+		}
+	}
+	if ctx.Err() == nil || err != nil {
+		d.summary(time.Since(begin), err == nil)
+	}
+	if d.out.terminal && os.Getenv(exitVariable) == "" && ctx.Err() == nil {
+		d.lookAround(ctx)
+	}
+	return err
+}
+
+// startClusters starts the host and the members.
+func (d *demo) startClusters(ctx context.Context) error {
+	d.out.section("Clusters: a host and two members, every one with its own etcd, API server, controllers, scheduler")
+	var err error
+	d.fleet, err = controlplane.Start(ctx, controlplane.Options{
+		Members:  controlplane.Members(pinned, spare),
+		KeepData: true, // d.end removes it, unless something failed.
+		Progress: func(format string, args ...any) { d.out.line("   "+format, args...) },
+	})
+	return err
+}
+
+// look begins to watch all clusters.
+func (d *demo) look(ctx context.Context, group *errgroup.Group) error {
+	clusters := d.fleet.Clusters()
+	d.timeline = &timeline{out: d.out}
+	names := map[string]string{}
+	for _, c := range clusters {
+		id, err := c.ID(ctx)
+		if err != nil {
+			return err
+		}
+		names[id] = c.Name()
+		d.timeline.columns = append(d.timeline.columns, c.Name())
+	}
+	for i, c := range clusters {
+		v, err := observe(ctx, c, i, d.timeline, names)
+		if err != nil {
+			return err
+		}
+		if i == 0 {
+			d.host = v
+			continue
+		}
+		d.members = append(d.members, v)
+		group.Go(func() error { return v.follow(ctx, d.timeline) })
+	}
+	group.Go(func() error {
+		ticker := time.NewTicker(showEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case now := <-ticker.C:
+				d.timeline.show(now)
+			}
+		}
+	})
+	return d.checkVersions(ctx)
+}
+
+// end ends the manager and the clusters, and removes their data if all went well.
+func (d *demo) end(ctx context.Context, remove bool) error {
+	var errs []error
+	if d.manager != nil {
+		errs = append(errs, d.manager.stop())
+	}
+	if d.fleet != nil {
+		errs = append(errs, d.fleet.Stop(ctx))
+		if remove || !d.checks.failed() {
+			errs = append(errs, os.RemoveAll(d.fleet.Dir()))
+		} else {
+			d.out.line("Data and logs of all clusters are left in %s", d.fleet.Dir())
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		d.out.line("Ending: %v", err)
+		return err
+	}
+	return nil
+}
+
+// file is the path of a file of the demo's own.
+func (d *demo) file(name string) string { return filepath.Join(d.fleet.Dir(), name) }
+
+// write writes such a file.
+func (d *demo) write(name string, content []byte) (string, error) {
+	path := d.file(name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return "", fmt.Errorf("writing %s: %w", name, err)
+	}
+	return path, nil
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// nativeSpace is the namespace, in a member, of the example without Xylem.
+const nativeSpace = "single-cluster"
+
+// timing is how long a claim and its Pod took from the claim's creation.
+type timing struct{ bound, running time.Duration }
+
+// timing takes the times of the example in a namespace of a cluster.
+func (d *demo) timing(since time.Time, v *view, namespace string) timing {
+	claim := object{v.column, kindClaim, namespace, nginxClaim}
+	from, ok := d.timeline.when(since, claim, created)
+	if !ok {
+		return timing{}
+	}
+	var t timing
+	if at, ok := d.timeline.when(since, claim, bound); ok {
+		t.bound = at.Sub(from)
+	}
+	if at, ok := d.timeline.when(since, object{v.column, kindPod, namespace, ""}, running); ok {
+		t.running = at.Sub(from)
+	}
+	return t
+}
+
+// native runs the same claim and Deployment in a member, without Xylem, to have
+// something to compare with.
+func (d *demo) native(ctx context.Context) error {
+	d.out.section("For comparison: the same claim and Deployment within one cluster, " + pinned + ", without Xylem")
+	m := d.members[0]
+	sample, err := os.ReadFile(filepath.Join(d.root, "config/samples/nginx.yaml")) //nolint:gosec // A sample of the repository.
+	if err != nil {
+		return fmt.Errorf("reading the sample: %w", err)
+	}
+	manifest := strings.NewReplacer(space, nativeSpace, v1alpha1.DefaultNodeNamePrefix+pinned, m.NodeNames()[0]).Replace(string(sample))
+	file, err := d.write("single-cluster.yaml", []byte(manifest))
+	if err != nil {
+		return err
+	}
+	d.prompt(m, fmt.Sprintf("kubectl apply -f nginx.yaml   # namespace %s, node %s", nativeSpace, m.NodeNames()[0]))
+	begin := time.Now()
+	if _, err := d.kubectl(ctx, m, "apply", "-f", file); err != nil {
+		return err
+	}
+	for _, c := range []condition{d.claimBound(m, nativeSpace, nginxClaim), d.podRunning(m, nativeSpace, "app", nginxApp)} {
+		if err := d.await(ctx, c.expected, stepLimit, func(context.Context) (string, error) { return c.lacking() }); err != nil {
+			return err
+		}
+	}
+	// Handlers see what the conditions have seen a moment later.
+	err = d.await(ctx, "the times of the claim and the Pod", stepLimit, func(context.Context) (string, error) {
+		if d.figures.native = d.timing(begin, m, nativeSpace); d.figures.native.bound == 0 || d.figures.native.running == 0 {
+			return "not seen yet", nil
+		}
+		return "", nil
+	})
+	if err != nil {
+		return err
+	}
+	d.out.line("   claim Bound after %s, Pod Running after %s", seconds(d.figures.native.bound), seconds(d.figures.native.running))
+	if _, err := d.kubectl(ctx, m, "delete", "namespace", nativeSpace, "--wait=false"); err != nil {
+		return err
+	}
+	return d.await(ctx, "the disk of the comparison removed", stepLimit, func(context.Context) (string, error) {
+		book, err := m.Ledger()
+		if err != nil {
+			return "", err
+		}
+		if n := len(book.ForClaim(nativeSpace, nginxClaim).Live()); n > 0 {
+			return "it is still there", nil
+		}
+		return "", nil
+	})
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// register registers the members: a Secret with a kubeconfig, and a
+// ClusterRegistration that names it.
+func (d *demo) register(ctx context.Context) error {
+	d.out.section("Registering the members: a Secret with a kubeconfig, and a ClusterRegistration that names it")
+	d.out.line("   (the kubeconfig is a token of the member's %s%s, by way of a proxy that can cut the member off)", accounts, memberAccount)
+	for _, m := range d.members {
+		if err := d.registerOne(ctx, m); err != nil {
+			return err
+		}
+	}
+	if err := d.awaitRegistrations(ctx, time.Now()); err != nil {
+		return err
+	}
+	return d.printTable(ctx, d.host, "get", "clusterregistrations")
+}
+
+// registerOne applies the objects of one member.
+func (d *demo) registerOne(ctx context.Context, m *view) error {
+	kubeconfig, err := m.ServiceAccountKubeconfig(ctx, controlplane.ViaProxy, v1alpha1.DefaultNamespace, memberAccount)
+	if err != nil {
+		return err
+	}
+	file, err := d.write(m.Name()+".member.kubeconfig", kubeconfig)
+	if err != nil {
+		return err
+	}
+	sample := "config/samples/clusterregistration.yaml"
+	content, err := os.ReadFile(filepath.Join(d.root, sample)) //nolint:gosec // A sample of the repository.
+	if err != nil {
+		return fmt.Errorf("reading the sample: %w", err)
+	}
+	manifest, err := d.write(m.Name()+".yaml", []byte(strings.ReplaceAll(string(content), pinned, m.Name())))
+	if err != nil {
+		return err
+	}
+	secret := []string{"-n", v1alpha1.DefaultNamespace, "create", "secret", "generic", m.Name() + "-kubeconfig", "--from-file=kubeconfig="}
+	note := ""
+	if m.Name() != pinned {
+		note = "   # as " + m.Name()
+	}
+	d.prompt(d.host, "kubectl "+strings.Join(secret, " ")+m.Name()+".kubeconfig")
+	d.prompt(d.host, "kubectl apply -f "+sample+note)
+	secret[len(secret)-1] += file
+	return d.busy("kubectl", func() error {
+		if _, err := d.kubectl(ctx, d.host, secret...); err != nil {
+			return err
+		}
+		_, err := d.kubectl(ctx, d.host, "apply", "-f", manifest)
+		return err
+	})
+}
+
+// awaitRegistrations waits until every member is Ready, and says when each of
+// its conditions came true.
+func (d *demo) awaitRegistrations(ctx context.Context, since time.Time) error {
+	c, err := d.client()
+	if err != nil {
+		return err
+	}
+	seen := map[string]time.Duration{}
+	conditions := []string{v1alpha1.ConditionConnected, v1alpha1.ConditionSynced, v1alpha1.ConditionNodeReady, v1alpha1.ConditionReady}
+	err = d.await(ctx, "every member Connected and Ready", stepLimit, func(ctx context.Context) (string, error) {
+		var lacking []string
+		for _, m := range d.members {
+			var r v1alpha1.ClusterRegistration
+			if err := c.Get(ctx, client.ObjectKey{Name: m.Name()}, &r); err != nil {
+				return "", err
+			}
+			for _, kind := range conditions {
+				condition := meta.FindStatusCondition(r.Status.Conditions, kind)
+				switch {
+				case condition == nil:
+					lacking = append(lacking, m.Name()+" has no condition "+kind)
+				case condition.Status != metav1.ConditionTrue:
+					lacking = append(lacking, fmt.Sprintf("%s %s=%s %s: %s", m.Name(), kind, condition.Status, condition.Reason, condition.Message))
+				case seen[m.Name()+kind] == 0:
+					seen[m.Name()+kind] = time.Since(since)
+				}
+			}
+		}
+		return strings.Join(lacking, "; "), nil
+	})
+	if err != nil {
+		return err
+	}
+	var details []string
+	for _, m := range d.members {
+		detail := m.Name() + ":"
+		for _, kind := range conditions {
+			detail += fmt.Sprintf(" %s after %.1f s,", kind, seen[m.Name()+kind].Seconds())
+		}
+		d.out.line("   %s", strings.TrimSuffix(detail, ","))
+		details = append(details, fmt.Sprintf("%s after %.1f s", m.Name(), seen[m.Name()+v1alpha1.ConditionReady].Seconds()))
+	}
+	d.checks.pass("members: registered, Connected and Ready", strings.Join(details, ", "))
+	return nil
+}
+
+// client returns a client of the host that knows registrations.
+func (d *demo) client() (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("building a scheme: %w", err)
+	}
+	config, err := d.host.RESTConfig(controlplane.Direct)
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the host: %w", err)
+	}
+	return c, nil
+}

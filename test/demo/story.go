@@ -1,0 +1,351 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+// Names in config/samples.
+const (
+	pinned     = "cluster38" // the member that the example is pinned to
+	spare      = "cluster39"
+	space      = "test-new" // the samples' namespace
+	nginxClaim = "nginx-pvc"
+	nginxApp   = "nginx"
+	setApp     = "ledger"
+	replicas   = 2
+)
+
+// grown is what the claim grows to.
+const grown = "2Gi"
+
+// scene shows what follows from an act, until all conditions hold and Xylem has
+// come to rest, and returns what it asked of the clusters.
+func (d *demo) scene(ctx context.Context, act func(context.Context) error, conditions ...condition) ([]controlplane.Requests, error) {
+	before, err := d.mark(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.timeline.begin(space)
+	defer d.timeline.end()
+	if err := act(ctx); err != nil {
+		return nil, err
+	}
+	for _, c := range conditions {
+		if err := d.await(ctx, c.expected, stepLimit, func(context.Context) (string, error) { return c.lacking() }); err != nil {
+			return nil, err
+		}
+	}
+	return d.settle(ctx, before)
+}
+
+// condition is what a scene waits for. lacking returns what there is instead.
+type condition struct {
+	expected string
+	lacking  func() (string, error)
+}
+
+// apply is an act: kubectl apply, in the host.
+func (d *demo) apply(file string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := d.kubectl(ctx, d.host, "apply", "-f", file)
+		return err
+	}
+}
+
+// nginx applies the example that everything began with.
+func (d *demo) nginx(ctx context.Context) error {
+	d.out.section("A claim and a Deployment in the host, pinned to the node that stands for " + pinned)
+	if err := d.do(ctx, d.host, "apply", "-f", "config/samples/storageclass.yaml"); err != nil {
+		return err
+	}
+	d.prompt(d.host, "kubectl apply -f config/samples/nginx.yaml")
+	begin := time.Now()
+	requests, err := d.scene(ctx, d.apply("config/samples/nginx.yaml"),
+		d.claimBound(d.host, space, nginxClaim), d.podRunning(d.host, space, "app", nginxApp),
+		d.claimBound(d.members[0], space, nginxClaim), d.podRunning(d.members[0], space, "app", nginxApp))
+	if err != nil {
+		return err
+	}
+	d.figures.creation = requests
+	d.figures.across = d.timing(begin, d.host, space)
+	d.checks.pass("flow: claim Bound, Pod Running in the host and in "+pinned,
+		fmt.Sprintf("Bound after %s, Running after %s", seconds(d.figures.across.bound), seconds(d.figures.across.running)))
+	for _, pod := range d.host.labelled(space, "app", nginxApp) {
+		d.checks.equal("flow: the Pod is on the virtual node", v1alpha1.DefaultNodeNamePrefix+pinned, pod.Spec.NodeName, pod.Spec.NodeName)
+	}
+	d.checkVolume(nginxClaim)
+	return d.checkOneDisk(nginxClaim)
+}
+
+// checkVolume checks that a claim has the same volume on both sides, and that
+// the member's is protected.
+func (d *demo) checkVolume(name string) {
+	root, leaf := d.host.claim(space, name), d.members[0].claim(space, name)
+	if root == nil || leaf == nil {
+		d.checks.fail("volume: the same name on both sides", "claims on both sides", "one is gone")
+		return
+	}
+	d.checks.equal("volume: the same name on both sides", root.Spec.VolumeName, leaf.Spec.VolumeName, root.Spec.VolumeName)
+	volume := d.members[0].volume(leaf.Spec.VolumeName)
+	if volume == nil {
+		d.checks.fail("volume: the member's is kept by policy Retain while it is used", "a volume", "none")
+		return
+	}
+	d.checks.equal("volume: the member's is kept by policy Retain while it is used", corev1.PersistentVolumeReclaimRetain,
+		volume.Spec.PersistentVolumeReclaimPolicy, "and stamped "+v1alpha1.LabelHost)
+}
+
+// checkOneDisk checks that exactly one disk was made for a claim, and none in
+// the other member.
+func (d *demo) checkOneDisk(claim string) error {
+	var counts []string
+	for _, m := range d.members {
+		book, err := m.Ledger()
+		if err != nil {
+			return err
+		}
+		counts = append(counts, fmt.Sprintf("%d in %s", book.ForClaim(space, claim).Count(ledger.CreateVolume), m.Name()))
+	}
+	want := fmt.Sprintf("1 in %s, 0 in %s", pinned, spare)
+	d.checks.equal("disk: made once, where the Pod runs", want, strings.Join(counts, ", "), want)
+	return nil
+}
+
+// statefulSet applies a StatefulSet that the scheduler places.
+func (d *demo) statefulSet(ctx context.Context) error {
+	d.out.section("A StatefulSet of two, left to the scheduler")
+	d.prompt(d.host, "kubectl apply -f config/samples/statefulset.yaml")
+	conditions := []condition{}
+	for i := range replicas {
+		conditions = append(conditions, d.claimBound(d.host, space, setClaim(i)))
+	}
+	conditions = append(conditions, d.podRunning(d.host, space, "app", setApp))
+	for i := range replicas {
+		conditions = append(conditions, d.leafFound(i))
+	}
+	if _, err := d.scene(ctx, d.apply("config/samples/statefulset.yaml"), conditions...); err != nil {
+		return err
+	}
+	var where []string
+	for i := range replicas {
+		name := fmt.Sprintf("%s-%d", setApp, i)
+		for _, pod := range d.host.labelled(space, "statefulset.kubernetes.io/pod-name", name) {
+			where = append(where, name+" on "+pod.Spec.NodeName)
+		}
+	}
+	d.checks.pass("StatefulSet: every disk where its Pod runs, never on the plain node", strings.Join(where, ", "))
+	return nil
+}
+
+// setClaim is the name of a replica's claim.
+func setClaim(i int) string { return fmt.Sprintf("data-%s-%d", setApp, i) }
+
+// leafFound: in the member where a replica landed, its claim is bound to the
+// same volume, and in no other is there a claim.
+func (d *demo) leafFound(i int) condition {
+	return condition{fmt.Sprintf("replica %d's claim is bound to the same volume in its member, and only there", i), func() (string, error) {
+		root := d.host.claim(space, setClaim(i))
+		pod, err := d.host.pods.Pods(space).Get(fmt.Sprintf("%s-%d", setApp, i))
+		if root == nil || err != nil {
+			return "the claim or the Pod is gone", nil //nolint:nilerr // A lister's only error: not there.
+		}
+		for _, m := range d.members {
+			leaf := m.claim(space, setClaim(i))
+			here := pod.Spec.NodeName == v1alpha1.DefaultNodeNamePrefix+m.Name()
+			switch {
+			case here && leaf == nil:
+				return "there is no claim in " + m.Name(), nil
+			case here && leaf.Spec.VolumeName != root.Spec.VolumeName:
+				return fmt.Sprintf("%q in %s, %q in the host", leaf.Spec.VolumeName, m.Name(), root.Spec.VolumeName), nil
+			case !here && leaf != nil:
+				return "there is a claim in " + m.Name() + " too", nil
+			}
+		}
+		return "", nil
+	}}
+}
+
+// grow asks for more room.
+func (d *demo) grow(ctx context.Context) error {
+	d.out.section("The claim grows")
+	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":"%s"}}}}`, grown)
+	d.prompt(d.host, fmt.Sprintf("kubectl -n %s patch pvc %s -p '%s'", space, nginxClaim, patch))
+	want := resource.MustParse(grown)
+	_, err := d.scene(ctx, func(ctx context.Context) error {
+		_, err := d.kubectl(ctx, d.host, "-n", space, "patch", "pvc", nginxClaim, "-p", patch)
+		return err
+	}, d.hasGrown(d.members[0], want), d.hasGrown(d.host, want))
+	if err != nil {
+		return err
+	}
+	book, err := d.members[0].Ledger()
+	if err != nil {
+		return err
+	}
+	d.checks.equal("growth: one ControllerExpandVolume in "+pinned, 1, book.ForClaim(space, nginxClaim).Count(ledger.ExpandVolume),
+		"claim and volume have "+grown+" on both sides")
+	return nil
+}
+
+// hasGrown: claim and volume show the capacity, in one cluster.
+func (d *demo) hasGrown(v *view, want resource.Quantity) condition {
+	return condition{fmt.Sprintf("claim %s and its volume have %s in %s", nginxClaim, want.String(), v.Name()), func() (string, error) {
+		claim := v.claim(space, nginxClaim)
+		if claim == nil {
+			return "there is no claim", nil
+		}
+		volume := v.volume(claim.Spec.VolumeName)
+		if volume == nil {
+			return "there is no volume", nil
+		}
+		inClaim, inVolume := claim.Status.Capacity.Storage(), volume.Spec.Capacity.Storage()
+		if inClaim.Cmp(want) != 0 || inVolume.Cmp(want) != 0 {
+			return fmt.Sprintf("the claim has %s, the volume %s", inClaim, inVolume), nil
+		}
+		return "", nil
+	}}
+}
+
+// remove deletes the Deployment and its claim, and sees the disk go.
+func (d *demo) remove(ctx context.Context) error {
+	d.out.section("Deployment and claim are deleted (policy Delete): the disk goes with them")
+	claim := d.host.claim(space, nginxClaim)
+	if claim == nil {
+		return &unmet{"claim " + nginxClaim, "it is gone"}
+	}
+	dir, err := d.diskOf(d.members[0], nginxClaim)
+	if err != nil {
+		return err
+	}
+	command := []string{"-n", space, "delete", "--wait=false", "deployment/nginx-new", "pvc/" + nginxClaim}
+	d.prompt(d.host, "kubectl "+strings.Join(command, " "))
+	requests, err := d.scene(ctx, func(ctx context.Context) error {
+		_, err := d.kubectl(ctx, d.host, command...)
+		return err
+	}, d.absent(d.host, claim.Spec.VolumeName), d.absent(d.members[0], claim.Spec.VolumeName))
+	if err != nil {
+		return err
+	}
+	d.figures.deletion = requests
+	book, err := d.members[0].Ledger()
+	if err != nil {
+		return err
+	}
+	d.checks.equal("deletion: one DeleteVolume in "+pinned, 1, book.ForClaim(space, nginxClaim).Count(ledger.DeleteVolume),
+		"Pod, claim and volume gone on both sides")
+	_, statErr := os.Stat(dir)
+	d.checks.equal("deletion: the disk's directory is gone", true, errors.Is(statErr, os.ErrNotExist), filepath.Base(dir))
+	return d.checkNoLeak()
+}
+
+// diskOf is the directory of a claim's disk.
+func (d *demo) diskOf(m *view, claim string) (string, error) {
+	book, err := m.Ledger()
+	if err != nil {
+		return "", err
+	}
+	for id := range book.ForClaim(space, claim).Live() {
+		dir := filepath.Join(m.VolumesDir(), id)
+		if _, err := os.Stat(dir); err != nil {
+			return "", &unmet{"the disk's directory", err.Error()}
+		}
+		return dir, nil
+	}
+	return "", &unmet{"a disk of claim " + claim + " in " + m.Name(), "none in the ledger"}
+}
+
+// absent: nothing of the example is left in a cluster.
+func (d *demo) absent(v *view, volume string) condition {
+	return condition{"nothing of the example is left in " + v.Name(), func() (string, error) {
+		var left []string
+		for _, pod := range v.labelled(space, "app", nginxApp) {
+			left = append(left, "Pod "+pod.Name)
+		}
+		if v.claim(space, nginxClaim) != nil {
+			left = append(left, "claim "+nginxClaim)
+		}
+		if v.volume(volume) != nil {
+			left = append(left, "volume "+volume)
+		}
+		return strings.Join(left, ", "), nil
+	}}
+}
+
+// checkNoLeak checks that every disk has a claim that uses it in the host.
+func (d *demo) checkNoLeak() error {
+	disks, claims := 0, 0
+	for _, m := range d.members {
+		book, err := m.Ledger()
+		if err != nil {
+			return err
+		}
+		for _, e := range book.Live() {
+			disks++
+			if claim := d.host.claim(e.ClaimNamespace, e.ClaimName); claim != nil && claim.Spec.VolumeName == e.PVName {
+				claims++
+			}
+		}
+	}
+	d.checks.equal("disks: every one has its claim in the host, none leaked", disks, claims, fmt.Sprintf("%d disks, all of the StatefulSet", disks))
+	d.checks.equal("disks: those of the StatefulSet were left alone", replicas, disks, fmt.Sprintf("%d of %d", disks, replicas))
+	return nil
+}
+
+// claimBound: a claim is bound in a cluster.
+func (d *demo) claimBound(v *view, namespace, name string) condition {
+	return condition{fmt.Sprintf("claim %s/%s Bound in %s", namespace, name, v.Name()), func() (string, error) {
+		claim := v.claim(namespace, name)
+		switch {
+		case claim == nil:
+			return "it is not there", nil
+		case claim.Status.Phase != corev1.ClaimBound:
+			return string("it is " + claim.Status.Phase), nil
+		default:
+			return "", nil
+		}
+	}}
+}
+
+// podRunning: all Pods with a label run, and there is at least one.
+func (d *demo) podRunning(v *view, namespace, key, value string) condition {
+	return condition{fmt.Sprintf("Pods %s=%s Running in %s", key, value, v.Name()), func() (string, error) {
+		pods := v.labelled(namespace, key, value)
+		if len(pods) == 0 {
+			return "there is none", nil
+		}
+		var lacking []string
+		for _, pod := range pods {
+			if pod.Status.Phase != corev1.PodRunning {
+				lacking = append(lacking, fmt.Sprintf("%s is %s", pod.Name, pod.Status.Phase))
+			}
+		}
+		return strings.Join(lacking, ", "), nil
+	}}
+}
+
+// reserved checks that no user writes what decides where a volume lives.
+func (d *demo) reserved(ctx context.Context) error {
+	_, err := d.kubectl(ctx, d.host, "-n", space, "annotate", "--overwrite", "pvc", nginxClaim, v1alpha1.AnnotationPlacedIn+"=elsewhere")
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	is := "refused by the admission policy"
+	if !refusedByPolicy(err) {
+		is = fmt.Sprintf("answered: %v", err)
+	}
+	d.checks.equal("trust: not even an admin may move a claim by hand ("+v1alpha1.AnnotationPlacedIn+")", "refused by the admission policy", is, is)
+	return nil
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// lag is how long an entry is held back before it is shown: watches of
+	// different clusters bring what happened a little out of order.
+	lag = 300 * time.Millisecond
+	// showEvery is how often entries are shown.
+	showEvery = 100 * time.Millisecond
+)
+
+// object names an object of a cluster: the column of the cluster in the
+// timeline (0 is the host), kind, namespace and name.
+type object struct {
+	column                int
+	kind, namespace, name string
+}
+
+// Kinds of objects.
+const (
+	kindClaim  = "claim"
+	kindPod    = "pod"
+	kindVolume = "volume"
+	kindDisk   = "disk" // named by its claim
+)
+
+// entry is one thing that happened.
+type entry struct {
+	at time.Time
+	object
+	change
+}
+
+// timeline collects what happens in all clusters and shows, while a scene is on,
+// what concerns the scene's namespace. Its methods may be called from many
+// goroutines.
+type timeline struct {
+	out     *console
+	columns []string // the clusters' names
+
+	mu      sync.Mutex
+	all     []entry
+	scene   string // the namespace that is shown; empty: none
+	zero    time.Time
+	waiting []entry
+}
+
+// begin begins a scene. Times count from the first thing that happens in it.
+func (t *timeline) begin(namespace string) {
+	for _, line := range heading(t.columns) {
+		t.out.line("%s", t.out.style(dim, line))
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.scene, t.zero, t.waiting = namespace, time.Time{}, nil
+}
+
+// end ends the scene, and shows what is left of it.
+func (t *timeline) end() {
+	t.show(time.Now().Add(lag))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.scene = ""
+}
+
+// record adds what happened to an object at a time.
+func (t *timeline) record(at time.Time, o object, changes ...change) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range changes {
+		e := entry{at, o, c}
+		t.all = append(t.all, e)
+		if t.scene != "" && t.scene == o.namespace {
+			t.waiting = append(t.waiting, e)
+		}
+	}
+}
+
+// show prints the entries from before lag ago, in the order of their times.
+func (t *timeline) show(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sortEntries(t.waiting)
+	n := 0
+	for n < len(t.waiting) && t.waiting[n].at.Before(now.Add(-lag)) {
+		n++
+	}
+	for _, e := range t.waiting[:n] {
+		if t.zero.IsZero() {
+			t.zero = e.at
+		}
+		for _, line := range row(elapsed(e.at.Sub(t.zero)), e.column, len(t.columns), e.text) {
+			t.out.line("%s", t.out.emphasize(e.event, line))
+		}
+	}
+	t.waiting = slices.Delete(t.waiting, 0, n)
+}
+
+// sortEntries sorts by time, then by cluster and object.
+func sortEntries(entries []entry) {
+	slices.SortStableFunc(entries, func(a, b entry) int {
+		return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.column, b.column), cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name))
+	})
+}
+
+// when returns the first time of an event since a moment.
+func (t *timeline) when(since time.Time, o object, ev event) (time.Time, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := time.Time{}
+	for _, e := range t.all {
+		if e.event == ev && e.column == o.column && e.kind == o.kind && e.namespace == o.namespace &&
+			(o.name == "" || e.name == o.name) && !e.at.Before(since) && (found.IsZero() || e.at.Before(found)) {
+			found = e.at
+		}
+	}
+	return found, !found.IsZero()
+}
+
+// heading is the first lines of a scene.
+func heading(columns []string) []string {
+	widths := []int{timeWidth}
+	cells := []string{padLeft("since", timeWidth)}
+	for i, name := range columns {
+		w := memberWidth
+		if i == 0 {
+			w = hostWidth
+		}
+		cells, widths = append(cells, pad(name, w)), append(widths, w)
+	}
+	title, rule := "", ""
+	for i, cell := range cells {
+		if i > 0 {
+			title, rule = title+separator, rule+"─┼─"
+		}
+		title += cell
+		for range widths[i] {
+			rule += "─"
+		}
+	}
+	return []string{title, rule}
+}
+
+// emphasize colours the lines that tell of an end reached.
+func (c *console) emphasize(e event, line string) string {
+	switch e {
+	case bound, running:
+		return c.style(green, line)
+	case gone:
+		return c.style(yellow, line)
+	default:
+		return line
+	}
+}
