@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 )
 
 // Options of the manager: its flags.
@@ -27,6 +28,8 @@ type Options struct {
 	// FenceDuration is how long a member's fence outlives the manager that held
 	// it; ProbeInterval how often it is renewed.
 	FenceDuration, ProbeInterval time.Duration
+	// NodeGrace is how long a member may be away before its Node is NotReady.
+	NodeGrace time.Duration
 	// NominatedNode says whether the host's scheduler shows where it is about to
 	// bind a Pod: auto goes by the host's version.
 	NominatedNode string
@@ -49,6 +52,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&o.AllowInsecure, "allow-insecure-members", false, "Let members' kubeconfigs say insecure-skip-tls-verify.")
 	flags.DurationVar(&o.FenceDuration, "fence-duration", 30*time.Second, "How long a member's fence outlives a manager that crashed; another one waits as long before it writes there.")
 	flags.DurationVar(&o.ProbeInterval, "probe-interval", 10*time.Second, "How often a member is probed by renewing its fence; a third of --fence-duration at most.")
+	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "How long a member may be out of reach before its Node is NotReady.")
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (by the host's version), always or never.")
 }
 

@@ -60,6 +60,7 @@ func (w *wiring) add() error {
 	}
 	nodes := &virtualnode.Reconciler{
 		Client: w.mgr.GetClient(), Live: w.live, Fleet: fleet, Recorder: w.mgr.GetEventRecorder(userAgent), PodIP: os.Getenv("POD_IP"),
+		Grace: w.options.NodeGrace,
 	}
 	if err := nodes.SetupWithManager(w.mgr); err != nil {
 		return fmt.Errorf("add controller %s: %w", virtualnode.Name, err)

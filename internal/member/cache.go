@@ -118,7 +118,7 @@ func reduceNode(obj any) (any, error) {
 	}
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
-		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable},
+		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{
 			Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable, Conditions: ready,
 			NodeInfo: corev1.NodeSystemInfo{Architecture: node.Status.NodeInfo.Architecture, OperatingSystem: node.Status.NodeInfo.OperatingSystem},

@@ -15,10 +15,11 @@
 // Kubernetes itself puts into each namespace. A kind that may not be listed, or
 // an API group that does not answer, proves nothing: then the namespace stays,
 // and is looked at again later. So a manager without the permission to list all
-// kinds in the member never removes a namespace there, which is safe.
+// kinds in the member never removes a namespace there, which is safe; the role in
+// config/member lets it list Kubernetes' own kinds, no others.
 //
-// What is pushed between the proof and the deletion goes with the namespace. No
-// data are lost by it, as the volumes of leaf claims stand at Retain: the
-// namespace is refused as terminating (mirror.UseNamespace), and made anew when
-// it is gone.
+// What is pushed between the proof and the deletion goes with the namespace: it
+// is refused as terminating then (mirror.UseNamespace), and made anew, with all
+// that is wanted there, when it is gone. No data are lost by it: a volume that
+// was mirrored stands at Retain, and one that was not has never been used.
 package leafnamespace

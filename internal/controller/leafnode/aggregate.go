@@ -1,6 +1,8 @@
 package leafnode
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
@@ -173,8 +175,13 @@ func agreed(counts map[string]int) string {
 // usable: a Pod of the host could be scheduled there.
 func usable(n *corev1.Node) bool {
 	ready := nodes.Ready(n)
-	return ready != nil && ready.Status == corev1.ConditionTrue && !n.Spec.Unschedulable && n.DeletionTimestamp == nil
+	return ready != nil && ready.Status == corev1.ConditionTrue && !n.Spec.Unschedulable && n.DeletionTimestamp == nil &&
+		!slices.ContainsFunc(n.Spec.Taints, keepsOut)
 }
+
+// keepsOut reports whether a taint keeps ordinary Pods off a node, as a control
+// plane's does: what is there is no room for the host's Pods.
+func keepsOut(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
 
 func add(to, what corev1.ResourceList) {
 	for name, quantity := range what {

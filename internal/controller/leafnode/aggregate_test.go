@@ -38,6 +38,9 @@ func leafNode(name string, change ...func(*corev1.Node)) *corev1.Node {
 
 func notReady(n *corev1.Node)      { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
 func unschedulable(n *corev1.Node) { n.Spec.Unschedulable = true }
+func tainted(effect corev1.TaintEffect) func(*corev1.Node) {
+	return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "t", Effect: effect}} }
+}
 func arm(n *corev1.Node)           { n.Status.NodeInfo.Architecture = "arm64" }
 
 func workload(uid, node, cpu string, change ...func(*corev1.Pod)) *corev1.Pod {
@@ -70,6 +73,8 @@ func TestAggregate(t *testing.T) {
 		"the same node again": {do: func(a *aggregate) { a.setNode(leafNode("a")); a.setNode(leafNode("a")) }, want: one},
 		"not ready":           {do: func(a *aggregate) { a.setNode(leafNode("a", notReady)) }, want: none},
 		"cordoned":            {do: func(a *aggregate) { a.setNode(leafNode("a")); a.setNode(leafNode("a", unschedulable)) }, want: none},
+		"kept for others":     {do: func(a *aggregate) { a.setNode(leafNode("a", tainted(corev1.TaintEffectNoSchedule))) }, want: none},
+		"better left alone":   {do: func(a *aggregate) { a.setNode(leafNode("a", tainted(corev1.TaintEffectPreferNoSchedule))) }, want: one},
 		"gone":                {do: func(a *aggregate) { a.setNode(leafNode("a")); a.dropNode("a") }, want: none},
 		"a Pod":               {do: func(a *aggregate) { a.setNode(leafNode("a")); a.setPod(workload("p", "a", "800m")) }, want: sum(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "109"))},
 		"a Pod before its node": {do: func(a *aggregate) { a.setPod(workload("p", "a", "800m")); a.setNode(leafNode("a")) },
