@@ -41,7 +41,7 @@ func unschedulable(n *corev1.Node) { n.Spec.Unschedulable = true }
 func tainted(effect corev1.TaintEffect) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "t", Effect: effect}} }
 }
-func arm(n *corev1.Node)           { n.Status.NodeInfo.Architecture = "arm64" }
+func arm(n *corev1.Node) { n.Status.NodeInfo.Architecture = "arm64" }
 
 func workload(uid, node, cpu string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
