@@ -10,17 +10,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// behind is how long a reconcile that acted on an object that has changed waits
-// for that object's event, which as a rule comes within milliseconds.
+// behind is how long a reconcile that acted on an object that has changed, or
+// gone, waits for that object's event, which as a rule comes within milliseconds.
 const behind = time.Second
 
-// Settling is a reconciler for which a write that missed its precondition, or a
-// fence that is lost, is no error: the cache was behind, and the newer object
-// wakes it, or its link is about to end.
+// Settling is a reconciler for which a write that missed its precondition or its
+// object, or a fence that is lost, is no error: the cache was behind, and the
+// newer object wakes it, or its link is about to end.
 func Settling(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		result, err := r.Reconcile(ctx, request)
-		if apierrors.IsConflict(err) || errors.Is(err, ErrFenced) {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, ErrFenced) {
 			ctrl.LoggerFrom(ctx).V(1).Info("waiting for the cache", "cause", err.Error())
 			return reconcile.Result{RequeueAfter: behind}, nil
 		}
