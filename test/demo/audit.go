@@ -80,6 +80,9 @@ func (d *demo) settle(ctx context.Context, since marks) ([]controlplane.Requests
 		if n != last {
 			last, changed = n, time.Now()
 		}
+		if d.out.terminal {
+			d.out.say(fmt.Sprintf("until Xylem has written nothing for %s", quiet))
+		}
 		return time.Since(changed) >= quiet, nil
 	})
 	switch {

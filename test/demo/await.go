@@ -26,13 +26,13 @@ type unmet struct{ expected, is string }
 func (u *unmet) Error() string { return fmt.Sprintf("expected: %s\nbut: %s", u.expected, u.is) }
 
 // await waits until lacking returns nothing, and says so when that takes time.
-// What lacking returns is what there is instead. After limit it returns an
+// What lacking returns is what there is instead. After stepLimit it returns an
 // unmet; when the context ends, its cause.
-func (d *demo) await(ctx context.Context, expected string, limit time.Duration, lacking func(context.Context) (string, error)) error {
+func (d *demo) await(ctx context.Context, expected string, lacking func(context.Context) (string, error)) error {
 	defer d.out.say("")
 	begin := time.Now()
 	said, last := begin, ""
-	err := wait.PollUntilContextTimeout(ctx, look, limit, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, look, stepLimit, true, func(ctx context.Context) (bool, error) {
 		var err error
 		if last, err = lacking(ctx); err != nil || last == "" {
 			return err == nil, err
@@ -53,7 +53,7 @@ func (d *demo) await(ctx context.Context, expected string, limit time.Duration, 
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded) && last != "":
-		return &unmet{expected, fmt.Sprintf("%s, after %s", last, limit)}
+		return &unmet{expected, fmt.Sprintf("%s, after %s", last, stepLimit)}
 	default:
 		return fmt.Errorf("waiting for %s: %w", expected, err)
 	}

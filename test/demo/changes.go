@@ -27,47 +27,59 @@ const (
 	other   event = ""
 )
 
-// change is one thing worth a line that happened to an object.
+// change is one thing worth a line that happened to an object. Minor ones are
+// shown only where a scene goes into detail.
 type change struct {
 	event event
 	text  string
+	minor bool
 }
 
 // changeList collects the changes between two states of an object.
 type changeList []change
 
 func (l *changeList) add(e event, format string, args ...any) {
-	*l = append(*l, change{e, fmt.Sprintf(format, args...)})
+	*l = append(*l, change{event: e, text: fmt.Sprintf(format, args...)})
 }
 
-// differ adds a line when a value became another one; gone values get the second format.
-func (l *changeList) differ(old, now, appeared, vanished string) {
+// detail adds a minor change.
+func (l *changeList) detail(e event, format string, args ...any) {
+	*l = append(*l, change{event: e, text: fmt.Sprintf(format, args...), minor: true})
+}
+
+// differ adds a line when a value became another one, or none.
+func (l *changeList) differ(what, field, old, now string, minor bool) {
 	switch {
 	case old == now:
+		return
 	case now == "":
-		l.add(other, "%s", fmt.Sprintf(vanished, old))
+		l.add(other, "%s %s %s removed", what, field, old)
+	case minor:
+		l.detail(other, "%s %s %s", what, field, now)
 	default:
-		l.add(other, "%s", fmt.Sprintf(appeared, now))
+		l.add(other, "%s %s %s", what, field, now)
 	}
 }
 
 // claimChanges returns what happened to a claim; old is nil for a new one. names
-// are the clusters' by their ID.
-func claimChanges(old, now *corev1.PersistentVolumeClaim, names map[string]string) []change {
+// are the clusters' by their ID. What a member's own scheduler does on the way
+// is left out.
+func claimChanges(old, now *corev1.PersistentVolumeClaim, names map[string]string, host bool) []change {
 	var l changeList
 	what := "claim " + now.Name
 	if old == nil {
-		l.add(created, "%s created", what)
+		l.detail(created, "%s created", what)
 		old = &corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}}
 		old.Spec.Resources.Requests = now.Spec.Resources.Requests
 	}
 	if request := now.Spec.Resources.Requests.Storage(); request.Cmp(*old.Spec.Resources.Requests.Storage()) != 0 {
 		l.add(other, "%s asks for %s", what, request)
 	}
-	l.differ(old.Annotations[annotationSelectedNode], now.Annotations[annotationSelectedNode],
-		what+" selected-node %s", what+" selected-node %s removed")
-	l.differ(member(names, old.Annotations[v1alpha1.AnnotationPlacedIn]), member(names, now.Annotations[v1alpha1.AnnotationPlacedIn]),
-		what+" placed-in %s", what+" placed-in %s removed")
+	if host {
+		l.differ(what, "selected-node", old.Annotations[annotationSelectedNode], now.Annotations[annotationSelectedNode], true)
+	}
+	l.differ(what, "placed-in",
+		member(names, old.Annotations[v1alpha1.AnnotationPlacedIn]), member(names, now.Annotations[v1alpha1.AnnotationPlacedIn]), false)
 	if blocked := claimBlocked(now); blocked != claimBlocked(old) && blocked != "" {
 		l.add(other, "%s cannot be pushed: %s", what, blocked)
 	}
@@ -81,7 +93,7 @@ func claimChanges(old, now *corev1.PersistentVolumeClaim, names map[string]strin
 		l.add(other, "%s has %s", what, capacity)
 	}
 	if old.DeletionTimestamp == nil && now.DeletionTimestamp != nil {
-		l.add(other, "%s to be deleted", what)
+		l.detail(other, "%s deleting", what)
 	}
 	return l
 }
@@ -109,20 +121,21 @@ func podChanges(old, now *corev1.Pod) []change {
 	var l changeList
 	what := "Pod " + shortPod(now)
 	if old == nil {
-		l.add(created, "%s created", what)
+		l.detail(created, "%s created", what)
 		old = &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	}
-	l.differ(old.Status.NominatedNodeName, now.Status.NominatedNodeName, what+" nominated for %s", "")
-	l.differ(old.Spec.NodeName, now.Spec.NodeName, what+" on %s", "")
+	if old.Spec.NodeName == "" && now.Spec.NodeName != "" {
+		l.detail(other, "%s on %s", what, now.Spec.NodeName)
+	}
 	switch {
 	case now.Status.Phase == old.Status.Phase:
 	case now.Status.Phase == corev1.PodRunning:
-		l.add(running, "%s RUNNING, %s", what, now.Status.PodIP)
+		l.add(running, "%s RUNNING", what)
 	case now.Status.Phase != "":
-		l.add(other, "%s %s %s", what, now.Status.Phase, now.Status.Reason)
+		l.detail(other, "%s %s %s", what, now.Status.Phase, now.Status.Reason)
 	}
 	if old.DeletionTimestamp == nil && now.DeletionTimestamp != nil {
-		l.add(other, "%s to be deleted", what)
+		l.detail(other, "%s deleting", what)
 	}
 	return l
 }
@@ -131,7 +144,7 @@ func podChanges(old, now *corev1.Pod) []change {
 func shortPod(pod *corev1.Pod) string {
 	hash := pod.Labels["pod-template-hash"]
 	if before, after, found := strings.Cut(pod.Name, "-"+hash+"-"); hash != "" && found {
-		return before + "-…-" + after
+		return before + "…" + after
 	}
 	return pod.Name
 }
@@ -141,7 +154,7 @@ func volumeChanges(old, now *corev1.PersistentVolume) []change {
 	var l changeList
 	what := "volume " + shortVolume(now.Name)
 	if old == nil {
-		l.add(created, "%s created (%s)", what, now.Spec.PersistentVolumeReclaimPolicy)
+		l.detail(created, "%s created", what)
 		old = &corev1.PersistentVolume{Spec: *now.Spec.DeepCopy()}
 		old.Labels = nil
 	}
@@ -149,7 +162,7 @@ func volumeChanges(old, now *corev1.PersistentVolume) []change {
 	policy := now.Spec.PersistentVolumeReclaimPolicy != old.Spec.PersistentVolumeReclaimPolicy
 	switch {
 	case stamped:
-		l.add(other, "%s stamped, %s", what, now.Spec.PersistentVolumeReclaimPolicy)
+		l.detail(other, "%s stamped, %s", what, now.Spec.PersistentVolumeReclaimPolicy)
 	case policy:
 		l.add(other, "%s policy %s", what, now.Spec.PersistentVolumeReclaimPolicy)
 	}
@@ -157,16 +170,16 @@ func volumeChanges(old, now *corev1.PersistentVolume) []change {
 		l.add(other, "%s has %s", what, capacity)
 	}
 	if now.Status.Phase != old.Status.Phase && now.Status.Phase == corev1.VolumeReleased {
-		l.add(other, "%s Released", what)
+		l.detail(other, "%s Released", what)
 	}
 	return l
 }
 
-// shortVolume cuts the UID in the name of a volume.
+// shortVolume leaves of the name of a volume the beginning of its UID.
 func shortVolume(name string) string {
-	const keep = len("pvc-ad86ef86")
-	if strings.HasPrefix(name, "pvc-") && len(name) > keep {
-		return name[:keep] + "…"
+	const keep = len("ad86ef86")
+	if uid, found := strings.CutPrefix(name, "pvc-"); found && len(uid) > keep {
+		return uid[:keep] + "…"
 	}
 	return name
 }
@@ -177,16 +190,16 @@ func diskChange(e ledger.Entry) change {
 	size := resource.NewQuantity(e.CapacityBytes, resource.BinarySI)
 	switch {
 	case e.Code != ledger.OK:
-		return change{other, fmt.Sprintf("%s: %s failed: %s", disk, e.Method, e.Message)}
+		return change{text: fmt.Sprintf("%s: %s failed: %s", disk, e.Method, e.Message)}
 	case e.Repeated:
-		return change{other, fmt.Sprintf("%s: %s asked again", disk, e.Method)}
+		return change{text: fmt.Sprintf("%s: %s asked again", disk, e.Method)}
 	case e.Method == ledger.CreateVolume:
-		return change{created, fmt.Sprintf("%s MADE, %s", disk, size)}
+		return change{event: created, text: fmt.Sprintf("%s MADE, %s", disk, size)}
 	case e.Method == ledger.ExpandVolume:
-		return change{other, fmt.Sprintf("%s GROWN to %s", disk, size)}
+		return change{text: fmt.Sprintf("%s GROWN to %s", disk, size)}
 	case e.Method == ledger.DeleteVolume:
-		return change{gone, disk + " REMOVED"}
+		return change{event: gone, text: disk + " REMOVED"}
 	default:
-		return change{other, fmt.Sprintf("%s: %s", disk, e.Method)}
+		return change{text: fmt.Sprintf("%s: %s", disk, e.Method)}
 	}
 }

@@ -52,13 +52,18 @@ func (d *demo) checkVersions(ctx context.Context) error {
 // install applies the manifests in the host and in the members.
 func (d *demo) install(ctx context.Context) error {
 	d.out.section("Xylem: manifests in the host and the members, the manager as a process of its own")
-	if err := d.do(ctx, d.host, "apply", "--server-side", "-k", "test/demo/host"); err != nil {
+	install := []string{"apply", "--server-side", "-k", "test/demo/host"}
+	d.prompt(d.host, "kubectl "+strings.Join(install, " ")+"   # config/default, but for the manager's Pods: it runs here")
+	err := d.busy("kubectl apply", func() error {
+		_, err := d.kubectl(ctx, d.host, install...)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if _, err := d.kubectl(ctx, d.host, "wait", "--for=condition=Established", "--timeout=60s", crdName); err != nil {
 		return err
 	}
-	d.out.line("        (config/default, with no replica of the manager: it runs here)")
 	d.prompt(d.members[0], "kubectl apply -k config/member   # and the same in "+d.members[1].Name())
 	return d.busy("kubectl apply", func() error {
 		group, ctx := errgroup.WithContext(ctx)

@@ -18,9 +18,9 @@ const (
 // widths of the timeline's columns: time, host, members. They make tableWidth
 // with two members and separators.
 const (
-	timeWidth   = 8
-	hostWidth   = 37
-	memberWidth = 33
+	timeWidth   = 7
+	hostWidth   = 40
+	memberWidth = 32
 	separator   = " │ "
 )
 
@@ -113,40 +113,55 @@ func table(rows [][]string) []string {
 	return lines
 }
 
-// narrow leaves those columns out of a table of kubectl's that say nothing in
-// any row, and narrows the gaps: it is wider than most terminals otherwise.
+// narrow leaves those columns out of kubectl's tables that say nothing in any
+// row, and narrows the gaps: they are wider than most terminals otherwise.
 func narrow(output string) []string {
-	var starts []int
-	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	var lines []string
+	for block := range strings.SplitSeq(strings.TrimRight(output, "\n"), "\n\n") {
+		if lines != nil {
+			lines = append(lines, "")
+		}
+		lines = append(lines, narrowTable(strings.Split(block, "\n"))...)
+	}
+	return lines
+}
+
+// narrowTable is narrow for one table.
+func narrowTable(lines []string) []string {
 	if len(lines) < 2 {
 		return lines
 	}
+	rows := make([][]string, len(lines))
+	for _, column := range columnsOf(lines) {
+		says := func(cell string) bool { return cell != "<none>" && cell != "<unset>" && cell != "" }
+		if !slices.ContainsFunc(column[1:], says) {
+			continue
+		}
+		for i := range rows {
+			rows[i] = append(rows[i], column[i])
+		}
+	}
+	return table(rows)
+}
+
+// columnsOf cuts a table where its header has columns begin: after two spaces.
+func columnsOf(lines []string) [][]string {
+	var starts []int
 	header := lines[0]
 	for i := range header {
 		if header[i] != ' ' && (i == 0 || i >= 2 && header[i-2:i] == "  ") {
 			starts = append(starts, i)
 		}
 	}
-	columns := make([][]string, 0, len(starts))
+	columns := make([][]string, len(starts))
 	for n, start := range starts {
-		var column []string
 		for _, line := range lines {
 			end := len(line)
 			if n+1 < len(starts) {
 				end = min(end, starts[n+1])
 			}
-			column = append(column, strings.TrimSpace(line[min(start, end):end]))
-		}
-		if !slices.ContainsFunc(column[1:], func(s string) bool { return s != "<none>" && s != "<unset>" && s != "" }) {
-			continue
-		}
-		columns = append(columns, column)
-	}
-	rows := make([][]string, len(lines))
-	for i := range lines {
-		for _, column := range columns {
-			rows[i] = append(rows[i], column[i])
+			columns[n] = append(columns[n], strings.TrimSpace(line[min(start, end):end]))
 		}
 	}
-	return table(rows)
+	return columns
 }

@@ -59,12 +59,18 @@ func (d *demo) obey(line string) {
 	switch {
 	case verb == "":
 	case m != nil && verb == "cut":
-		m.Proxy().SetMode(controlplane.Cut)
-		d.out.line("   %s is cut off; watch: k get clusterregistrations -w", m.Name())
+		d.route(m, controlplane.Cut, "is cut off; watch: k get clusterregistrations -w")
 	case m != nil && verb == "heal":
-		m.Proxy().SetMode(controlplane.Pass)
-		d.out.line("   %s is connected", m.Name())
+		d.route(m, controlplane.Pass, "can be reached again")
 	default:
 		d.out.line("   cut|heal %s|%s, or Ctrl-C", pinned, spare)
 	}
+}
+
+// route changes what the proxy in front of a member does.
+func (d *demo) route(m *controlplane.Cluster, mode controlplane.ProxyMode, what string) {
+	if err := m.Proxy().SetMode(mode); err != nil {
+		what = "is as before: " + err.Error()
+	}
+	d.out.line("   %s %s", m.Name(), what)
 }

@@ -82,7 +82,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	for _, step := range []func(context.Context) error{
 		d.install,
 		func(ctx context.Context) error { return d.startManager(ctx, cancel) },
-		d.register, d.nginx, d.statefulSet, d.showTables, d.reserved, d.grow, d.native, d.remove, d.audit,
+		d.register, d.nginx, d.showTables, d.reserved, d.statefulSet, d.grow, d.native, d.remove, d.audit,
 	} {
 		if err = step(ctx); err != nil {
 			err = d.report(ctx, err)
@@ -100,6 +100,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 
 // startClusters starts the host and the members.
 func (d *demo) startClusters(ctx context.Context) error {
+	d.out.line("%s", d.out.style(bold, "Xylem: one PersistentVolumeClaim, several clusters."))
+	d.out.line("A claim and its Pod are applied in a host cluster. The Pod runs, and the disk is made, in a member cluster,")
+	d.out.line("which the host sees as a node; the host shows the truth about both. Here with real control planes on loopback.")
 	d.out.section("Clusters: a host and two members, every one with its own etcd, API server, controllers, scheduler")
 	var err error
 	d.fleet, err = controlplane.Start(ctx, controlplane.Options{
@@ -177,7 +180,7 @@ func (d *demo) file(name string) string { return filepath.Join(d.fleet.Dir(), na
 // write writes such a file.
 func (d *demo) write(name string, content []byte) (string, error) {
 	path := d.file(name)
-	if err := os.WriteFile(path, content, 0o600); err != nil {
+	if err := os.WriteFile(path, content, 0o600); err != nil { //nolint:gosec // Below the demo's own directory.
 		return "", fmt.Errorf("writing %s: %w", name, err)
 	}
 	return path, nil

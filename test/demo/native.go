@@ -39,7 +39,7 @@ func (d *demo) timing(since time.Time, v *view, namespace string) timing {
 func (d *demo) native(ctx context.Context) error {
 	d.out.section("For comparison: the same claim and Deployment within one cluster, " + pinned + ", without Xylem")
 	m := d.members[0]
-	sample, err := os.ReadFile(filepath.Join(d.root, "config/samples/nginx.yaml")) //nolint:gosec // A sample of the repository.
+	sample, err := os.ReadFile(filepath.Join(d.root, "config/samples/nginx.yaml"))
 	if err != nil {
 		return fmt.Errorf("reading the sample: %w", err)
 	}
@@ -53,13 +53,13 @@ func (d *demo) native(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, m, "apply", "-f", file); err != nil {
 		return err
 	}
-	for _, c := range []condition{d.claimBound(m, nativeSpace, nginxClaim), d.podRunning(m, nativeSpace, "app", nginxApp)} {
-		if err := d.await(ctx, c.expected, stepLimit, func(context.Context) (string, error) { return c.lacking() }); err != nil {
+	for _, c := range []condition{d.claimBound(m, nativeSpace, nginxClaim), d.podRunning(m, nativeSpace, nginxApp)} {
+		if err := d.await(ctx, c.expected, func(context.Context) (string, error) { return c.lacking() }); err != nil {
 			return err
 		}
 	}
 	// Handlers see what the conditions have seen a moment later.
-	err = d.await(ctx, "the times of the claim and the Pod", stepLimit, func(context.Context) (string, error) {
+	err = d.await(ctx, "the times of the claim and the Pod", func(context.Context) (string, error) {
 		if d.figures.native = d.timing(begin, m, nativeSpace); d.figures.native.bound == 0 || d.figures.native.running == 0 {
 			return "not seen yet", nil
 		}
@@ -72,7 +72,7 @@ func (d *demo) native(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, m, "delete", "namespace", nativeSpace, "--wait=false"); err != nil {
 		return err
 	}
-	return d.await(ctx, "the disk of the comparison removed", stepLimit, func(context.Context) (string, error) {
+	return d.await(ctx, "the disk of the comparison removed", func(context.Context) (string, error) {
 		book, err := m.Ledger()
 		if err != nil {
 			return "", err

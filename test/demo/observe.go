@@ -64,7 +64,9 @@ func observe(ctx context.Context, c *controlplane.Cluster, column int, t *timeli
 	}
 	err := watch(core.PersistentVolumeClaims().Informer(), t,
 		func(p *corev1.PersistentVolumeClaim) object { return object{column, kindClaim, p.Namespace, p.Name} },
-		func(old, now *corev1.PersistentVolumeClaim) []change { return claimChanges(old, now, names) },
+		func(old, now *corev1.PersistentVolumeClaim) []change {
+			return claimChanges(old, now, names, column == 0)
+		},
 		func(p *corev1.PersistentVolumeClaim) string { return "claim " + p.Name })
 	if err == nil {
 		err = watch(core.Pods().Informer(), t,
@@ -112,7 +114,7 @@ func watch[T any](informer cache.SharedIndexInformer, t *timeline, of func(*T) o
 				o = unknown.Obj
 			}
 			if old, ok := o.(*T); ok {
-				t.record(time.Now(), of(old), change{gone, name(old) + " gone"})
+				t.record(time.Now(), of(old), change{event: gone, text: name(old) + " gone"})
 			}
 		},
 	})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,16 +23,32 @@ import (
 // ClusterRegistration that names it.
 func (d *demo) register(ctx context.Context) error {
 	d.out.section("Registering the members: a Secret with a kubeconfig, and a ClusterRegistration that names it")
-	d.out.line("   (the kubeconfig is a token of the member's %s%s, by way of a proxy that can cut the member off)", accounts, memberAccount)
-	for _, m := range d.members {
-		if err := d.registerOne(ctx, m); err != nil {
-			return err
+	d.out.line("   (the kubeconfig has a token of the member's %s%s, and no more rights)", accounts, memberAccount)
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.awaitRegistrations(groupCtx) })
+	group.Go(func() error {
+		for _, m := range d.members {
+			if err := d.registerOne(groupCtx, m); err != nil {
+				return err
+			}
 		}
-	}
-	if err := d.awaitRegistrations(ctx, time.Now()); err != nil {
+		return nil
+	})
+	if err := group.Wait(); err != nil {
 		return err
 	}
-	return d.printTable(ctx, d.host, "get", "clusterregistrations")
+	if err := d.printTable(ctx, d.host, "get", "clusterregistrations"); err != nil {
+		return err
+	}
+	before, err := d.mark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.do(ctx, d.host, "apply", "-f", "config/samples/storageclass.yaml"); err != nil {
+		return err
+	}
+	_, err = d.settle(ctx, before)
+	return err
 }
 
 // registerOne applies the objects of one member.
@@ -44,7 +62,7 @@ func (d *demo) registerOne(ctx context.Context, m *view) error {
 		return err
 	}
 	sample := "config/samples/clusterregistration.yaml"
-	content, err := os.ReadFile(filepath.Join(d.root, sample)) //nolint:gosec // A sample of the repository.
+	content, err := os.ReadFile(filepath.Join(d.root, sample))
 	if err != nil {
 		return fmt.Errorf("reading the sample: %w", err)
 	}
@@ -60,7 +78,7 @@ func (d *demo) registerOne(ctx context.Context, m *view) error {
 	d.prompt(d.host, "kubectl "+strings.Join(secret, " ")+m.Name()+".kubeconfig")
 	d.prompt(d.host, "kubectl apply -f "+sample+note)
 	secret[len(secret)-1] += file
-	return d.busy("kubectl", func() error {
+	return d.busy("registering "+m.Name(), func() error {
 		if _, err := d.kubectl(ctx, d.host, secret...); err != nil {
 			return err
 		}
@@ -69,21 +87,27 @@ func (d *demo) registerOne(ctx context.Context, m *view) error {
 	})
 }
 
-// awaitRegistrations waits until every member is Ready, and says when each of
-// its conditions came true.
-func (d *demo) awaitRegistrations(ctx context.Context, since time.Time) error {
+// awaitRegistrations waits until every member is Ready, and says how long after
+// the registration was seen each of its conditions came true.
+func (d *demo) awaitRegistrations(ctx context.Context) error {
 	c, err := d.client()
 	if err != nil {
 		return err
 	}
-	seen := map[string]time.Duration{}
+	begin, seen := map[string]time.Time{}, map[string]time.Duration{}
 	conditions := []string{v1alpha1.ConditionConnected, v1alpha1.ConditionSynced, v1alpha1.ConditionNodeReady, v1alpha1.ConditionReady}
-	err = d.await(ctx, "every member Connected and Ready", stepLimit, func(ctx context.Context) (string, error) {
+	err = d.await(ctx, "every member Connected and Ready", func(ctx context.Context) (string, error) {
 		var lacking []string
 		for _, m := range d.members {
 			var r v1alpha1.ClusterRegistration
-			if err := c.Get(ctx, client.ObjectKey{Name: m.Name()}, &r); err != nil {
+			if err := c.Get(ctx, client.ObjectKey{Name: m.Name()}, &r); apierrors.IsNotFound(err) {
+				lacking = append(lacking, m.Name()+" is being registered")
+				continue
+			} else if err != nil {
 				return "", err
+			}
+			if begin[m.Name()].IsZero() {
+				begin[m.Name()] = time.Now()
 			}
 			for _, kind := range conditions {
 				condition := meta.FindStatusCondition(r.Status.Conditions, kind)
@@ -93,7 +117,7 @@ func (d *demo) awaitRegistrations(ctx context.Context, since time.Time) error {
 				case condition.Status != metav1.ConditionTrue:
 					lacking = append(lacking, fmt.Sprintf("%s %s=%s %s: %s", m.Name(), kind, condition.Status, condition.Reason, condition.Message))
 				case seen[m.Name()+kind] == 0:
-					seen[m.Name()+kind] = time.Since(since)
+					seen[m.Name()+kind] = time.Since(begin[m.Name()])
 				}
 			}
 		}
@@ -109,9 +133,9 @@ func (d *demo) awaitRegistrations(ctx context.Context, since time.Time) error {
 			detail += fmt.Sprintf(" %s after %.1f s,", kind, seen[m.Name()+kind].Seconds())
 		}
 		d.out.line("   %s", strings.TrimSuffix(detail, ","))
-		details = append(details, fmt.Sprintf("%s after %.1f s", m.Name(), seen[m.Name()+v1alpha1.ConditionReady].Seconds()))
+		details = append(details, fmt.Sprintf("%.1f s", seen[m.Name()+v1alpha1.ConditionReady].Seconds()))
 	}
-	d.checks.pass("members: registered, Connected and Ready", strings.Join(details, ", "))
+	d.checks.pass("members: registered, Connected and Ready", "after "+strings.Join(details, " and "))
 	return nil
 }
 

@@ -33,18 +33,18 @@ const grown = "2Gi"
 
 // scene shows what follows from an act, until all conditions hold and Xylem has
 // come to rest, and returns what it asked of the clusters.
-func (d *demo) scene(ctx context.Context, act func(context.Context) error, conditions ...condition) ([]controlplane.Requests, error) {
+func (d *demo) scene(ctx context.Context, brief bool, act func(context.Context) error, conditions ...condition) ([]controlplane.Requests, error) {
 	before, err := d.mark(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d.timeline.begin(space)
+	d.timeline.begin(space, brief)
 	defer d.timeline.end()
 	if err := act(ctx); err != nil {
 		return nil, err
 	}
 	for _, c := range conditions {
-		if err := d.await(ctx, c.expected, stepLimit, func(context.Context) (string, error) { return c.lacking() }); err != nil {
+		if err := d.await(ctx, c.expected, func(context.Context) (string, error) { return c.lacking() }); err != nil {
 			return nil, err
 		}
 	}
@@ -68,14 +68,11 @@ func (d *demo) apply(file string) func(context.Context) error {
 // nginx applies the example that everything began with.
 func (d *demo) nginx(ctx context.Context) error {
 	d.out.section("A claim and a Deployment in the host, pinned to the node that stands for " + pinned)
-	if err := d.do(ctx, d.host, "apply", "-f", "config/samples/storageclass.yaml"); err != nil {
-		return err
-	}
 	d.prompt(d.host, "kubectl apply -f config/samples/nginx.yaml")
 	begin := time.Now()
-	requests, err := d.scene(ctx, d.apply("config/samples/nginx.yaml"),
-		d.claimBound(d.host, space, nginxClaim), d.podRunning(d.host, space, "app", nginxApp),
-		d.claimBound(d.members[0], space, nginxClaim), d.podRunning(d.members[0], space, "app", nginxApp))
+	requests, err := d.scene(ctx, false, d.apply("config/samples/nginx.yaml"),
+		d.claimBound(d.host, space, nginxClaim), d.podRunning(d.host, space, nginxApp),
+		d.claimBound(d.members[0], space, nginxClaim), d.podRunning(d.members[0], space, nginxApp))
 	if err != nil {
 		return err
 	}
@@ -91,21 +88,21 @@ func (d *demo) nginx(ctx context.Context) error {
 }
 
 // checkVolume checks that a claim has the same volume on both sides, and that
-// the member's is protected.
+// nothing that happens in the member alone destroys it.
 func (d *demo) checkVolume(name string) {
+	const same, kept = "volume: the same name on both sides", "volume: policy Retain in the member while it is used"
 	root, leaf := d.host.claim(space, name), d.members[0].claim(space, name)
 	if root == nil || leaf == nil {
-		d.checks.fail("volume: the same name on both sides", "claims on both sides", "one is gone")
+		d.checks.fail(same, "claims on both sides", "one is gone")
 		return
 	}
-	d.checks.equal("volume: the same name on both sides", root.Spec.VolumeName, leaf.Spec.VolumeName, root.Spec.VolumeName)
+	d.checks.equal(same, root.Spec.VolumeName, leaf.Spec.VolumeName, root.Spec.VolumeName)
 	volume := d.members[0].volume(leaf.Spec.VolumeName)
 	if volume == nil {
-		d.checks.fail("volume: the member's is kept by policy Retain while it is used", "a volume", "none")
+		d.checks.fail(kept, "a volume", "none")
 		return
 	}
-	d.checks.equal("volume: the member's is kept by policy Retain while it is used", corev1.PersistentVolumeReclaimRetain,
-		volume.Spec.PersistentVolumeReclaimPolicy, "and stamped "+v1alpha1.LabelHost)
+	d.checks.equal(kept, corev1.PersistentVolumeReclaimRetain, volume.Spec.PersistentVolumeReclaimPolicy, "and stamped "+v1alpha1.LabelHost)
 }
 
 // checkOneDisk checks that exactly one disk was made for a claim, and none in
@@ -132,21 +129,29 @@ func (d *demo) statefulSet(ctx context.Context) error {
 	for i := range replicas {
 		conditions = append(conditions, d.claimBound(d.host, space, setClaim(i)))
 	}
-	conditions = append(conditions, d.podRunning(d.host, space, "app", setApp))
+	conditions = append(conditions, d.podRunning(d.host, space, setApp))
 	for i := range replicas {
 		conditions = append(conditions, d.leafFound(i))
 	}
-	if _, err := d.scene(ctx, d.apply("config/samples/statefulset.yaml"), conditions...); err != nil {
+	if _, err := d.scene(ctx, true, d.apply("config/samples/statefulset.yaml"), conditions...); err != nil {
 		return err
 	}
 	var where []string
+	rows := [][]string{}
 	for i := range replicas {
 		name := fmt.Sprintf("%s-%d", setApp, i)
 		for _, pod := range d.host.labelled(space, "statefulset.kubernetes.io/pod-name", name) {
-			where = append(where, name+" on "+pod.Spec.NodeName)
+			place := strings.TrimPrefix(pod.Spec.NodeName, v1alpha1.DefaultNodeNamePrefix)
+			where = append(where, name+" in "+place)
+			if root := d.host.claim(space, setClaim(i)); root != nil {
+				rows = append(rows, []string{"Pod " + name, "on " + pod.Spec.NodeName, "claim " + root.Name, root.Spec.VolumeName, "the same in " + place})
+			}
 		}
 	}
-	d.checks.pass("StatefulSet: every disk where its Pod runs, never on the plain node", strings.Join(where, ", "))
+	for _, line := range table(rows) {
+		d.out.line("   %s", line)
+	}
+	d.checks.pass("StatefulSet: every disk made where its Pod runs", strings.Join(where, ", "))
 	return nil
 }
 
@@ -184,7 +189,7 @@ func (d *demo) grow(ctx context.Context) error {
 	patch := fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":"%s"}}}}`, grown)
 	d.prompt(d.host, fmt.Sprintf("kubectl -n %s patch pvc %s -p '%s'", space, nginxClaim, patch))
 	want := resource.MustParse(grown)
-	_, err := d.scene(ctx, func(ctx context.Context) error {
+	_, err := d.scene(ctx, false, func(ctx context.Context) error {
 		_, err := d.kubectl(ctx, d.host, "-n", space, "patch", "pvc", nginxClaim, "-p", patch)
 		return err
 	}, d.hasGrown(d.members[0], want), d.hasGrown(d.host, want))
@@ -232,7 +237,7 @@ func (d *demo) remove(ctx context.Context) error {
 	}
 	command := []string{"-n", space, "delete", "--wait=false", "deployment/nginx-new", "pvc/" + nginxClaim}
 	d.prompt(d.host, "kubectl "+strings.Join(command, " "))
-	requests, err := d.scene(ctx, func(ctx context.Context) error {
+	requests, err := d.scene(ctx, true, func(ctx context.Context) error {
 		_, err := d.kubectl(ctx, d.host, command...)
 		return err
 	}, d.absent(d.host, claim.Spec.VolumeName), d.absent(d.members[0], claim.Spec.VolumeName))
@@ -247,7 +252,8 @@ func (d *demo) remove(ctx context.Context) error {
 	d.checks.equal("deletion: one DeleteVolume in "+pinned, 1, book.ForClaim(space, nginxClaim).Count(ledger.DeleteVolume),
 		"Pod, claim and volume gone on both sides")
 	_, statErr := os.Stat(dir)
-	d.checks.equal("deletion: the disk's directory is gone", true, errors.Is(statErr, os.ErrNotExist), filepath.Base(dir))
+	d.checks.equal("deletion: the disk's directory is gone", true, errors.Is(statErr, os.ErrNotExist), "")
+	d.out.line("   gone: %s", dir)
 	return d.checkNoLeak()
 }
 
@@ -299,8 +305,8 @@ func (d *demo) checkNoLeak() error {
 			}
 		}
 	}
-	d.checks.equal("disks: every one has its claim in the host, none leaked", disks, claims, fmt.Sprintf("%d disks, all of the StatefulSet", disks))
-	d.checks.equal("disks: those of the StatefulSet were left alone", replicas, disks, fmt.Sprintf("%d of %d", disks, replicas))
+	want := fmt.Sprintf("%d disks left, %[1]d with a claim in the host", replicas)
+	d.checks.equal("deletion: no disk leaked, none of the StatefulSet's touched", want, fmt.Sprintf("%d disks left, %d with a claim in the host", disks, claims), want)
 	return nil
 }
 
@@ -319,10 +325,10 @@ func (d *demo) claimBound(v *view, namespace, name string) condition {
 	}}
 }
 
-// podRunning: all Pods with a label run, and there is at least one.
-func (d *demo) podRunning(v *view, namespace, key, value string) condition {
-	return condition{fmt.Sprintf("Pods %s=%s Running in %s", key, value, v.Name()), func() (string, error) {
-		pods := v.labelled(namespace, key, value)
+// podRunning: all Pods of an app run, and there is at least one.
+func (d *demo) podRunning(v *view, namespace, app string) condition {
+	return condition{fmt.Sprintf("Pods app=%s Running in %s", app, v.Name()), func() (string, error) {
+		pods := v.labelled(namespace, "app", app)
 		if len(pods) == 0 {
 			return "there is none", nil
 		}
@@ -346,6 +352,6 @@ func (d *demo) reserved(ctx context.Context) error {
 	if !refusedByPolicy(err) {
 		is = fmt.Sprintf("answered: %v", err)
 	}
-	d.checks.equal("trust: not even an admin may move a claim by hand ("+v1alpha1.AnnotationPlacedIn+")", "refused by the admission policy", is, is)
+	d.checks.equal("trust: nobody moves a claim by hand ("+v1alpha1.AnnotationPlacedIn+")", "refused by the admission policy", is, is)
 	return nil
 }

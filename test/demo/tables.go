@@ -31,10 +31,10 @@ func (d *demo) printTable(ctx context.Context, v *view, args ...string) error {
 	return nil
 }
 
-// showTables shows what the clusters hold now, as kubectl has it.
+// showTables shows what host and member hold now, as kubectl has it.
 func (d *demo) showTables(ctx context.Context) error {
 	d.out.section("What kubectl shows on each side (columns without a value are left out)")
-	for _, v := range d.views() {
+	for _, v := range []*view{d.host, d.members[0]} {
 		for _, kind := range []string{"pod", "pvc"} {
 			if err := d.printTable(ctx, v, "get", kind, "-n", space, "-o", "wide"); err != nil {
 				return err
@@ -60,6 +60,7 @@ func (d *demo) summary(took time.Duration, complete bool) {
 		}) {
 			d.out.line("   %s", line)
 		}
+		d.out.line("   (the scheduler looks once a second whether a claim is Bound: most of the way to Running, either way)")
 	}
 	if d.figures.deletion != nil {
 		d.out.line("")
@@ -79,6 +80,10 @@ func (d *demo) summary(took time.Duration, complete bool) {
 func writesTable(names []string, creation, deletion []controlplane.Requests) []string {
 	lines := []string{"API writes of Xylem for one claim and one Pod (from the audit logs; Leases left out)"}
 	for i, name := range names {
+		if len(writes(creation[i]))+len(writes(deletion[i])) == 0 {
+			lines = append(lines, fmt.Sprintf("%-10s none", name))
+			continue
+		}
 		for _, part := range []struct {
 			what     string
 			requests controlplane.Requests

@@ -47,18 +47,20 @@ type timeline struct {
 	mu      sync.Mutex
 	all     []entry
 	scene   string // the namespace that is shown; empty: none
+	brief   bool   // without what is minor
 	zero    time.Time
 	waiting []entry
 }
 
-// begin begins a scene. Times count from the first thing that happens in it.
-func (t *timeline) begin(namespace string) {
+// begin begins a scene, in detail or in brief. Times count from the first thing
+// that happens in it.
+func (t *timeline) begin(namespace string, brief bool) {
 	for _, line := range heading(t.columns) {
 		t.out.line("%s", t.out.style(dim, line))
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.scene, t.zero, t.waiting = namespace, time.Time{}, nil
+	t.scene, t.brief, t.zero, t.waiting = namespace, brief, time.Time{}, nil
 }
 
 // end ends the scene, and shows what is left of it.
@@ -94,6 +96,9 @@ func (t *timeline) show(now time.Time) {
 	for _, e := range t.waiting[:n] {
 		if t.zero.IsZero() {
 			t.zero = e.at
+		}
+		if t.brief && e.minor {
+			continue
 		}
 		for _, line := range row(elapsed(e.at.Sub(t.zero)), e.column, len(t.columns), e.text) {
 			t.out.line("%s", t.out.emphasize(e.event, line))
