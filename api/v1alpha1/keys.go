@@ -152,5 +152,10 @@ const PodPushed corev1.PodConditionType = Prefix + "Pushed"
 // to do. It is there only while there is something to say.
 const ClaimPlaced corev1.PersistentVolumeClaimConditionType = Prefix + "Placed"
 
+// ClaimPlaceable is the condition of a root claim that says, while it is False,
+// why no member can be chosen for it. It is there only while there is something
+// to say.
+const ClaimPlaceable corev1.PersistentVolumeClaimConditionType = Prefix + "Placeable"
+
 // Reserved reports whether a label, annotation or taint key is Xylem's own.
 func Reserved(key string) bool { return strings.HasPrefix(key, Prefix) }

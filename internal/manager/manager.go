@@ -183,7 +183,7 @@ func (w *wiring) fleet(admit func(context.Context, member.Registration, member.I
 	return member.NewFleet(member.Config{
 		HostID: w.host.id, Namespace: w.options.Namespace, Identity: w.identity, UserAgent: userAgent,
 		Scheme: w.mgr.GetScheme(), Host: w.mgr.GetClient(), HostLive: w.live,
-		Router: w.router, Recorder: w.mgr.GetEventRecorder(userAgent),
+		Router: w.router, Recorder: w.recorder(),
 		AllowInsecure: w.options.AllowInsecure, FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval,
 		SyncTimeout: syncTimeout,
 		Admit:       admit, Session: w.session, Log: ctrl.Log.WithName("member"),

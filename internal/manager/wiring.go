@@ -6,6 +6,8 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/route"
@@ -44,10 +47,15 @@ type wiring struct {
 	identity string
 }
 
+// recorder of events on objects of the host.
+func (w *wiring) recorder() events.EventRecorder {
+	return guarded.Recorder(w.mgr.GetEventRecorder(userAgent))
+}
+
 // add adds the host's controllers, and the fleet that runs the members'.
 func (w *wiring) add() error {
 	registrations := &clusterregistration.Reconciler{
-		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.mgr.GetEventRecorder(userAgent),
+		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.recorder(),
 		HostID: w.host.id, Namespace: w.options.Namespace,
 	}
 	fleet := w.fleet(registrations.Admit)
@@ -59,18 +67,18 @@ func (w *wiring) add() error {
 		return fmt.Errorf("add controller cluster_registration: %w", err)
 	}
 	nodes := &virtualnode.Reconciler{
-		Client: w.mgr.GetClient(), Live: w.live, Fleet: fleet, Recorder: w.mgr.GetEventRecorder(userAgent), PodIP: os.Getenv("POD_IP"),
+		Client: w.mgr.GetClient(), Live: w.live, Fleet: fleet, Recorder: w.recorder(), PodIP: os.Getenv("POD_IP"),
 		Grace: w.options.NodeGrace,
 	}
 	if err := nodes.SetupWithManager(w.mgr); err != nil {
 		return fmt.Errorf("add controller %s: %w", virtualnode.Name, err)
 	}
-	driver := &csidriver.Reconciler{Client: w.mgr.GetClient(), Recorder: w.mgr.GetEventRecorder(userAgent)}
+	driver := &csidriver.Reconciler{Client: w.mgr.GetClient(), Recorder: w.recorder()}
 	if err := driver.SetupWithManager(w.mgr); err != nil {
 		return fmt.Errorf("add controller %s: %w", csidriver.Name, err)
 	}
 	claims := &hostclaim.Reconciler{
-		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.mgr.GetEventRecorder(userAgent), Namespace: w.options.Namespace,
+		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.recorder(), Namespace: w.options.Namespace, Clock: clock.RealClock{},
 	}
 	if err := claims.SetupWithManager(w.mgr); err != nil {
 		return fmt.Errorf("add controller %s: %w", hostclaim.Name, err)

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/lru"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,10 +34,6 @@ const (
 	// workers: a request is a few reads of the cache; a read of a node at most
 	// is live.
 	workers = 4
-
-	// remembered is of how many claims it is known what was said last. Of more,
-	// some may be told the same again when something around them changes.
-	remembered = 4096
 )
 
 // Reconciler looks after unbound claims of our classes.
@@ -50,13 +46,16 @@ type Reconciler struct {
 	// Namespace of the CSIStorageCapacities: the manager's.
 	Namespace string
 
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+
 	waiting *waitingClaims
-	said    *lru.Cache // claim UID -> reason and note
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
@@ -64,7 +63,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.waiting, r.said = newWaitingClaims(), lru.New(remembered)
+	r.waiting = newWaitingClaims()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
@@ -89,36 +88,49 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
-	r.tell(o.claim, d)
-	return reconcile.Result{}, nil
+	return reconcile.Result{}, r.tell(ctx, o.claim, d)
 }
 
 // unselect takes the selected node off; false if the claim is another by now.
 func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	after := claim.DeepCopy()
 	delete(after.Annotations, route.AnnSelectedNode)
-	err := guarded.NewRoot(r.Client, "", guarded.HostOnly{}).AnnotateClaim(ctx, actor, claim, after)
+	err := r.writer().AnnotateClaim(ctx, actor, claim, after)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return false, nil // the watch is about to bring what is new
 	}
 	return err == nil, err
 }
 
-// tell says what there is to say, once.
-func (r *Reconciler) tell(claim *corev1.PersistentVolumeClaim, d decision) {
-	switch {
-	case claim == nil: // what was said of it goes with time
-	case d.reason == "":
-		r.said.Remove(claim.UID)
-	default:
-		text := d.reason + ": " + d.note
-		if last, ok := r.said.Get(claim.UID); ok && last == text && !d.unselect {
-			return
-		}
-		r.said.Add(claim.UID, text)
+// tell keeps the claim's Placeable condition: there while there is a problem,
+// with an event when it is a new one. A selection that was taken off is over at
+// once, and only an event.
+func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
+	if claim == nil {
+		return nil
+	}
+	if d.unselect {
+		told(r.Recorder, claim, d)
+		return nil
+	}
+	var problem *mirror.Refusal
+	if d.reason != "" {
+		problem = &mirror.Refusal{Reason: d.reason, Message: d.note}
+	}
+	shown := mirror.ClaimCondition(claim, v1alpha1.ClaimPlaceable, problem, r.Clock.Now())
+	if shown == nil {
+		return nil
+	}
+	if err := r.writer().ApplyStatus(ctx, actor, shown); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if problem != nil {
 		told(r.Recorder, claim, d)
 	}
+	return nil
 }
+
+func (r *Reconciler) writer() *guarded.Root { return guarded.NewRoot(r.Client, "", guarded.HostOnly{}) }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	var o observed

@@ -3,9 +3,7 @@ package hostclaim
 import (
 	"strings"
 	"testing"
-	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,26 +100,6 @@ func TestDecide(t *testing.T) {
 				if !strings.Contains(got.note, part) {
 					t.Errorf("note %q lacks %q", got.note, part)
 				}
-			}
-		})
-	}
-}
-
-func TestCut(t *testing.T) {
-	for name, tc := range map[string]struct {
-		text  string
-		limit int
-		want  string
-	}{
-		"short":          {"abc", 4, "abc"},
-		"fits":           {"abcd", 4, "abcd"},
-		"long":           {"abcdefgh", 6, "abc…"},
-		"in a character": {"abücdefg", 6, "ab…"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := cut(tc.text, tc.limit)
-			if diff := cmp.Diff(tc.want, got); diff != "" || !utf8.ValidString(got) {
-				t.Errorf("cut (-want +got):\n%s", diff)
 			}
 		})
 	}
