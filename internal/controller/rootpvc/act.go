@@ -20,7 +20,13 @@ import (
 func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
 	case nothing:
-		return r.tell(ctx, o.root, d.problem)
+		switch {
+		case o.speaks():
+			return r.tell(ctx, o.root, d.problem)
+		case d.problem != nil:
+			r.eventProblem(o.root, d.problem)
+		}
+		return nil
 	case place:
 		return r.annotate(ctx, o.root, func(annotations map[string]string) { annotations[v1alpha1.AnnotationPlacedIn] = r.ClusterID })
 	case unselect:

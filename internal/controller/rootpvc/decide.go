@@ -90,6 +90,23 @@ func chosen(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 	return claim.Annotations[route.AnnSelectedNode] == m.NodeName || claim.Annotations[v1alpha1.AnnotationPlacedIn] == m.ClusterID
 }
 
+// speaks reports whether the root's Placed condition is this member's to keep:
+// of an unbound claim, the member that the scheduler chose; else the one that it
+// is placed in. If two members kept it, they would write for ever (I5).
+func (o observed) speaks() bool {
+	if o.root == nil {
+		return false
+	}
+	selected, placed := o.root.Annotations[route.AnnSelectedNode], o.root.Annotations[v1alpha1.AnnotationPlacedIn]
+	switch {
+	case o.root.Spec.VolumeName == "" && selected != "":
+		return selected == o.member.NodeName
+	case placed != "":
+		return placed == o.member.ClusterID
+	}
+	return true // nobody has it: what was said of it is taken back
+}
+
 func decide(o observed) decision {
 	switch {
 	case o.leaf != nil && o.leaf.DeletionTimestamp != nil:
@@ -166,26 +183,28 @@ func (o observed) boundElsewhere() decision {
 		return nothing{}
 	case o.leaf.Spec.VolumeName == "":
 		return withdraw{}
-	case o.leaf.Spec.VolumeName == o.root.Spec.VolumeName:
-		return nothing{} // about to be bound to its mirror
+	case o.root.Spec.VolumeName == o.leaf.Spec.VolumeName,
+		o.root.Spec.VolumeName == mirror.HostVolumeName(o.leaf.Spec.VolumeName, o.member.ClusterID, true):
+		return nothing{} // about to be bound to its mirror, or its mirror is lost
 	}
 	return refuse(reasonSurplusVolume, "the claim is bound to %s; member %s has another volume for it, %s, that is not used: delete the claim %s/%s there if its data are not needed",
 		o.root.Spec.VolumeName, o.member.Registration, o.leaf.Spec.VolumeName, o.leaf.Namespace, o.leaf.Name)
 }
 
 func (o observed) unbound() decision {
-	if o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName {
-		return nothing{}
-	}
 	placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]
 	if o.root.Annotations[route.AnnSelectedNode] != o.member.NodeName {
-		return o.unwanted(placed)
+		return o.unwanted(placed) // whatever has become of the class
 	}
 	switch {
+	case o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName:
+		return nothing{}
 	case o.root.DeletionTimestamp != nil:
 		return nothing{} // a Pod still holds it; its end wakes us
 	case placed != "" && placed != o.member.ClusterID:
 		return o.elsewhere(placed)
+	case o.leaf != nil && placed == "":
+		return place{} // the host was restored from before it was placed
 	case o.leaf != nil:
 		return nothing{} // the member's part
 	}

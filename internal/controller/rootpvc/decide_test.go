@@ -1,0 +1,325 @@
+package rootpvc
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+var (
+	here = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
+	now  = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+)
+
+const elsewhereID, elsewhereNode = "id39", "kosmos-cluster39"
+
+// seen is a claim that the scheduler has just asked for on this member's node,
+// and that is placed here; nothing of it is in the member yet.
+func seen(change ...func(*observed)) observed {
+	o := observed{
+		member: here,
+		root: &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid", Annotations: map[string]string{
+				route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID,
+			}},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				StorageClassName: ptr.To("disk"), Resources: size("1Gi"),
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			},
+			Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
+		},
+		class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName,
+			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)},
+		namespace:     &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}},
+		memberClasses: []string{"slow", "disk"},
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func size(s string) corev1.VolumeResourceRequirements {
+	return corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(s)}}
+}
+
+func selected(node string) func(*observed) {
+	return func(o *observed) { set(o.root, route.AnnSelectedNode, node) }
+}
+
+func placedIn(id string) func(*observed) {
+	return func(o *observed) { set(o.root, v1alpha1.AnnotationPlacedIn, id) }
+}
+
+func set(c *corev1.PersistentVolumeClaim, key, value string) {
+	if value == "" {
+		delete(c.Annotations, key)
+		return
+	}
+	c.Annotations[key] = value
+}
+
+// pushed: the leaf claim is there, unbound.
+func pushed(o *observed) {
+	leaf, err := mirror.TranslateClaim(o.root, ptr.To("disk"), here)
+	if err != nil {
+		panic(err)
+	}
+	leaf.UID, leaf.ResourceVersion = "leaf-uid", "7"
+	leaf.Status.Phase = corev1.ClaimPending
+	o.leaf, o.origin = leaf, mirror.OriginFor(here.HostID, o.root)
+}
+
+// leafBound: the leaf claim is there and bound to a PV that we have not stamped.
+func leafBound(o *observed) {
+	pushed(o)
+	o.leaf.Spec.VolumeName, o.leaf.Status.Phase = "pv-1", corev1.ClaimBound
+	o.leafVolume = leafPV()
+	o.leafVolume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: o.leaf.UID}
+}
+
+func leafPV() *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "pv-uid"},
+		Spec: corev1.PersistentVolumeSpec{
+			StorageClassName: "gp3", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}},
+		}}
+}
+
+// bound: the root is bound to the mirror of pv-1, which the member has; there
+// is no leaf claim unless pushed or leafBound came before.
+func bound(o *observed) {
+	pv := leafPV()
+	o.hostVolume = mirror.HostVolume(pv, o.root, corev1.PersistentVolumeReclaimDelete, here)
+	o.root.Spec.VolumeName, o.root.Status.Phase = "pv-1", corev1.ClaimBound
+	o.boundTo, o.boundLeaf = "pv-1", pv
+}
+
+// boundTo another volume, which is none of this member's.
+func boundTo(name string) func(*observed) {
+	return func(o *observed) { o.root.Spec.VolumeName, o.root.Status.Phase = name, corev1.ClaimBound }
+}
+
+func rootGone(o *observed)     { o.root, o.class, o.hostVolume, o.boundLeaf = nil, nil, nil, nil }
+func rootNewer(o *observed)    { o.root.UID = "newer" }
+func rootDeleted(o *observed)  { o.root.DeletionTimestamp = &now }
+func leafDeleted(o *observed)  { o.leaf.DeletionTimestamp = &now }
+func noClass(o *observed)      { o.class = nil }
+func stampedPV(o *observed)    { o.origin.Stamp(o.leafVolume) }
+func noLeafVolume(o *observed) { o.leafVolume = nil }
+
+func grown(to string) func(*observed) {
+	return func(o *observed) { o.root.Spec.Resources = size(to) }
+}
+
+func says(reason string) decision { return nothing{&mirror.Refusal{Reason: reason}} }
+
+func TestDecide(t *testing.T) {
+	leaf := create{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}}
+	again := create{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}}
+	for name, tc := range map[string]struct {
+		observed observed
+		want     decision
+	}{
+		"neither root nor leaf": {observed{member: here}, nothing{}},
+
+		// Never bound.
+		"asked for here: placed before the first write in the member (I3)":   {seen(placedIn("")), place{}},
+		"placed here: the leaf claim is made":                                {seen(), leaf},
+		"the leaf claim is made: the member's part":                          {seen(pushed), nothing{}},
+		"placed in another member: it waits, and nothing is made (I3)":       {seen(placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
+		"placed in another member, and a leaf is here: nothing is made (I3)": {seen(pushed, placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
+		"nobody asked for it":                     {seen(selected(""), placedIn("")), nothing{}},
+		"asked for on another node":               {seen(selected(elsewhereNode), placedIn("")), nothing{}},
+		"asked for on another node, placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), nothing{}},
+		"a leaf of this root without placement, after a restore: placed anew (I6)": {
+			seen(pushed, placedIn("")), place{}},
+		"the class is another provisioner's":               {seen(func(o *observed) { o.class.Provisioner = "disk.example.com" }), nothing{}},
+		"the class is gone from the host":                  {seen(noClass), nothing{}},
+		"the class binds at once: host_claim says why not": {seen(func(o *observed) { o.class.VolumeBindingMode = nil }), nothing{}},
+		"the class is of promise mode": {seen(func(o *observed) {
+			o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}
+		}), nothing{}},
+		"the class has parameters that nobody knows":        {seen(func(o *observed) { o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: "magic"} }), nothing{}},
+		"the member lacks the class: the scheduler is told": {seen(func(o *observed) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: reasonClassNotFound}}},
+		"the registration maps the class":                   {seen(func(o *observed) { o.member.Classes = map[string]string{"disk": "slow"} }), leaf},
+		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
+			seen(placedIn(""), func(o *observed) { o.namespace.Labels = nil }), says(mirror.ReasonNamespaceConflict)},
+		"the namespace is not made yet": {seen(func(o *observed) { o.namespace = nil }), nothing{}},
+		"the claim wants a copy of another volume": {seen(func(o *observed) {
+			o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
+		}), says(mirror.ReasonDataSourceUnsupported)},
+		"the claim is being deleted: nothing is made for it": {seen(rootDeleted), nothing{}},
+		"the claim is being deleted, a Pod still holds it":   {seen(pushed, rootDeleted), nothing{}},
+
+		// The scheduler changed its mind.
+		"the scheduler took its choice back: the unbound leaf is withdrawn":       {seen(pushed, selected("")), withdraw{}},
+		"the scheduler chose another node: the unbound leaf is withdrawn":         {seen(pushed, selected(elsewhereNode)), withdraw{}},
+		"the same, and the class is gone from the host (I1)":                      {seen(pushed, selected(""), noClass), withdraw{}},
+		"withdrawn: placed-in is taken off, once the member is proven empty (I3)": {seen(selected("")), unplace{}},
+		"withdrawn, and the class is gone from the host: nothing is held up (I1)": {seen(selected(""), noClass), unplace{}},
+		"no longer wanted, and bound already: it stays, there is to be one (I3)":  {seen(leafBound, selected(elsewhereNode)), nothing{}},
+		"no longer wanted, its leaf ends":                                         {seen(pushed, leafDeleted, selected("")), nothing{}},
+		"the claim is being deleted and no longer wanted: the leaf is withdrawn":  {seen(pushed, rootDeleted, selected("")), withdraw{}},
+
+		// The root is gone.
+		"the root is gone, the leaf is unbound: withdrawn, once that is proven":    {seen(pushed, rootGone), withdraw{rootGone: true}},
+		"the root was made anew, the leaf is the old one's":                        {seen(pushed, rootNewer), withdraw{rootGone: true}},
+		"the root is gone, the volume was never mirrored: destroyed on proof (I1)": {seen(leafBound, rootGone), destroyUnmirrored{}},
+		"the root was made anew, the old volume was never mirrored (I1)":           {seen(leafBound, rootNewer), destroyUnmirrored{}},
+		"the root is gone, the volume was mirrored: the host PV decides (I2)":      {seen(leafBound, stampedPV, rootGone), nothing{}},
+		"the root is gone, the leaf's PV is not seen: no evidence (I2)":            {seen(leafBound, noLeafVolume, rootGone), nothing{}},
+		"the root is gone, the leaf's PV is another claim's (I4)":                  {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
+		"the root is gone, the leaf's PV is nobody's yet":                          {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
+		"the root is gone, the leaf ends":                                          {seen(pushed, leafDeleted, rootGone), nothing{}},
+
+		// Bound to a volume of this member.
+		"bound and pushed: at rest (I5)":                                         {seen(leafBound, bound), nothing{}},
+		"bound, placed nowhere: the place is recorded (I3)":                      {seen(leafBound, bound, placedIn("")), place{}},
+		"bound, placed elsewhere: reported (I3)":                                 {seen(leafBound, bound, placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
+		"bound, and the member lost the volume: nothing is made (I2)":            {seen(bound, func(o *observed) { o.boundLeaf = nil }), says(reasonVolumeLost)},
+		"bound, and the member lost volume and class: nothing is made (I2)":      {seen(bound, noClass, func(o *observed) { o.boundLeaf = nil; o.leaf = nil }), says(reasonVolumeLost)},
+		"bound, and the member lost the claim: made again for that volume":       {seen(bound), again},
+		"bound, the member lost the claim, the class is gone from the host":      {seen(bound, noClass), again},
+		"bound, the member lost the claim, its class there is gone":              {seen(bound, func(o *observed) { o.memberClasses = nil }), again},
+		"bound, the member lost the claim and its namespace is another's (I4)":   {seen(bound, func(o *observed) { o.namespace.Labels = nil }), says(mirror.ReasonNamespaceConflict)},
+		"bound, the member lost the claim, its namespace is being made":          {seen(bound, func(o *observed) { o.namespace = nil }), nothing{}},
+		"bound, the root is being deleted: nothing is made":                      {seen(bound, rootDeleted), nothing{}},
+		"bound, and the leaf is unbound and asks for any volume: withdrawn (I3)": {seen(pushed, bound), withdraw{}},
+		"bound, and the leaf is bound to another volume: reported (I3)":          {seen(leafBound, bound, func(o *observed) { o.leaf.Spec.VolumeName = "pv-2" }), says(reasonVolumeMismatch)},
+		"bound, and the leaf is Lost":                                            {seen(leafBound, bound, func(o *observed) { o.leaf.Status.Phase = corev1.ClaimLost }), says(reasonVolumeLost)},
+		"bound, and the leaf of an earlier root is still here":                   {seen(leafBound, stampedPV, bound, rootNewer), nothing{}},
+		"the user asks for more":                                                 {seen(leafBound, bound, grown("2Gi")), grow{resource.MustParse("2Gi")}},
+		"the user asks for more before the leaf is bound":                        {seen(leafBound, bound, grown("2Gi"), func(o *observed) { o.leaf.Status.Phase = corev1.ClaimPending }), nothing{}},
+		"the user asks for other volume attributes":                              {seen(leafBound, bound, func(o *observed) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), says(reasonModifyUnsupported)},
+
+		// Bound elsewhere.
+		"bound elsewhere, nothing here":                              {seen(boundTo("pv-9")), nothing{}},
+		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":  {seen(pushed, boundTo("pv-9")), withdraw{}},
+		"bound elsewhere, the leaf here is bound: a surplus (I3)":    {seen(leafBound, boundTo("pv-9")), says(reasonSurplusVolume)},
+		"about to be bound to its mirror":                            {seen(leafBound, boundTo("pv-1")), nothing{}},
+		"about to be bound to its mirror, whose name was taken (I3)": {seen(leafBound, boundTo(mirror.HostVolumeName("pv-1", here.ClusterID, true))), nothing{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, decide(tc.observed), decisions); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// decisions are compared by type, by what they say to the user by its reason,
+// and claims by name and volume: mirror tests translation.
+var decisions = cmp.Options{
+	cmp.AllowUnexported(nothing{}, create{}, grow{}, withdraw{}, unselect{}),
+	cmp.Comparer(func(a, b *mirror.Refusal) bool { return (a == nil) == (b == nil) && (a == nil || a.Reason == b.Reason) }),
+	cmp.Comparer(func(a, b *corev1.PersistentVolumeClaim) bool {
+		return a.Namespace == b.Namespace && a.Name == b.Name && a.Spec.VolumeName == b.Spec.VolumeName
+	}),
+}
+
+// The user is told what is there to choose from, and where to change it.
+func TestMissingClassListsClasses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*observed)
+		want   []string
+	}{
+		"by the same name": {func(o *observed) { o.memberClasses = []string{"slow", "fast"} },
+			[]string{`no StorageClass "disk"`, "the same name", "it has: fast, slow.", "ClusterRegistration cluster38"}},
+		"by the registration": {func(o *observed) { o.member.Classes = map[string]string{"disk": "gp9"} },
+			[]string{`no StorageClass "gp9"`, "storage.classes of ClusterRegistration cluster38", "it has: disk, slow."}},
+		"by the class's parameter": {func(o *observed) { o.class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: "gp8"} },
+			[]string{`no StorageClass "gp8"`, v1alpha1.ParameterMemberClass}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, ok := decide(seen(tc.change)).(unselect)
+			if !ok {
+				t.Fatalf("decision is %#v, want unselect", decide(seen(tc.change)))
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(d.problem.Message, want) {
+					t.Errorf("message %q does not say %q", d.problem.Message, want)
+				}
+			}
+		})
+	}
+}
+
+func TestLeafClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		observed           observed
+		volume, class, gib string
+	}{
+		"new: any volume of the member's class":                              {seen(func(o *observed) { o.member.Classes = map[string]string{"disk": "slow"} }), "", "slow", "1Gi"},
+		"again: that volume, of its own class":                               {seen(bound), "pv-1", "gp3", "1Gi"},
+		"again, while the root has grown: at its present size, to grow then": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
+		"again, of a volume larger than asked for":                           {seen(bound, func(o *observed) { o.boundLeaf.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := tc.observed.root.DeepCopy()
+			d, ok := decide(tc.observed).(create)
+			if !ok {
+				t.Fatalf("decision is %#v, want create", decide(tc.observed))
+			}
+			if got := d.leaf.Spec.VolumeName; got != tc.volume {
+				t.Errorf("volumeName is %q, want %q", got, tc.volume)
+			}
+			if got := ptr.Deref(d.leaf.Spec.StorageClassName, ""); got != tc.class {
+				t.Errorf("class is %q, want %q", got, tc.class)
+			}
+			if got := d.leaf.Spec.Resources.Requests.Storage().String(); got != tc.gib {
+				t.Errorf("request is %s, want %s", got, tc.gib)
+			}
+			if _, has := d.leaf.Annotations[route.AnnSelectedNode]; has {
+				t.Error("the host's selected-node leaked into the member")
+			}
+			if diff := cmp.Diff(root, tc.observed.root); diff != "" {
+				t.Errorf("deciding changed the root:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Two members that both kept the Placed condition would write for ever (I5):
+// whatever the annotations, one at most has the word when there is a problem.
+func TestOneMemberSpeaks(t *testing.T) {
+	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
+	for name, tc := range map[string]struct {
+		change       []func(*observed)
+		here, others bool
+	}{
+		"asked for here":                                         {[]func(*observed){placedIn("")}, true, false},
+		"asked for here, placed there: it waits":                 {[]func(*observed){placedIn(elsewhereID)}, true, false},
+		"placed here, asked for there":                           {[]func(*observed){selected(elsewhereNode)}, false, true},
+		"placed here, asked for nowhere":                         {[]func(*observed){selected("")}, true, false},
+		"asked for on a node of the host's own":                  {[]func(*observed){selected("worker-1")}, false, false},
+		"bound, placed here, selected there":                     {[]func(*observed){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
+		"bound, placed there, selected here":                     {[]func(*observed){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
+		"nobody has it: whoever said something may take it back": {[]func(*observed){selected(""), placedIn("")}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(tc.change...)
+			if got := o.speaks(); got != tc.here {
+				t.Errorf("this member speaks: %v, want %v", got, tc.here)
+			}
+			o.member = other
+			if got := o.speaks(); got != tc.others {
+				t.Errorf("the other member speaks: %v, want %v", got, tc.others)
+			}
+		})
+	}
+	if (observed{member: here}).speaks() {
+		t.Error("somebody speaks of a claim that is gone")
+	}
+}
