@@ -72,11 +72,12 @@ func decide(o observed) decision {
 		return nothing{}
 	case o.root == nil:
 		return o.withoutRoot()
-	case o.claim == nil:
-		return nothing{} // root_pvc makes the leaf claim anew
 	}
 	if why := o.elsewhere(); why != "" {
 		return surplus{why}
+	}
+	if o.claim == nil {
+		return nothing{} // root_pvc makes the leaf claim anew
 	}
 	if ref := o.leaf.Spec.ClaimRef; ref == nil || ref.UID != o.claim.UID {
 		return o.repoint()
@@ -95,12 +96,21 @@ func decide(o observed) decision {
 
 // withoutRoot: a host PV without a claim is kept current all the same; its
 // finalizer is put back if it was let go of when its cluster was deregistered.
+// Where either side retains, the leaf PV stands at Retain: also if it was put to
+// Delete when both sides said so, and an admin chose Retain then.
 func (o observed) withoutRoot() decision {
 	switch {
 	case !o.stamped:
 		return nothing{} // never mirrored: root_pvc withdraws it
 	case o.host == nil:
 		return orphan{}
+	case o.host.Annotations[v1alpha1.AnnotationAbandon] == "true":
+		return nothing{} // the leaf PV is its member's
+	case (o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || policyOf(o.leaf) != corev1.PersistentVolumeReclaimDelete) &&
+		o.leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+		after := o.leaf.DeepCopy()
+		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		return patchLeaf{after}
 	}
 	return o.current()
 }
@@ -121,9 +131,10 @@ func (o observed) elsewhere() string {
 
 // repoint points a volume at the leaf claim that asks for it, in one update,
 // never passing through Available: only when the host says that the claim's
-// root is bound to this volume.
+// root is bound to this volume. One that is Bound is in use, perhaps by a claim
+// of the member's own, or is about to be Released, which wakes us.
 func (o observed) repoint() decision {
-	if !o.stamped || o.host == nil || o.host.Spec.ClaimRef == nil || o.host.Spec.ClaimRef.UID != o.root.UID || o.claim.DeletionTimestamp != nil {
+	if !o.stamped || o.leaf.Status.Phase == corev1.VolumeBound || o.host == nil || o.host.Spec.ClaimRef == nil || o.host.Spec.ClaimRef.UID != o.root.UID || o.claim.DeletionTimestamp != nil {
 		return nothing{}
 	}
 	after := held(o.leaf, o.claimOrigin)

@@ -1,0 +1,291 @@
+package leafpv
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	deletes = corev1.PersistentVolumeReclaimDelete
+	retains = corev1.PersistentVolumeReclaimRetain
+)
+
+var (
+	here = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
+	now  = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+)
+
+// seen is a leaf claim of ours that the member has just bound: its PV is as the
+// member's provisioner made it.
+func seen(change ...func(*observed)) observed {
+	root := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid",
+			Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}},
+		Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("disk")},
+	}
+	origin := mirror.OriginFor(here.HostID, root)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim-uid"},
+		Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+	origin.Stamp(claim)
+	o := observed{
+		member: here, root: root, claim: claim, claimOrigin: origin, origin: origin,
+		class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, ReclaimPolicy: ptr.To(deletes)},
+		leaf: &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"},
+			Spec: corev1.PersistentVolumeSpec{
+				PersistentVolumeReclaimPolicy: deletes, StorageClassName: "gp3",
+				Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: claim.UID},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}},
+			},
+			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
+		},
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+// stamped: the leaf PV carries the stamp and stands at Retain.
+func stamped(o *observed) { o.leaf, o.stamped = held(o.leaf, o.origin), true }
+
+// mirrored: the host PV is there and bound to the root.
+func mirrored(o *observed) {
+	stamped(o)
+	o.host = mirror.HostVolume(o.leaf, o.root, deletes, here)
+	o.host.UID = "host-uid"
+	o.host.Status.Phase = corev1.VolumeBound
+	o.root.Spec.VolumeName = o.host.Name
+}
+
+func rootGone(o *observed)   { o.root, o.class = nil, nil }
+func noClaim(o *observed)    { o.claim, o.claimOrigin = nil, mirror.Origin{} }
+func noHost(o *observed)     { o.host = nil }
+func notStamped(o *observed) { o.stamped = false }
+func nameTaken(o *observed)  { o.nameTaken = true }
+
+func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*observed) {
+	return func(o *observed) { o.leaf.Spec.PersistentVolumeReclaimPolicy = p }
+}
+
+func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*observed) {
+	return func(o *observed) { o.host.Spec.PersistentVolumeReclaimPolicy = p }
+}
+
+func gave(p string) func(*observed) {
+	return func(o *observed) { o.leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = p }
+}
+
+func leafPhase(p corev1.PersistentVolumePhase) func(*observed) {
+	return func(o *observed) { o.leaf.Status.Phase = p }
+}
+
+func placedIn(id string) func(*observed) {
+	return func(o *observed) { o.root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: id} }
+}
+
+func boundTo(name string) func(*observed) {
+	return func(o *observed) { o.root.Spec.VolumeName = name }
+}
+
+// claimMadeAnew: the leaf claim was lost and made again for the same volume.
+func claimMadeAnew(o *observed) {
+	o.claim.UID, o.claim.Status.Phase = "leaf-claim-2", corev1.ClaimPending
+	o.leaf.Status.Phase = corev1.VolumeReleased
+}
+
+// What becomes of a leaf PV, in the terms of the table.
+type result struct {
+	Kind string
+	// Of the object that is written: name, policy, claimRef's UID, and whether it
+	// has the stamp or our finalizer.
+	Name    string
+	Policy  corev1.PersistentVolumeReclaimPolicy
+	ClaimOf types.UID
+	Marked  bool
+}
+
+func of(d decision) result {
+	describe := func(kind string, pv *corev1.PersistentVolume, marked bool) result {
+		r := result{Kind: kind, Name: pv.Name, Policy: pv.Spec.PersistentVolumeReclaimPolicy, Marked: marked}
+		if pv.Spec.ClaimRef != nil {
+			r.ClaimOf = pv.Spec.ClaimRef.UID
+		}
+		return r
+	}
+	finalized := func(pv *corev1.PersistentVolume) bool {
+		return len(pv.Finalizers) == 1 && pv.Finalizers[0] == v1alpha1.FinalizerLeafVolume
+	}
+	switch d := d.(type) {
+	case nothing:
+		return result{Kind: "nothing"}
+	case orphan:
+		return result{Kind: "orphan"}
+	case surplus:
+		return result{Kind: "surplus: " + d.why}
+	case patchLeaf:
+		origin, ours := mirror.OriginIn(here.HostID, d.after)
+		return describe("patchLeaf", d.after, ours && origin.UID == "root-uid")
+	case create:
+		return describe("create", d.host, finalized(d.host))
+	case patchHost:
+		return describe("patchHost", d.after, finalized(d.after))
+	}
+	return result{Kind: "unknown"}
+}
+
+func TestDecide(t *testing.T) {
+	rest := result{Kind: "nothing"}
+	stamp := result{"patchLeaf", "pv-1", retains, "leaf-claim-uid", true}
+	host := result{"create", "pv-1", deletes, "root-uid", true}
+	for name, tc := range map[string]struct {
+		observed observed
+		want     result
+	}{
+		"the PV is gone":                                                       {observed{member: here}, rest},
+		"a PV of the member's own (I4)":                                        {seen(noClaim, rootGone), rest},
+		"the PV is being deleted in the member":                                {seen(mirrored, func(o *observed) { o.leaf.DeletionTimestamp = &now }), rest},
+		"just bound: stamped and held at Retain in one patch (I2)":             {seen(), stamp},
+		"the member's PV controller has not bound the PV yet":                  {seen(leafPhase(corev1.VolumeAvailable)), rest},
+		"the member's PV controller has not bound the claim yet":               {seen(func(o *observed) { o.claim.Status.Phase = corev1.ClaimPending }), rest},
+		"stamped: the host PV is made, with the root's UID":                    {seen(stamped), host},
+		"stamped, the name is taken in the host: suffixed (I4)":                {seen(stamped, nameTaken), result{"create", mirror.HostVolumeName("pv-1", here.ClusterID, true), deletes, "root-uid", true}},
+		"the host's class retains (I2)":                                        {seen(stamped, func(o *observed) { o.class.ReclaimPolicy = ptr.To(retains) }), result{"create", "pv-1", retains, "root-uid", true}},
+		"the host's class is gone: nobody asked for Delete (I2)":               {seen(stamped, func(o *observed) { o.class = nil }), result{"create", "pv-1", retains, "root-uid", true}},
+		"the member retains (I2)":                                              {seen(leafPolicy(retains), stamped), result{"create", "pv-1", retains, "root-uid", true}},
+		"what the member gave is not known (I2)":                               {seen(stamped, gave("Recycle")), result{"create", "pv-1", retains, "root-uid", true}},
+		"mirrored and bound: at rest (I5)":                                     {seen(mirrored), rest},
+		"the member's admin sets Delete while it is in use: Retain again (I2)": {seen(mirrored, leafPolicy(deletes)), stamp},
+		"the stamp was taken off in the member": {seen(mirrored, notStamped, func(o *observed) {
+			o.leaf.Labels, o.leaf.Annotations = nil, nil
+			o.leaf.Spec.PersistentVolumeReclaimPolicy = deletes
+		}), stamp},
+		"the host PV was deleted: made again, which heals a Lost claim": {seen(mirrored, noHost), host},
+
+		// One volume for a root.
+		"the root is placed in another member: a surplus (I3)":             {seen(placedIn("id39")), result{Kind: `surplus: the claim is placed in cluster "id39"`}},
+		"the root is placed nowhere: not mirrored (I3)":                    {seen(placedIn("")), result{Kind: `surplus: the claim is placed in cluster ""`}},
+		"the root is placed nowhere but bound to this very volume":         {seen(mirrored, placedIn("")), rest},
+		"the root is bound to another volume: a surplus (I3)":              {seen(stamped, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
+		"the root is bound to another volume, this one has a host PV":      {seen(mirrored, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
+		"the root is bound to a volume of that name that is not ours (I4)": {seen(stamped, nameTaken, boundTo("pv-1")), result{Kind: "surplus: the claim is bound to volume pv-1"}},
+		"a surplus whose leaf claim is gone is still reported (I1)":        {seen(stamped, noClaim, placedIn("id39")), result{Kind: `surplus: the claim is placed in cluster "id39"`}},
+		"a stamped volume, the root is bound to another one (I1)":          {seen(stamped, noClaim, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
+
+		// No root.
+		"the root is gone, never mirrored: root_pvc withdraws it":              {seen(rootGone), rest},
+		"the root is gone, stamped, no host PV: an orphan (I1)":                {seen(stamped, rootGone), result{Kind: "orphan"}},
+		"the root is gone, no claim either: an orphan (I1)":                    {seen(stamped, rootGone, noClaim), result{Kind: "orphan"}},
+		"released in the host: root_pv decides (I2)":                           {seen(mirrored, rootGone), rest},
+		"released, put to Delete by root_pv: not fought over (I5)":             {seen(mirrored, rootGone, leafPolicy(deletes)), rest},
+		"released and Retain in the host, the leaf PV at Delete: held (I2)":    {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains)), stamp},
+		"the same, without a leaf claim (I2)":                                  {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostPolicy(retains)), stamp},
+		"the same, and the host PV is deleted: the data stay (I2)":             {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), hostDeleted), stamp},
+		"released, the member retains, its admin sets Delete later: held (I2)": {seen(leafPolicy(retains), mirrored, rootGone, leafPolicy(deletes)), stamp},
+		"abandoned: the leaf PV is the member's admin's":                       {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned), rest},
+
+		// Adoption, and drift of the host PV.
+		"adopted after deregistration: our finalizer is put back":     {seen(mirrored, letGo), result{"patchHost", "pv-1", deletes, "root-uid", true}},
+		"adopted, released meanwhile: our finalizer is put back (I1)": {seen(mirrored, letGo, rootGone), result{"patchHost", "pv-1", deletes, "root-uid", true}},
+		"the host PV is being deleted: no finalizer is put back":      {seen(mirrored, letGo, hostDeleted), rest},
+		"the host PV was abandoned: no finalizer is put back":         {seen(mirrored, letGo, abandoned), rest},
+		"registered under another name":                               {seen(mirrored, func(o *observed) { o.host.Labels[v1alpha1.LabelCluster] = "old" }), result{"patchHost", "pv-1", deletes, "root-uid", true}},
+		"the volume grew in the member": {seen(mirrored, func(o *observed) {
+			o.leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+		}), result{"patchHost", "pv-1", deletes, "root-uid", true}},
+		"the member retains, somebody sets Delete in the host (I2)": {seen(leafPolicy(retains), mirrored), result{"patchHost", "pv-1", retains, "root-uid", true}},
+		"an admin sets Retain in the host: kept":                    {seen(mirrored, hostPolicy(retains)), rest},
+
+		// The leaf claim was lost, or the volume is used again.
+		"the leaf claim is gone: root_pvc makes it anew":                  {seen(mirrored, noClaim), rest},
+		"made anew: the PV is pointed at it, never Available":             {seen(mirrored, claimMadeAnew), result{"patchLeaf", "pv-1", retains, "leaf-claim-2", true}},
+		"made anew, the PV was freed in the member":                       {seen(mirrored, claimMadeAnew, func(o *observed) { o.leaf.Spec.ClaimRef = nil; o.leaf.Status.Phase = corev1.VolumeAvailable }), result{"patchLeaf", "pv-1", retains, "leaf-claim-2", true}},
+		"made anew, the PV is in use by a claim of the member's own (I4)": {seen(mirrored, claimMadeAnew, leafPhase(corev1.VolumeBound), func(o *observed) { o.leaf.Spec.ClaimRef.UID = "foreign" }), rest},
+		"made anew, and the leaf PV is not stamped (I4)":                  {seen(mirrored, claimMadeAnew, notStamped), rest},
+		"made anew, and there is no host PV (I2)":                         {seen(stamped, claimMadeAnew), rest},
+		"made anew, the host PV is not bound to this root (I8)":           {seen(mirrored, claimMadeAnew, func(o *observed) { o.host.Spec.ClaimRef.UID = "other" }), rest},
+		"made anew, the host PV was freed: no panic":                      {seen(mirrored, claimMadeAnew, func(o *observed) { o.host.Spec.ClaimRef = nil }), rest},
+		"made anew, and being deleted":                                    {seen(mirrored, claimMadeAnew, func(o *observed) { o.claim.DeletionTimestamp = &now }), rest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := tc.observed.leaf.DeepCopy()
+			if diff := cmp.Diff(tc.want, of(decide(tc.observed))); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, tc.observed.leaf); diff != "" {
+				t.Errorf("deciding changed what was observed:\n%s", diff)
+			}
+		})
+	}
+}
+
+func hostDeleted(o *observed) { o.host.DeletionTimestamp = &now }
+func abandoned(o *observed) {
+	o.host.Annotations = map[string]string{v1alpha1.AnnotationAbandon: "true"}
+}
+
+// letGo: the cluster was deregistered, and registered again.
+func letGo(o *observed) {
+	o.host.Finalizers = nil
+	o.host.Annotations = map[string]string{v1alpha1.AnnotationClusterGone: "cluster38"}
+}
+
+func TestAdoptionTakesBackThatTheClusterIsGone(t *testing.T) {
+	d, ok := decide(seen(mirrored, letGo)).(patchHost)
+	if !ok {
+		t.Fatal("the host PV is not adopted")
+	}
+	if _, says := d.after.Annotations[v1alpha1.AnnotationClusterGone]; says {
+		t.Error("the host PV still says that its cluster is gone")
+	}
+}
+
+// Of the leaf PV nothing changes but the stamp, the policy and what it was: the
+// annotations of the member's provisioner stay.
+func TestStampChangesNothingElse(t *testing.T) {
+	o := seen(func(o *observed) {
+		o.leaf.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "disk.example.com"}
+		o.leaf.Labels = map[string]string{"zone": "a"}
+		o.leaf.Finalizers = []string{"kubernetes.io/pv-protection"}
+	})
+	d, ok := decide(o).(patchLeaf)
+	if !ok {
+		t.Fatal("the leaf PV is not stamped")
+	}
+	want := o.leaf.DeepCopy()
+	want.Spec.PersistentVolumeReclaimPolicy = retains
+	want.Labels = map[string]string{"zone": "a", v1alpha1.LabelHost: here.HostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+	want.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "disk.example.com",
+		v1alpha1.AnnotationReclaimPolicy: string(deletes), v1alpha1.AnnotationRoot: "shop/data", v1alpha1.AnnotationRootUID: "root-uid"}
+	if diff := cmp.Diff(want, d.after, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("leaf PV (-want +got):\n%s", diff)
+	}
+	again := held(d.after, o.claimOrigin)
+	if diff := cmp.Diff(d.after, again); diff != "" {
+		t.Errorf("holding it twice is not holding it once (I5):\n%s", diff)
+	}
+}
+
+func TestOrphansAreCounted(t *testing.T) {
+	for d, want := range map[decision]bool{
+		nothing{}: false, orphan{}: true, surplus{"x"}: true, patchLeaf{}: false, create{}: false, patchHost{}: false,
+	} {
+		if got := isOrphan(d); got != want {
+			t.Errorf("isOrphan(%T) is %v", d, got)
+		}
+	}
+}
