@@ -29,9 +29,10 @@ func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVo
 	case has.Status == corev1.ConditionFalse && has.Reason == problem.Reason && has.Message == problem.Message:
 		return nil
 	}
+	since := has.LastTransitionTime.UTC().Format(time.RFC3339)
 	return statusApply("PersistentVolumeClaim", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(kind), "status": string(corev1.ConditionFalse), "reason": problem.Reason, "message": problem.Message,
-		"lastTransitionTime": has.LastTransitionTime.UTC().Format(time.RFC3339),
+		"lastProbeTime": since, "lastTransitionTime": since, // kubectl prints both
 	}}})
 }
 

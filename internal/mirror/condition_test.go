@@ -21,7 +21,7 @@ func TestClaimCondition(t *testing.T) {
 	shown := corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionFalse, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(since)}
 	other := corev1.PersistentVolumeClaimCondition{Type: "y", Status: corev1.ConditionTrue}
 	condition := func(reason, message, at string) map[string]any {
-		return map[string]any{"conditions": []any{map[string]any{"type": "x", "status": "False", "reason": reason, "message": message, "lastTransitionTime": at}}}
+		return map[string]any{"conditions": []any{map[string]any{"type": "x", "status": "False", "reason": reason, "message": message, "lastProbeTime": at, "lastTransitionTime": at}}}
 	}
 	for name, tc := range map[string]struct {
 		root    *corev1.PersistentVolumeClaim

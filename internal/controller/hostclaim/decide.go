@@ -143,7 +143,7 @@ func unplaced(o observed) decision {
 		case m.offers:
 			offering = append(offering, m.name)
 		default:
-			lacking = append(lacking, fmt.Sprintf("%s has no class %q (%s)", m.name, m.class, m.rule))
+			lacking = append(lacking, fmt.Sprintf("%s has no class %q (looked for by %s)", m.name, m.class, m.rule))
 		}
 	}
 	switch {
