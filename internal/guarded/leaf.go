@@ -40,12 +40,14 @@ func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return l.patch(ctx, by, before, after)
 }
 
-// Delete deletes a stamped object; claims only while destruction is allowed.
+// Delete deletes a stamped object; what volumes go with (claims, PVs, and the
+// namespaces of claims) only while destruction is allowed.
 func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if err := l.owned(obj); err != nil {
 		return err
 	}
-	if _, claim := obj.(*corev1.PersistentVolumeClaim); claim {
+	switch obj.(type) {
+	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *corev1.Namespace:
 		if err := l.guard.MayDestroy(); err != nil {
 			return err
 		}

@@ -1,0 +1,452 @@
+package guarded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	hostID = "host-id"
+	actor  = Actor("test")
+)
+
+// untouchable is a client that must not be called: every method of the nil
+// interface panics.
+type untouchable struct{ client.Client }
+
+// touched is a client that says, by an error, that a write got as far as it.
+type touched struct{ client.Client }
+
+var errTouched = errors.New("the client was called")
+
+func (touched) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errTouched
+}
+func (touched) Delete(context.Context, client.Object, ...client.DeleteOption) error {
+	return errTouched
+}
+func (touched) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errTouched
+}
+func (touched) Status() client.SubResourceWriter { return touchedStatus{} }
+
+type touchedStatus struct{ client.SubResourceWriter }
+
+func (touchedStatus) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return errTouched
+}
+func (touchedStatus) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	return errTouched
+}
+
+type guard struct{ held, destroy error }
+
+func (g guard) Held() error       { return g.held }
+func (g guard) MayDestroy() error { return g.destroy }
+
+var (
+	open      = guard{}
+	fenced    = guard{held: fmt.Errorf("%w: test", ErrFenced)}
+	suspended = guard{destroy: fmt.Errorf("%w: test", ErrSuspended)}
+)
+
+func meta(name string, change ...func(*metav1.ObjectMeta)) metav1.ObjectMeta {
+	m := metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "uid", ResourceVersion: "7"}
+	for _, c := range change {
+		c(&m)
+	}
+	return m
+}
+
+// stamped is the whole stamp of this host.
+func stamped(m *metav1.ObjectMeta) {
+	mirror.Origin{HostID: hostID, Root: client.ObjectKey{Namespace: "shop", Name: "data"}, UID: "root-uid"}.Stamp(m)
+}
+
+func without(keys ...string) func(*metav1.ObjectMeta) {
+	return func(m *metav1.ObjectMeta) {
+		for _, key := range keys {
+			delete(m.Labels, key)
+			delete(m.Annotations, key)
+		}
+	}
+}
+
+func claim(change ...func(*metav1.ObjectMeta)) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: meta("data", change...), Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
+}
+
+func volume(policy corev1.PersistentVolumeReclaimPolicy, change ...func(*metav1.ObjectMeta)) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{ObjectMeta: meta("pv-1", change...),
+		Spec: corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy, ClaimRef: &corev1.ObjectReference{UID: "uid"}}}
+}
+
+func hostVolume() *corev1.PersistentVolume {
+	return mirror.HostVolume(volume(corev1.PersistentVolumeReclaimDelete), claim(), corev1.PersistentVolumeReclaimDelete,
+		mirror.Member{Registration: "cluster38", ClusterID: "id38"})
+}
+
+func ours(m *metav1.ObjectMeta) {
+	m.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+}
+
+func TestPatchesCarryThePreconditions(t *testing.T) {
+	before := claim()
+	for name, tc := range map[string]struct {
+		change func(*corev1.PersistentVolumeClaim)
+		want   map[string]any
+	}{
+		"nothing changes": {func(*corev1.PersistentVolumeClaim) {}, map[string]any{}},
+		"an annotation is set": {func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"a": "b"} },
+			map[string]any{"annotations": map[string]any{"a": "b"}}},
+		"somebody blanks the UID": {func(c *corev1.PersistentVolumeClaim) { c.UID = "" }, map[string]any{}},
+		"somebody puts another UID and version": {func(c *corev1.PersistentVolumeClaim) { c.UID, c.ResourceVersion = "other", "9" },
+			map[string]any{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := before.DeepCopy()
+			tc.change(after)
+			data, err := preconditioned{before}.Data(after)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got map[string]any
+			if err := json.Unmarshal(data, &got); err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]any{"uid": "uid", "resourceVersion": "7"}
+			maps.Copy(want, tc.want)
+			if diff := cmp.Diff(map[string]any{"metadata": want}, got); diff != "" {
+				t.Errorf("patch (-want +got):\n%s", diff)
+			}
+			if before.UID != "uid" || before.ResourceVersion != "7" {
+				t.Error("making the patch changed the object that it is made from")
+			}
+		})
+	}
+}
+
+func TestAnnotateClaim(t *testing.T) {
+	own, foreignKey := v1alpha1.AnnotationPlacedIn, "team"
+	for name, tc := range map[string]struct {
+		before map[string]string
+		change func(*corev1.PersistentVolumeClaim)
+		ok     bool
+	}{
+		"a key of ours is set":            {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, true},
+		"a key of ours is changed":        {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[own] = "x" }, true},
+		"a key of ours is removed":        {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, own) }, true},
+		"the last key, and the map":       {map[string]string{own: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = nil }, true},
+		"selected-node is removed":        {map[string]string{annSelectedNode: "n", foreignKey: "a"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, annSelectedNode) }, true},
+		"a key of the user's is set":      {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{foreignKey: "x"} }, false},
+		"a key of the user's is changed":  {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations[foreignKey] = "x" }, false},
+		"a key of the user's is removed":  {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { delete(c.Annotations, foreignKey) }, false},
+		"a key of the user's beside ours": {map[string]string{foreignKey: "y"}, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{own: "x"} }, false},
+		"a key that only looks like ours": {nil, func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"xylem.io": "x"} }, false},
+		"a label":                         {nil, func(c *corev1.PersistentVolumeClaim) { c.Labels = map[string]string{own: "x"} }, false},
+		"a finalizer, ever":               {nil, func(c *corev1.PersistentVolumeClaim) { c.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
+		"the spec":                        {nil, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }, false},
+		"the status":                      {nil, func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }, false},
+		"the owner":                       {nil, func(c *corev1.PersistentVolumeClaim) { c.OwnerReferences = []metav1.OwnerReference{{Name: "x"}} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := claim(func(m *metav1.ObjectMeta) { m.Annotations = maps.Clone(tc.before) })
+			after := before.DeepCopy()
+			tc.change(after)
+			err := NewRoot(touched{}, "cluster38", open).AnnotateClaim(t.Context(), actor, before, after)
+			if tc.ok && !errors.Is(err, errTouched) {
+				t.Errorf("refused: %v", err)
+			}
+			if !tc.ok && !errors.Is(err, ErrForeign) {
+				t.Errorf("not refused: %v", err)
+			}
+			if diff := cmp.Diff(tc.before, before.Annotations); diff != "" {
+				t.Errorf("the check changed the object:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOwnedLeaf(t *testing.T) {
+	l := NewLeaf(untouchable{}, hostID, "cluster38", open)
+	namespace := func(labels map[string]string) client.Object {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: labels}}
+	}
+	for name, tc := range map[string]struct {
+		object client.Object
+		want   bool
+	}{
+		"the whole stamp":           {claim(stamped), true},
+		"no stamp at all":           {claim(), false},
+		"another host's stamp":      {claim(stamped, func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelHost] = "other" }), false},
+		"no host label":             {claim(stamped, without(v1alpha1.LabelHost)), false},
+		"not said to be managed":    {claim(stamped, without(v1alpha1.LabelManagedBy)), false},
+		"no root":                   {claim(stamped, without(v1alpha1.AnnotationRoot)), false},
+		"no root's UID":             {claim(stamped, without(v1alpha1.AnnotationRootUID)), false},
+		"labels only, on a claim":   {claim(stamped, without(v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID)), false},
+		"a namespace that we made":  {namespace(map[string]string{v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), true},
+		"a namespace handed to us":  {namespace(map[string]string{v1alpha1.LabelHost: hostID}), false},
+		"a namespace of another":    {namespace(map[string]string{v1alpha1.LabelHost: "other", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}), false},
+		"a namespace of the member": {namespace(nil), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := l.owned(tc.object)
+			if (err == nil) != tc.want || err != nil && !errors.Is(err, ErrForeign) {
+				t.Errorf("owned: %v", err)
+			}
+		})
+	}
+}
+
+func TestHolds(t *testing.T) {
+	l := NewLeaf(untouchable{}, hostID, "cluster38", open)
+	for name, tc := range map[string]struct {
+		claim  *corev1.PersistentVolumeClaim
+		change func(*corev1.PersistentVolume)
+		want   bool
+	}{
+		"our claim is bound to it":        {claim(stamped), func(*corev1.PersistentVolume) {}, true},
+		"no claim":                        {nil, func(*corev1.PersistentVolume) {}, false},
+		"somebody else's claim":           {claim(), func(*corev1.PersistentVolume) {}, false},
+		"our claim names another volume":  {claim(stamped), func(v *corev1.PersistentVolume) { v.Name = "pv-2" }, false},
+		"it is bound to another claim":    {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "other" }, false},
+		"it is bound to nothing":          {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef = nil }, false},
+		"its claimRef has no UID, nor we": {claim(stamped), func(v *corev1.PersistentVolume) { v.Spec.ClaimRef.UID = "" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := volume(corev1.PersistentVolumeReclaimRetain)
+			tc.change(v)
+			if got := l.holds(tc.claim, v); got != tc.want {
+				t.Errorf("holds is %v", got)
+			}
+		})
+	}
+}
+
+func TestOwnedRoot(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object client.Object
+		want   bool
+	}{
+		"a host PV of ours":                  {hostVolume(), true},
+		"a PV of another driver":             {func() client.Object { v := hostVolume(); v.Spec.CSI.Driver = "other"; return v }(), false},
+		"a PV without a CSI source":          {volume(corev1.PersistentVolumeReclaimDelete, ours), false},
+		"a PV that names no member":          {func() client.Object { v := hostVolume(); v.Labels = nil; return v }(), false},
+		"an object that we manage":           {&corev1.Node{ObjectMeta: meta("n", ours)}, true},
+		"an object that somebody manages":    {&corev1.Node{ObjectMeta: meta("n", func(m *metav1.ObjectMeta) { m.Labels = map[string]string{v1alpha1.LabelManagedBy: "Helm"} })}, false},
+		"an object without labels":           {&corev1.ConfigMap{ObjectMeta: meta("c")}, false},
+		"a user's Pod is never ours to edit": {&corev1.Pod{ObjectMeta: meta("p")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := ownedRoot(tc.object); (err == nil) != tc.want || err != nil && !errors.Is(err, ErrForeign) {
+				t.Errorf("ownedRoot: %v", err)
+			}
+		})
+	}
+}
+
+func TestOwnedLease(t *testing.T) {
+	node := func(change ...func(*metav1.ObjectMeta)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-cluster38", UID: "node-uid", Labels: map[string]string{
+			v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelVirtualNode: "true"}}}
+		for _, c := range change {
+			c(&n.ObjectMeta)
+		}
+		return n
+	}
+	lease := func(change ...func(*metav1.ObjectMeta)) *coordinationv1.Lease {
+		l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: "kosmos-cluster38",
+			OwnerReferences: []metav1.OwnerReference{{Kind: "Node", Name: "kosmos-cluster38", UID: "node-uid"}}}}
+		for _, c := range change {
+			c(&l.ObjectMeta)
+		}
+		return l
+	}
+	for name, tc := range map[string]struct {
+		node  *corev1.Node
+		lease *coordinationv1.Lease
+		want  bool
+	}{
+		"owned by our node":                  {node(), lease(), true},
+		"labelled, without an owner":         {node(), lease(ours, func(m *metav1.ObjectMeta) { m.OwnerReferences = nil }), true},
+		"a kubelet's: another owner (I4)":    {node(), lease(func(m *metav1.ObjectMeta) { m.OwnerReferences[0].UID = "other" }), false},
+		"of another name (I4)":               {node(), lease(func(m *metav1.ObjectMeta) { m.Name = "worker-1" }), false},
+		"in another namespace (I4)":          {node(), lease(func(m *metav1.ObjectMeta) { m.Namespace = "kube-system" }), false},
+		"of a node that is not virtual (I4)": {node(without(v1alpha1.LabelVirtualNode)), lease(), false},
+		"of a node that is not ours (I4)":    {node(without(v1alpha1.LabelManagedBy)), lease(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := ownedLease(tc.node, tc.lease); (err == nil) != tc.want {
+				t.Errorf("ownedLease: %v", err)
+			}
+		})
+	}
+}
+
+func status(kind, uid string) *unstructured.Unstructured {
+	metadata := map[string]any{"namespace": "shop", "name": "data"}
+	if uid != "" {
+		metadata["uid"] = uid
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": metadata, "status": map[string]any{}}}
+}
+
+// Every write, and what stops it. The client is called by those only that
+// nothing stops.
+func TestWritesAreGuarded(t *testing.T) {
+	now := metav1.Now()
+	deletedPod := &corev1.Pod{ObjectMeta: meta("web", func(m *metav1.ObjectMeta) { m.DeletionTimestamp = &now })}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "uid", Labels: map[string]string{
+		v1alpha1.LabelHost: hostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}}}
+	leafPod := &corev1.Pod{ObjectMeta: meta("web", stamped)}
+	retained, deleted := volume(corev1.PersistentVolumeReclaimRetain, stamped), volume(corev1.PersistentVolumeReclaimDelete, stamped)
+	bare := volume(corev1.PersistentVolumeReclaimDelete)
+	node := &corev1.Node{ObjectMeta: meta("n", ours, func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelVirtualNode] = "true" })}
+
+	type write func(context.Context, *Leaf, *Root) error
+	for name, tc := range map[string]struct {
+		write write
+		// foreign: refused as not ours, whatever the guard says.
+		foreign bool
+		// destroys: stopped while destruction is suspended.
+		destroys bool
+	}{
+		"create a leaf":                    {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim(stamped)) }},
+		"create a leaf without stamp":      {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim()) }, foreign: true},
+		"patch a leaf":                     {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, leafPod, leafPod) }},
+		"patch what only becomes a leaf":   {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, claim(), claim(stamped)) }, foreign: true},
+		"delete a leaf Pod":                {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, leafPod) }},
+		"delete a leaf claim":              {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, claim(stamped)) }, destroys: true},
+		"delete a leaf claim if unchanged": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteUnchanged(ctx, claim(stamped)) }, destroys: true},
+		"delete a leaf PV":                 {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, retained) }, destroys: true},
+		"delete a leaf namespace":          {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, namespace) }, destroys: true},
+		"delete a member's claim":          {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, claim()) }, foreign: true},
+		"delete a leaf without UID": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.Delete(ctx, &corev1.Pod{ObjectMeta: meta("web", stamped, func(m *metav1.ObjectMeta) { m.UID = "" })})
+		}, foreign: true},
+		"stamp the volume of a claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.PatchVolume(ctx, actor, bare, retained, claim(stamped))
+		}},
+		"stamp a volume of the member's": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.PatchVolume(ctx, actor, bare, retained, claim())
+		}, foreign: true},
+		"put a leaf PV to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.PatchVolume(ctx, actor, deleted, retained, nil)
+		}},
+		"put a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.PatchVolume(ctx, actor, retained, deleted, nil)
+		}, destroys: true},
+		"patch a leaf PV that is at Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.PatchVolume(ctx, actor, deleted, deleted, nil)
+		}},
+
+		"apply a Pod's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.ApplyStatus(ctx, actor, status("Pod", "uid"))
+		}},
+		"apply a claim's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.ApplyStatus(ctx, actor, status("PersistentVolumeClaim", "uid"))
+		}},
+		"apply a status without UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.ApplyStatus(ctx, actor, status("Pod", "")) }, foreign: true},
+		"apply a volume's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.ApplyStatus(ctx, actor, status("PersistentVolume", "uid"))
+		}, foreign: true},
+		"apply a node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.ApplyStatus(ctx, actor, status("Node", "uid"))
+		}, foreign: true},
+		"annotate a claim": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.AnnotateClaim(ctx, actor, claim(), claim())
+		}},
+		"finish a deleted Pod": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.FinishPod(ctx, deletedPod) }},
+		"finish a Pod nobody deleted": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.FinishPod(ctx, &corev1.Pod{ObjectMeta: meta("web")})
+		}, foreign: true},
+		"create a host PV":  {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, hostVolume()) }},
+		"create another PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, bare) }, foreign: true},
+		"patch a host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.Patch(ctx, actor, hostVolume(), hostVolume())
+		}},
+		"patch another PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Patch(ctx, actor, bare, hostVolume()) }, foreign: true},
+		"delete a host PV": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			v := hostVolume()
+			v.UID = "uid"
+			return r.Delete(ctx, v)
+		}},
+		"delete a host PV without UID":  {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, hostVolume()) }, foreign: true},
+		"delete another PV":             {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
+		"patch a virtual node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.PatchNodeStatus(ctx, actor, node, node) }},
+		"patch another node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			n := &corev1.Node{ObjectMeta: meta("n")}
+			return r.PatchNodeStatus(ctx, actor, n, n)
+		}, foreign: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := func(c client.Client, g Guard) error {
+				return tc.write(t.Context(), NewLeaf(c, hostID, "cluster38", g), NewRoot(c, "cluster38", g))
+			}
+			if tc.foreign {
+				if err := run(untouchable{}, open); !errors.Is(err, ErrForeign) {
+					t.Errorf("not refused as foreign: %v", err)
+				}
+				return
+			}
+			if err := run(touched{}, open); !errors.Is(err, errTouched) {
+				t.Errorf("stopped although all is well: %v", err)
+			}
+			if err := run(untouchable{}, fenced); !errors.Is(err, ErrFenced) {
+				t.Errorf("not stopped by the fence: %v", err)
+			}
+			if !tc.destroys {
+				if err := run(touched{}, suspended); !errors.Is(err, errTouched) {
+					t.Errorf("stopped although it destroys nothing: %v", err)
+				}
+			} else if err := run(untouchable{}, suspended); !errors.Is(err, ErrSuspended) {
+				t.Errorf("not stopped while destruction is suspended: %v", err)
+			}
+		})
+	}
+}
+
+func TestSettling(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("older"))
+	other := errors.New("other")
+	for name, tc := range map[string]struct {
+		err    error
+		result reconcile.Result
+		fails  bool
+	}{
+		"all is well":                     {nil, reconcile.Result{}, false},
+		"a precondition missed":           {fmt.Errorf("patch: %w", conflict), reconcile.Result{RequeueAfter: behind}, false},
+		"the fence is lost":               {fmt.Errorf("patch: %w", ErrFenced), reconcile.Result{RequeueAfter: behind}, false},
+		"destruction is suspended":        {ErrSuspended, reconcile.Result{}, true},
+		"an object is not ours":           {ErrForeign, reconcile.Result{}, true},
+		"another error, for the back-off": {other, reconcile.Result{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settling := Settling(reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+				return reconcile.Result{}, tc.err
+			}))
+			result, err := settling.Reconcile(t.Context(), reconcile.Request{})
+			if result != tc.result || (err != nil) != tc.fails {
+				t.Errorf("result %v, error %v", result, err)
+			}
+		})
+	}
+}
