@@ -213,6 +213,14 @@ func (x *Xylem) AddMember(ctx context.Context, o controlplane.ClusterOptions) (*
 	return x.Member(o.Name), nil
 }
 
+// RemoveMember stops a member for good. Its registration is the caller's to end.
+func (x *Xylem) RemoveMember(ctx context.Context, name string) error {
+	x.mu.Lock()
+	delete(x.members, name)
+	x.mu.Unlock()
+	return x.Fleet.Member(name).Stop(ctx)
+}
+
 // prepare does a member's admin's part.
 func (x *Xylem) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	member, err := newCluster(c)

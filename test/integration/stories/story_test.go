@@ -24,7 +24,11 @@ import (
 )
 
 // story is a namespace of the host and what is made for it in the members.
-type story struct{ namespace string }
+type story struct {
+	namespace string
+	// lost is a member whose disks nobody can account for any more: it was wiped.
+	lost string
+}
 
 // begin makes the story's namespace, and sees to its end: everything is dumped
 // if it failed, cleaned up, and held against the members' disks.
@@ -35,7 +39,7 @@ func begin(ctx context.Context) *story {
 
 func beginIn(ctx context.Context, namespace string) *story {
 	GinkgoHelper()
-	s := &story{newNamespace(ctx, namespace).Name}
+	s := &story{namespace: newNamespace(ctx, namespace).Name}
 	DeferCleanup(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
 			x.Dump(ctx, GinkgoWriter, s.namespace)
@@ -53,6 +57,9 @@ func beginIn(ctx context.Context, namespace string) *story {
 func (s *story) oracle(ctx context.Context) {
 	GinkgoHelper()
 	for _, m := range x.Members() {
+		if m.Name() == s.lost {
+			continue
+		}
 		Eventually(ctx, func(g Gomega) {
 			book, err := m.Ledger()
 			g.Expect(err).NotTo(HaveOccurred())
@@ -377,6 +384,21 @@ func (s *story) barrier(ctx context.Context, node string) {
 	s.claim(ctx, name)
 	s.pod(ctx, name, using(name), on(node))
 	s.running(ctx, name, node)
+}
+
+// barrierIn waits until a member's provisioner has made a volume for a claim that
+// Xylem has nothing to do with: what it had to do before is done, or was tried.
+func (s *story) barrierIn(ctx context.Context, c *harness.Cluster, class string) {
+	GinkgoHelper()
+	barriers++
+	claim := s.newClaim(fmt.Sprintf("barrier-%d", barriers), ofClass(class))
+	claim.Namespace = metav1.NamespaceDefault
+	Expect(c.API.Create(ctx, claim)).To(Succeed())
+	Eventually(ctx, func(ctx context.Context) (corev1.PersistentVolumeClaimPhase, error) {
+		err := c.API.Get(ctx, client.ObjectKeyFromObject(claim), claim)
+		return claim.Status.Phase, err
+	}).Should(Equal(corev1.ClaimBound))
+	Expect(c.API.Delete(ctx, claim)).To(Succeed())
 }
 
 var barriers int

@@ -22,6 +22,8 @@ const (
 	// nothing asserts that it is quick.
 	settle = 90 * time.Second
 	poll   = 100 * time.Millisecond
+	// nodeGrace is how long a member may be away before its node is NotReady.
+	nodeGrace = 8 * time.Second
 	// storyTime bounds a story.
 	storyTime = 4 * time.Minute
 )
@@ -70,9 +72,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	x, err = harness.Start(ctx, harness.Options{
 		Members:      []controlplane.ClusterOptions{memberOptions(one), memberOptions(two)},
 		Unregistered: true,
-		// A third member comes and goes; nodes are lost and found.
-		Host:     controlplane.ClusterOptions{NodeMonitorGracePeriod: 15 * time.Second},
-		Progress: progress,
+		ManagerArgs:  []string{"--node-grace=" + nodeGrace.String()},
+		Progress:     progress,
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })

@@ -1,15 +1,21 @@
 package stories_test
 
 import (
+	"context"
 	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
@@ -59,3 +65,129 @@ var _ = Describe("Workloads", func() {
 		}
 	}, SpecTimeout(storyTime))
 })
+
+var _ = Describe("The end of a Pod", func() {
+	It("is a failure if its counterpart vanishes in the member, and the Deployment's next Pod runs", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		labels := map[string]string{"app": "web"}
+		spec := s.newPod("any", using("data"), on(nodeOne)).Spec
+		Expect(x.Host.API.Create(ctx, &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+			},
+		})).To(Succeed())
+		first := s.onlyRunning(ctx)
+		leaf := until[corev1.Pod](ctx, s, x.Member(one), first, phase(corev1.PodRunning))
+		Expect(x.Member(one).API.Delete(ctx, leaf)).To(Succeed())
+
+		until[corev1.Pod](ctx, s, x.Host, first, And(phase(corev1.PodFailed), HaveField("Status.Reason", Not(BeEmpty()))))
+		Expect(s.onlyRunning(ctx)).NotTo(Equal(first))
+		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("is the member's, and Jobs count it", func(ctx SpecContext, annotation string, condition batchv1.JobConditionType, end corev1.PodPhase) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		pod := s.newPod("any", using("data"), on(nodeOne), annotated(annotation, "true"))
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+		Expect(x.Host.API.Create(ctx, &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "job"},
+			Spec: batchv1.JobSpec{
+				BackoffLimit: ptr.To[int32](0),
+				Template:     corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: pod.Annotations}, Spec: pod.Spec},
+			},
+		})).To(Succeed())
+		until[batchv1.Job](ctx, s, x.Host, "job", HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", condition), HaveField("Status", corev1.ConditionTrue)))))
+		for _, c := range x.Clusters()[:2] {
+			var pods corev1.PodList
+			Expect(c.API.List(ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
+			Expect(pods.Items).To(HaveLen(1), c.Name())
+			Expect(pods.Items[0].Status.Phase).To(Equal(end), c.Name())
+		}
+	},
+		Entry("success", SpecTimeout(storyTime), controlplane.AnnotationComplete, batchv1.JobComplete, corev1.PodSucceeded),
+		Entry("failure", SpecTimeout(storyTime), controlplane.AnnotationFail, batchv1.JobFailed, corev1.PodFailed),
+	)
+
+	It("is its own, with its grace, when it is deleted", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne), annotated(controlplane.AnnotationStopAfter, "3s"))
+		s.running(ctx, "app", nodeOne)
+		grace := int64(17)
+		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(grace))).To(Succeed())
+		until[corev1.Pod](ctx, s, x.Member(one), "app", And(
+			HaveField("DeletionTimestamp", Not(BeNil())), HaveField("DeletionGracePeriodSeconds", HaveValue(Equal(grace)))))
+
+		By("the host's Pod staying until nothing runs in the member")
+		until[corev1.Pod](ctx, s, x.Host, "app", HaveField("DeletionTimestamp", Not(BeNil())))
+		gone[corev1.Pod](ctx, s, x.Host, "app")
+		_, err := read[corev1.Pod](ctx, s, x.Member(one), "app")
+		Expect(apierrors.IsNotFound(err)).To(BeTrue())
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("Pods that are not pushed", func() {
+	It("are those of DaemonSets, and are told", func(ctx SpecContext) {
+		s := begin(ctx)
+		labels := map[string]string{"app": "agent"}
+		spec := podSpec()
+		spec.NodeSelector = map[string]string{corev1.LabelHostname: nodeOne}
+		Expect(x.Host.API.Create(ctx, &appsv1.DaemonSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "agent"},
+			Spec: appsv1.DaemonSetSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+			},
+		})).To(Succeed())
+		var pods corev1.PodList
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(x.Host.API.List(ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
+			g.Expect(pods.Items).To(HaveLen(1))
+			g.Expect(&pods.Items[0]).To(tells("DaemonSetNotPushed", v1alpha1.LabelVirtualNode))
+		}).WithContext(ctx).Should(Succeed())
+		s.noted(ctx, "Pod", pods.Items[0].Name, "DaemonSetNotPushed")
+		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("are those with what no member can give them, named field by field", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.pod(ctx, "inline", boundTo(nodeOne), func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{
+				{Name: "inline", VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "inline.example.com"}}},
+				{Name: "flex", VolumeSource: corev1.VolumeSource{FlexVolume: &corev1.FlexVolumeSource{Driver: "example.com/flex"}}},
+			}
+		})
+		until[corev1.Pod](ctx, s, x.Host, "inline", tells("PodUnsupported", "csi", "flexVolume", "PersistentVolumeClaim"))
+		s.noted(ctx, "Pod", "inline", "PodUnsupported")
+		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+})
+
+// onlyRunning waits until one Pod of the namespace runs and none is on its way,
+// and returns its name.
+func (s *story) onlyRunning(ctx context.Context) string {
+	GinkgoHelper()
+	var name string
+	Eventually(ctx, func(g Gomega) {
+		var pods corev1.PodList
+		g.Expect(x.Host.API.List(ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
+		var names []string
+		for i := range pods.Items {
+			switch pod := &pods.Items[i]; pod.Status.Phase {
+			case corev1.PodRunning:
+				names = append(names, pod.Name)
+			case corev1.PodPending:
+				names = append(names, pod.Name+" (pending)")
+			}
+		}
+		g.Expect(names).To(HaveLen(1))
+		g.Expect(names[0]).NotTo(ContainSubstring("pending"))
+		name = names[0]
+	}).WithContext(ctx).Should(Succeed())
+	return name
+}

@@ -1,0 +1,211 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// inMember makes an object in a member as its admin does, and takes it away again
+// if it is still there at the end of the story.
+func inMember(ctx context.Context, m *harness.Cluster, obj client.Object) {
+	GinkgoHelper()
+	Expect(m.API.Create(ctx, obj)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(client.IgnoreNotFound(m.API.Delete(ctx, obj, client.GracePeriodSeconds(0)))).To(Succeed())
+	}, NodeTimeout(settle))
+}
+
+// strange is the namespace of the story's name that a member has of its own.
+func (s *story) strange(ctx context.Context, m *harness.Cluster, labels map[string]string) *corev1.Namespace {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: labels}}
+	inMember(ctx, m, ns)
+	Eventually(ctx, func(ctx context.Context) error {
+		return m.API.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "default"}, &corev1.ServiceAccount{})
+	}).Should(Succeed())
+	return ns
+}
+
+// handedOver are the labels by which a member's admin lets the host use a namespace.
+func handedOver(ctx context.Context) map[string]string {
+	return map[string]string{v1alpha1.LabelHost: idOf(ctx, x.Host)}
+}
+
+var _ = Describe("A claim that cannot be met", func() {
+	It("because members lack its class is told which, and met when the class is there", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classMissing))
+		s.pod(ctx, "app", using("data"))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "ClassNotOffered", classMissing, one, two, "spec.storage.classes")
+
+		class := controlplane.Class(classMissing, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		class.Provisioner = controlplane.DefaultDriverName
+		inMember(ctx, x.Member(two), &class)
+		s.running(ctx, "app", nodeTwo)
+	}, SpecTimeout(storyTime))
+
+	It("because it is too large shows what the member's provisioner says, and holds up nothing else", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classLimited), ofSize("5Gi"))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "ProvisioningFailed", one, "OutOfRange")
+		s.barrier(ctx, nodeOne)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
+	}, SpecTimeout(storyTime))
+
+	It("because its class binds immediately in the host is told what to use", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classImmediate))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "ImmediateUnsupported", classImmediate, "WaitForFirstConsumer")
+		s.barrier(ctx, nodeOne)
+		for _, m := range []string{one, two} {
+			Expect(s.book(m, "data").Calls(ledger.CreateVolume)).To(BeZero())
+		}
+	}, SpecTimeout(storyTime))
+
+	It("because it wants a volume made from another is refused, not given an empty one", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "source")
+		s.pod(ctx, "source", using("source"), on(nodeOne))
+		s.running(ctx, "source")
+		s.claim(ctx, "copy", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "source"}
+		})
+		s.pod(ctx, "copy", using("copy"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "copy", tells("DataSourceUnsupported", "dataSource"))
+		s.noted(ctx, "PersistentVolumeClaim", "copy", "DataSourceUnsupported")
+		s.barrier(ctx, nodeOne)
+		Expect(s.book(one, "copy").Calls(ledger.CreateVolume)).To(BeZero())
+	}, SpecTimeout(storyTime))
+
+	It("because its volume attributes are to change is told, and left as it is", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app")
+		patch(ctx, x.Host, s.newClaim("data"), `{"spec":{"volumeAttributesClassName":"gold"}}`)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ModifyVolumeUnsupported", "gold"))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "ModifyVolumeUnsupported")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("Spec.VolumeAttributesClassName", BeNil()))
+	}, SpecTimeout(storyTime))
+
+	It("because it is bound to a volume of the host alone is told by the Pod that would use it in a member", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := "by-hand"
+		pv := &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: s.namespace},
+			Spec: corev1.PersistentVolumeSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: class,
+				Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+				PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "host.example.com", VolumeHandle: "1"}},
+			},
+		}
+		Expect(x.Host.API.Create(ctx, pv)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, pv)).To(Succeed()) }, NodeTimeout(settle))
+		s.claim(ctx, "data", ofClass(class), func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = pv.Name })
+		s.bound(ctx, "data")
+		s.pod(ctx, "app", using("data"), boundTo(nodeOne))
+		until[corev1.Pod](ctx, s, x.Host, "app", tells("VolumeUnreachable", "data", pv.Name, one))
+		s.noted(ctx, "Pod", "app", "VolumeUnreachable")
+		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
+		pv = until[corev1.PersistentVolume](ctx, s, x.Host, pv.Name, phase(corev1.VolumeBound))
+		Expect(ours(pv.Labels)).To(BeEmpty())
+		Expect(ours(pv.Annotations)).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("Somebody else's object in the way", func() {
+	It("is left alone, told, and waited for: a claim and a Pod (I4)", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		s.strange(ctx, member, handedOver(ctx))
+		theirs := s.newClaim("data", ofClass(controlplane.ClassFast))
+		inMember(ctx, member, theirs)
+		theirPod := s.newPod("app")
+		inMember(ctx, member, theirPod)
+		before := until[corev1.PersistentVolumeClaim](ctx, s, member, "data", phase(corev1.ClaimBound))
+		podBefore := until[corev1.Pod](ctx, s, member, "app", phase(corev1.PodRunning))
+
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("NameTaken", one, s.namespace+"/data"))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "NameTaken")
+		s.barrier(ctx, nodeOne)
+		after := until[corev1.PersistentVolumeClaim](ctx, s, member, "data", Not(BeNil()))
+		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))
+
+		By("going on with the claim when theirs is gone")
+		Expect(member.API.Delete(ctx, theirs)).To(Succeed())
+		until[corev1.Pod](ctx, s, x.Host, "app", tells("NameTaken", one, s.namespace+"/app"))
+		s.noted(ctx, "Pod", "app", "NameTaken")
+		Expect(until[corev1.Pod](ctx, s, member, "app", Not(BeNil())).ResourceVersion).To(Equal(podBefore.ResourceVersion))
+
+		By("going on with the Pod when theirs is gone")
+		Expect(member.API.Delete(ctx, theirPod)).To(Succeed())
+		s.running(ctx, "app", nodeOne)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Conditions", BeEmpty()))
+	}, SpecTimeout(storyTime))
+
+	It("is left alone, told, and waited for: a namespace, until its admin hands it over (I4)", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		ns := s.strange(ctx, member, map[string]string{"team": "theirs"})
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		host := idOf(ctx, x.Host)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("NamespaceConflict", one, fmt.Sprintf("kubectl label namespace %s %s=%s", s.namespace, v1alpha1.LabelHost, host)))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "NamespaceConflict")
+		Expect(s.left(ctx, member)).To(BeEmpty())
+
+		patch(ctx, member, ns, `{"metadata":{"labels":{"`+v1alpha1.LabelHost+`":"`+host+`"}}}`)
+		s.running(ctx, "app", nodeOne)
+		ns = until[corev1.Namespace](ctx, s, member, s.namespace, Not(BeNil()))
+		Expect(ours(ns.Labels)).To(Equal(map[string]string{v1alpha1.LabelHost: host}))
+		Expect(ours(ns.Annotations)).To(BeEmpty())
+		Expect(ns.Labels).NotTo(HaveKey(v1alpha1.LabelManagedBy))
+	}, SpecTimeout(storyTime))
+
+	It("is waited for: a namespace on its way out, which is made anew", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		ns := s.strange(ctx, member, handedOver(ctx))
+		held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "held", Finalizers: []string{"example.com/hold"}}}
+		Expect(member.API.Create(ctx, held)).To(Succeed())
+		Expect(member.API.Delete(ctx, ns)).To(Succeed())
+		until[corev1.Namespace](ctx, s, member, s.namespace, HaveField("Status.Phase", corev1.NamespaceTerminating))
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("NamespaceTerminating", one))
+		patch(ctx, member, held, `{"metadata":{"finalizers":null}}`)
+		s.running(ctx, "app", nodeOne)
+		Expect(until[corev1.Namespace](ctx, s, member, s.namespace, Not(BeNil())).Labels).To(HaveKeyWithValue(v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue))
+	}, SpecTimeout(storyTime))
+
+	It("is what the member's own rules say of a Pod: told, and tried again", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		labels := handedOver(ctx)
+		labels["pod-security.kubernetes.io/enforce"] = "restricted"
+		ns := s.strange(ctx, member, labels)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.Pod](ctx, s, x.Host, "app", tells("RefusedByMember", one, "PodSecurity"))
+		s.noted(ctx, "Pod", "app", "RefusedByMember")
+		patch(ctx, member, ns, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":null}}}`)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+})

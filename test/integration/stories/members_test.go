@@ -1,0 +1,387 @@
+package stories_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// says matches a registration with such a condition.
+func says(condition string, status metav1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
+	matchers := []gomegatypes.GomegaMatcher{HaveField("Type", condition), HaveField("Status", status), HaveField("Reason", reason)}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
+}
+
+// registration waits until one is as it should be.
+func registration(ctx context.Context, name string, match gomegatypes.GomegaMatcher) *v1alpha1.ClusterRegistration {
+	GinkgoHelper()
+	return until[v1alpha1.ClusterRegistration](ctx, &story{}, x.Host, name, match)
+}
+
+// register makes a registration and its Secret, and waits for nothing.
+func register(ctx context.Context, name string, kubeconfig []byte) {
+	GinkgoHelper()
+	Expect(x.SetKubeconfig(ctx, name, kubeconfig)).To(Succeed())
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cr.Spec.KubeconfigSecretRef.Name = harness.SecretName(name)
+	Expect(x.Host.API.Create(ctx, cr)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		if err := x.Deregister(ctx, name); !apierrors.IsNotFound(err) {
+			Expect(err).NotTo(HaveOccurred())
+		}
+		Expect(x.Host.API.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(name)}})).To(Succeed())
+	}, NodeTimeout(settle))
+}
+
+func confirmed(name string) string {
+	return `{"metadata":{"annotations":{"` + v1alpha1.AnnotationConfirmDeregister + `":"` + name + `"}}}`
+}
+
+var _ = Describe("A member that comes and goes", Ordered, func() {
+	const (
+		third   = "cluster40"
+		renamed = "forty"
+	)
+	var (
+		member *harness.Cluster
+		id     string
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		var err error
+		member, err = x.AddMember(ctx, memberOptions(third))
+		Expect(err).NotTo(HaveOccurred())
+		id = idOf(ctx, member)
+		Expect(x.Register(ctx, third, third)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			if CurrentSpecReport().Failed() {
+				x.Dump(ctx, GinkgoWriter, "")
+			}
+			Expect(x.RemoveMember(ctx, third)).To(Succeed())
+		}, NodeTimeout(settle))
+	}, NodeTimeout(storyTime))
+
+	// web is a Deployment in the member, wherever it is registered, with a claim.
+	web := func(ctx context.Context, s *story) string {
+		GinkgoHelper()
+		s.claim(ctx, "data")
+		labels := map[string]string{"app": "web"}
+		spec := s.newPod("any", using("data")).Spec
+		spec.NodeSelector = map[string]string{v1alpha1.LabelClusterID: id}
+		Expect(x.Host.API.Create(ctx, &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec},
+			},
+		})).To(Succeed())
+		s.onlyRunning(ctx)
+		return s.bound(ctx, "data").Spec.VolumeName
+	}
+
+	It("is connected, identified, and shown as a node", func(ctx SpecContext) {
+		cr := registration(ctx, third, And(
+			says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected, id),
+			says(v1alpha1.ConditionSynced, metav1.ConditionTrue, v1alpha1.ReasonSynced),
+			says(v1alpha1.ConditionNodeReady, metav1.ConditionTrue, v1alpha1.ReasonNodeReady),
+			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
+		Expect(cr.Status.ClusterID).To(Equal(id))
+		Expect(cr.Status.NodeName).To(Equal("kosmos-" + third))
+
+		node := until[corev1.Node](ctx, &story{}, x.Host, "kosmos-"+third, Not(BeNil()))
+		for key, value := range map[string]string{
+			corev1.LabelHostname: node.Name, v1alpha1.LabelCluster: third, v1alpha1.LabelClusterID: id, v1alpha1.LabelVirtualNode: "true",
+			corev1.LabelNodeExcludeBalancers: node.Labels[corev1.LabelNodeExcludeBalancers], // there, whatever it says
+		} {
+			Expect(node.Labels).To(HaveKeyWithValue(key, value))
+		}
+		Expect(node.Spec.Taints).To(ConsistOf(corev1.Taint{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}))
+		Expect(node.Annotations).NotTo(HaveKey("volumes.kubernetes.io/controller-managed-attach-detach"))
+		Expect(node.Status.NodeInfo.KubeletVersion).To(Equal(cr.Status.KubernetesVersion))
+		Expect(node.Status.Allocatable.Cpu().IsZero()).To(BeFalse())
+
+		var lease coordinationv1.Lease
+		Eventually(ctx, func(g Gomega) {
+			g.Expect(x.Host.API.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}, &lease)).To(Succeed())
+			g.Expect(lease.Spec.RenewTime).NotTo(BeNil())
+		}).WithContext(ctx).Should(Succeed())
+		Expect(member.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: idOf(ctx, x.Host)}, &lease)).To(Succeed())
+		Expect(lease.Annotations).To(HaveKey(v1alpha1.AnnotationFenceEpoch))
+	}, SpecTimeout(storyTime))
+
+	It("keeps its leaves over a new token, and tells of kubeconfigs that are of no use", func(ctx SpecContext) {
+		s := begin(ctx)
+		web(ctx, s)
+		leaves := s.uids(ctx, member)
+
+		By("a new token")
+		mark, err := member.Audit().Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		kubeconfig, err := x.MemberKubeconfig(ctx, third)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
+		Eventually(ctx, func(g Gomega) {
+			since, err := member.Audit().Since(ctx, mark)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(since.By(harness.MemberUser).Where(func(r controlplane.Request) bool { return r.Verb == "watch" && r.Resource == "pods" })).NotTo(BeEmpty())
+		}).WithContext(ctx).Should(Succeed())
+		Expect(x.AwaitReady(ctx, third)).To(Succeed())
+		s.running(ctx, s.pushed(ctx, "kosmos-"+third))
+		since, err := member.Audit().Since(ctx, mark)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(since.By(harness.MemberUser).Writes().Where(func(r controlplane.Request) bool {
+			return r.Resource != "leases" && !(r.Resource == "pods" && r.Verb == "create") && r.Namespace == s.namespace
+		})).To(BeEmpty(), "\n%s", since.By(harness.MemberUser).Writes())
+
+		By("one that does not parse")
+		Expect(x.SetKubeconfig(ctx, third, []byte("{"))).To(Succeed())
+		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
+
+		By("none")
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(third)}}
+		Expect(x.Host.API.Delete(ctx, secret)).To(Succeed())
+		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonSecretNotFound, secret.Name))
+
+		By("one whose account is gone")
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "xylem"}}
+		Expect(member.API.Delete(ctx, account)).To(Succeed())
+		Expect(x.PrepareAnew(ctx, third)).To(Succeed())
+		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
+		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnauthorized))
+
+		By("a good one")
+		kubeconfig, err = x.MemberKubeconfig(ctx, third)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
+		Expect(x.AwaitReady(ctx, third)).To(Succeed())
+		for name, uid := range leaves {
+			Expect(s.uids(ctx, member)).To(HaveKeyWithValue(name, uid))
+		}
+	}, SpecTimeout(storyTime))
+
+	It("is left in order by policy Retain, and adopted under another name (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := web(ctx, s)
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
+
+		By("waiting for a confirmation while Pods run there")
+		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
+		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third))
+		s.onlyRunning(ctx)
+
+		By("going when it is confirmed")
+		patch(ctx, x.Host, cr, confirmed(third))
+		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
+		gone[corev1.Node](ctx, s, x.Host, "kosmos-"+third)
+		pv := until[corev1.PersistentVolume](ctx, s, x.Host, volume, Not(BeNil()))
+		Expect(pv.Finalizers).NotTo(ContainElement(v1alpha1.FinalizerLeafVolume))
+		Expect(pv.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationClusterGone, third))
+		until[corev1.PersistentVolumeClaim](ctx, s, member, "data", phase(corev1.ClaimBound))
+		Expect(s.book(third, "data").LiveIDs()).To(HaveLen(1))
+		var leaves corev1.PodList
+		Expect(member.API.List(ctx, &leaves, client.InNamespace(s.namespace))).To(Succeed())
+		Expect(leaves.Items).To(BeEmpty())
+
+		By("adopting what is there under another name")
+		Expect(x.Register(ctx, renamed, third)).To(Succeed())
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(
+			HaveField("Finalizers", ContainElement(v1alpha1.FinalizerLeafVolume)),
+			HaveField("Labels", HaveKeyWithValue(v1alpha1.LabelCluster, renamed)),
+			HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationClusterGone)))))
+		s.running(ctx, s.onlyRunning(ctx), "kosmos-"+renamed)
+		Expect(s.book(third, "data").Count(ledger.CreateVolume)).To(Equal(1))
+	}, SpecTimeout(storyTime))
+
+	It("is left by policy Drain when the last claim there is gone", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := web(ctx, s)
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: renamed}}
+		patch(ctx, x.Host, cr, `{"spec":{"deregistration":"Drain"}}`)
+		patch(ctx, x.Host, cr, confirmed(renamed))
+		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
+		registration(ctx, renamed, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonDraining, s.namespace+"/data"))
+
+		Expect(x.Host.API.Delete(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}})).To(Succeed())
+		s.deleteClaim(ctx, "data")
+		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, renamed)
+		s.destroyed(ctx, third, "data", volume)
+	}, SpecTimeout(storyTime))
+
+	It("is neither read nor written once another cluster answers in its place (I2)", func(ctx SpecContext) {
+		Expect(x.Register(ctx, third, third)).To(Succeed())
+		s := begin(ctx)
+		s.lost = third
+		volume := web(ctx, s)
+		Expect(x.Fleet.Member(third).Wipe(ctx)).To(Succeed())
+		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnauthorized))
+		Expect(x.PrepareAnew(ctx, third)).To(Succeed())
+		mark, err := member.Audit().Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		kubeconfig, err := x.MemberKubeconfig(ctx, third)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
+		registration(ctx, third, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonIdentityChanged, id))
+
+		By("nothing being written there, nor gone in the host")
+		s.barrier(ctx, nodeOne)
+		since, err := member.Audit().Since(ctx, mark)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(since.By(harness.MemberUser).Writes()).To(BeEmpty(), "\n%s", since.By(harness.MemberUser))
+		Expect(since.By(harness.MemberUser).Where(func(r controlplane.Request) bool { return r.Verb == "list" || r.Verb == "watch" })).To(BeEmpty())
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound), HaveField("DeletionTimestamp", BeNil())))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimBound))
+
+		By("being let go of by force")
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
+		patch(ctx, x.Host, cr, confirmed(third))
+		patch(ctx, x.Host, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`)
+		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
+		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
+		gone[corev1.Node](ctx, s, x.Host, "kosmos-"+third)
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, third)))
+	}, SpecTimeout(storyTime))
+})
+
+// uids of the namespace's Pods and claims in a cluster.
+func (s *story) uids(ctx context.Context, c *harness.Cluster) map[string]string {
+	GinkgoHelper()
+	found := map[string]string{}
+	var claims corev1.PersistentVolumeClaimList
+	Expect(c.API.List(ctx, &claims, client.InNamespace(s.namespace))).To(Succeed())
+	for i := range claims.Items {
+		found["claim "+claims.Items[i].Name] = string(claims.Items[i].UID)
+	}
+	var pods corev1.PodList
+	Expect(c.API.List(ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
+	for i := range pods.Items {
+		found["pod "+pods.Items[i].Name] = string(pods.Items[i].UID)
+	}
+	return found
+}
+
+// pushed is a Pod without claims that its maker puts on a node: a barrier that
+// costs one leaf Pod.
+func (s *story) pushed(ctx context.Context, node string) string {
+	GinkgoHelper()
+	barriers++
+	return s.pod(ctx, "pushed-"+string(rune('a'+barriers%26)), boundTo(node)).Name
+}
+
+var _ = Describe("A registration that is refused", func() {
+	It("is the younger of two of one cluster, and the older goes on (I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		volume := s.bound(ctx, "data").Spec.VolumeName
+		kubeconfig, err := x.MemberKubeconfig(ctx, one)
+		Expect(err).NotTo(HaveOccurred())
+		register(ctx, "again", kubeconfig)
+		registration(ctx, "again", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
+
+		By("its end taking nothing with it")
+		Expect(x.Deregister(ctx, "again")).To(Succeed())
+		s.barrier(ctx, nodeOne)
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound),
+			HaveField("Finalizers", ContainElement(v1alpha1.FinalizerLeafVolume)), HaveField("Labels", HaveKeyWithValue(v1alpha1.LabelCluster, one))))
+		registration(ctx, one, says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady))
+	}, SpecTimeout(storyTime))
+
+	It("is one that leads to the host itself", func(ctx SpecContext) {
+		kubeconfig, err := x.Host.Kubeconfig(controlplane.Direct)
+		Expect(err).NotTo(HaveOccurred())
+		register(ctx, "myself", kubeconfig)
+		registration(ctx, "myself", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonIsHost))
+	}, SpecTimeout(storyTime))
+
+	It("is one whose node's name is taken by a node of the host", func(ctx SpecContext) {
+		kubeconfig, err := x.MemberKubeconfig(ctx, one)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.SetKubeconfig(ctx, "taken", kubeconfig)).To(Succeed())
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "taken"}}
+		cr.Spec.KubeconfigSecretRef.Name = harness.SecretName("taken")
+		cr.Spec.Node.Name = plainNode
+		Expect(x.Host.API.Create(ctx, cr)).To(Succeed())
+		registration(ctx, "taken", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonNodeNameTaken, plainNode))
+		Expect(x.Deregister(ctx, "taken")).To(Succeed())
+		node := until[corev1.Node](ctx, &story{}, x.Host, plainNode, Not(BeNil()))
+		Expect(ours(node.Labels)).To(BeEmpty())
+		Expect(node.Spec.Unschedulable).To(BeFalse())
+	}, SpecTimeout(storyTime))
+
+	type (
+		cluster = clientcmdapi.Cluster
+		user    = clientcmdapi.AuthInfo
+	)
+	DescribeTable("names the field of its kubeconfig that could run or read something here (I8)", func(ctx SpecContext, field string, change func(*cluster, *user)) {
+		pid := x.Manager.PID()
+		kubeconfig, err := x.MemberKubeconfig(ctx, one)
+		Expect(err).NotTo(HaveOccurred())
+		config, err := clientcmd.Load(kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+		chosen := config.Contexts[config.CurrentContext]
+		change(config.Clusters[chosen.Cluster], config.AuthInfos[chosen.AuthInfo])
+		kubeconfig, err = clientcmd.Write(*config)
+		Expect(err).NotTo(HaveOccurred())
+		register(ctx, "refused", kubeconfig)
+		registration(ctx, "refused", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigRefused, field))
+		Expect(x.Manager.PID()).To(Equal(pid))
+	},
+		Entry(nil, SpecTimeout(storyTime), "exec", func(_ *cluster, u *user) {
+			u.Exec = &clientcmdapi.ExecConfig{Command: "/bin/true", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode}
+		}),
+		Entry(nil, SpecTimeout(storyTime), "auth-provider", func(_ *cluster, u *user) { u.AuthProvider = &clientcmdapi.AuthProviderConfig{Name: "oidc"} }),
+		Entry(nil, SpecTimeout(storyTime), "tokenFile", func(_ *cluster, u *user) { u.TokenFile = "/etc/passwd" }),
+		Entry(nil, SpecTimeout(storyTime), "client-certificate", func(_ *cluster, u *user) { u.ClientCertificate = "/etc/passwd" }),
+		Entry(nil, SpecTimeout(storyTime), "client-key", func(_ *cluster, u *user) { u.ClientKey = "/etc/passwd" }),
+		Entry(nil, SpecTimeout(storyTime), "certificate-authority", func(c *cluster, _ *user) { c.CertificateAuthority = "/etc/passwd" }),
+		Entry(nil, SpecTimeout(storyTime), "proxy-url", func(c *cluster, _ *user) { c.ProxyURL = "http://user:secret@127.0.0.1:1" }),
+		Entry(nil, SpecTimeout(storyTime), "impersonation", func(_ *cluster, u *user) { u.Impersonate = "system:admin" }),
+		Entry(nil, SpecTimeout(storyTime), "insecure-skip-tls-verify", func(c *cluster, _ *user) {
+			c.InsecureSkipTLSVerify, c.CertificateAuthorityData = true, nil
+		}),
+		Entry(nil, SpecTimeout(storyTime), "username and password", func(_ *cluster, u *user) { u.Username, u.Password = "admin", "admin" }),
+	)
+
+	DescribeTable("says what is wrong with a kubeconfig that cannot be used", func(ctx SpecContext, part, kubeconfig string) {
+		pid := x.Manager.PID()
+		register(ctx, "invalid", []byte(kubeconfig))
+		registration(ctx, "invalid", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid, part))
+		Expect(x.Manager.PID()).To(Equal(pid))
+	},
+		Entry("bytes", SpecTimeout(storyTime), "does not parse", "\x00\xff\xfe"),
+		Entry("another document", SpecTimeout(storyTime), "does not parse", "apiVersion: v1\nkind: ConfigMap\n"),
+		Entry("no context", SpecTimeout(storyTime), "current-context", "apiVersion: v1\nkind: Config\n"),
+		Entry("no such context", SpecTimeout(storyTime), "no context", "apiVersion: v1\nkind: Config\ncurrent-context: a\n"),
+		Entry("no credentials", SpecTimeout(storyTime), "no credentials", aKubeconfig("https://127.0.0.1:1", "{}")),
+		Entry("plain http", SpecTimeout(storyTime), "https", aKubeconfig("http://127.0.0.1:1", "{token: abc}")),
+	)
+})
+
+func aKubeconfig(server, user string) string {
+	return `apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "` + server + `"}}]
+users: [{name: u, user: ` + user + `}]
+`
+}

@@ -1,0 +1,138 @@
+package stories_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+var _ = Describe("A member that is cut off", func() {
+	DescribeTable("holds up no other, and what was asked for meanwhile is done afterwards (I1, I7)", func(ctx SpecContext, mode controlplane.ProxyMode, notReady bool) {
+		s := begin(ctx)
+		proxy := x.Fleet.Member(two).Proxy()
+		volumes := map[string]string{}
+		for _, name := range []string{"unused", "used"} {
+			s.claim(ctx, name)
+			s.pod(ctx, name, using(name), on(nodeTwo))
+			s.running(ctx, name, nodeTwo)
+			volumes[name] = s.bound(ctx, name).Spec.VolumeName
+		}
+		s.deletePod(ctx, "unused")
+		gone[corev1.Pod](ctx, s, x.Host, "unused")
+
+		Expect(proxy.SetMode(mode)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		}, NodeTimeout(settle))
+		registration(ctx, two, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+
+		By("deleting, and asking for something new")
+		s.deleteClaim(ctx, "unused")
+		s.deletePod(ctx, "used")
+		s.deleteClaim(ctx, "used")
+		s.claim(ctx, "new")
+		s.pod(ctx, "new", using("new"), on(nodeTwo))
+
+		By("the other member going on")
+		s.barrier(ctx, nodeOne)
+		if notReady {
+			until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Status.Conditions", ContainElement(And(
+				HaveField("Type", corev1.NodeReady), HaveField("Status", Not(Equal(corev1.ConditionTrue)))))))
+			s.barrier(ctx, nodeOne)
+		}
+		for name, volume := range volumes {
+			Expect(s.book(two, name).LiveIDs()).To(HaveLen(1))
+			until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Finalizers", ContainElement(v1alpha1.FinalizerLeafVolume)))
+		}
+
+		By("coming back")
+		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		for name, volume := range volumes {
+			s.destroyed(ctx, two, name, volume)
+			gone[corev1.Pod](ctx, s, x.Host, name)
+			gone[corev1.Pod](ctx, s, x.Member(two), name)
+		}
+		s.running(ctx, "new", nodeTwo)
+		Expect(s.book(two, "new").Count(ledger.CreateVolume)).To(Equal(1))
+	},
+		Entry("its connections refused, until its node is not Ready", SpecTimeout(storyTime), controlplane.Cut, true),
+		Entry("its connections dead", SpecTimeout(storyTime), controlplane.Blackhole, false),
+	)
+})
+
+var _ = Describe("A manager that is killed", Ordered, func() {
+	// frozen freezes a member's provisioner until the story ends.
+	frozen := func() *controlplane.Process {
+		GinkgoHelper()
+		p := x.Fleet.Member(one).Process(controlplane.Provisioner)
+		Expect(p.Freeze()).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(p.Thaw()).To(Succeed())
+			Expect(x.Manager.Start(ctx)).To(Succeed())
+		}, NodeTimeout(settle))
+		return p
+	}
+	restart := func(ctx context.Context) {
+		GinkgoHelper()
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		Expect(x.AwaitReady(ctx, one)).To(Succeed())
+	}
+
+	It("while a disk is being made, finds it when it is back (I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		provisioner := frozen()
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.Pod](ctx, s, x.Member(one), "app", Not(BeNil()))
+		Expect(x.Manager.Kill()).To(Succeed())
+		Expect(provisioner.Thaw()).To(Succeed())
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
+		restart(ctx)
+		s.running(ctx, "app", nodeOne)
+		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
+	}, SpecTimeout(storyTime))
+
+	It("leaves nothing of a disk that was made while it was away, for a claim that has gone meanwhile (I1, I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		provisioner := frozen()
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.Pod](ctx, s, x.Member(one), "app", Not(BeNil()))
+		Expect(x.Manager.Kill()).To(Succeed())
+		Expect(provisioner.Thaw()).To(Succeed())
+		volume := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound)).Spec.VolumeName
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
+		restart(ctx)
+		gone[corev1.Pod](ctx, s, x.Member(one), "app")
+		s.destroyed(ctx, one, "data", volume)
+	}, SpecTimeout(storyTime))
+
+	It("in the middle of a deletion, goes on with it (I1, I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		volume := s.bound(ctx, "data").Spec.VolumeName
+		provisioner := frozen()
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimDelete))
+		Expect(x.Manager.Kill()).To(Succeed())
+		Expect(provisioner.Thaw()).To(Succeed())
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Finalizers", ContainElement(v1alpha1.FinalizerLeafVolume)))
+		restart(ctx)
+		s.destroyed(ctx, one, "data", volume)
+	}, SpecTimeout(storyTime))
+})

@@ -1,0 +1,218 @@
+package stories_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// preferring lets the scheduler choose, and says what it should.
+func preferring(node string) podOption {
+	return func(p *corev1.Pod) {
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 100, Preference: corev1.NodeSelectorTerm{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+			}}},
+		}}
+	}
+}
+
+func tolerant(p *corev1.Pod) {
+	p.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+}
+
+var _ = Describe("Two members", func() {
+	It("hold the disks of one namespace side by side, and each Pod runs where its disk is (I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "here")
+		s.claim(ctx, "there")
+		s.pod(ctx, "here", using("here"), on(nodeOne))
+		s.pod(ctx, "there", using("there"), on(nodeTwo))
+		s.running(ctx, "here", nodeOne)
+		s.running(ctx, "there", nodeTwo)
+
+		By("holding Pods that may run anywhere to the member that has the disk")
+		s.pod(ctx, "follows-here", using("here"), tolerant, preferring(nodeTwo))
+		s.pod(ctx, "follows-there", using("there"), tolerant, preferring(nodeOne))
+		s.running(ctx, "follows-here", nodeOne)
+		s.running(ctx, "follows-there", nodeTwo)
+
+		By("scheduling no Pod that wants disks of both")
+		s.pod(ctx, "torn", using("here"), using("there"), tolerant)
+		until[corev1.Pod](ctx, s, x.Host, "torn", isFalse(corev1.PodScheduled, "node affinity"))
+
+		By("each member having only what is its own, in namespaces of the same name")
+		for member, claim := range map[string]string{one: "here", two: "there"} {
+			leaf := until[corev1.Namespace](ctx, s, x.Member(member), s.namespace, Not(BeNil()))
+			Expect(leaf.Labels).To(HaveKeyWithValue(v1alpha1.LabelHost, idOf(ctx, x.Host)))
+			Expect(s.left(ctx, x.Member(member))).To(ConsistOf(
+				"*v1.Pod "+claim, "*v1.Pod follows-"+claim, "*v1.PersistentVolumeClaim "+claim))
+			Expect(s.book(member, claim).Count(ledger.CreateVolume)).To(Equal(1))
+		}
+	}, SpecTimeout(storyTime))
+
+	It("win against a plain node of the host, whatever a Pod tolerates", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "free")
+		s.pod(ctx, "free", using("free"), tolerant, preferring(plainNode))
+		s.claim(ctx, "pinned")
+		s.pod(ctx, "pinned", using("pinned"), tolerant, on(plainNode))
+		Expect(s.running(ctx, "free").Spec.NodeName).To(BeElementOf(nodeOne, nodeTwo))
+		until[corev1.Pod](ctx, s, x.Host, "pinned", isFalse(corev1.PodScheduled, "did not have enough free storage"))
+
+		By("a Pod without claims running on the plain node as ever")
+		s.pod(ctx, "plain", tolerant, on(plainNode))
+		s.running(ctx, "plain", plainNode)
+	}, SpecTimeout(storyTime))
+})
+
+// isFalse matches a Pod whose condition is False with such a message.
+func isFalse(condition corev1.PodConditionType, message string) OmegaMatcher {
+	return HaveField("Status.Conditions", ContainElement(And(
+		HaveField("Type", condition), HaveField("Status", corev1.ConditionFalse), HaveField("Message", ContainSubstring(message)))))
+}
+
+var _ = Describe("A Pod that is bound to the virtual node by its maker", func() {
+	It("runs if its claim is bound there", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "first", using("data"), on(nodeOne))
+		s.running(ctx, "first", nodeOne)
+		s.pod(ctx, "second", using("data"), boundTo(nodeOne))
+		s.running(ctx, "second", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("fails as a kubelet would have it if it does not fit", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.pod(ctx, "misfit", boundTo(nodeOne), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
+		until[corev1.Pod](ctx, s, x.Host, "misfit", And(phase(corev1.PodFailed), HaveField("Status.Reason", "NodeAffinity")))
+		s.noted(ctx, "Pod", "misfit", "NodeAffinity")
+		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("is told what it waits for if its claim is not bound, and runs when it is", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "early", using("data"), boundTo(nodeOne))
+		until[corev1.Pod](ctx, s, x.Host, "early", tells("ClaimNotBound", "data", "spec.nodeName"))
+		s.noted(ctx, "Pod", "early", "ClaimNotBound")
+		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
+
+		s.pod(ctx, "scheduled", using("data"), on(nodeOne))
+		s.running(ctx, "scheduled", nodeOne)
+		s.running(ctx, "early", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is told if its claim is bound to a volume that the member cannot reach", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "first", using("data"), on(nodeOne))
+		s.running(ctx, "first", nodeOne)
+		s.pod(ctx, "astray", using("data"), boundTo(nodeTwo))
+		until[corev1.Pod](ctx, s, x.Host, "astray", tells("VolumeUnreachable", "data", two))
+		s.noted(ctx, "Pod", "astray", "VolumeUnreachable")
+		Expect(s.left(ctx, x.Member(two))).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("The scheduler changing its mind before anything is bound", func() {
+	// cordon keeps new Pods off a node until the story ends.
+	cordon := func(ctx context.Context, node string) {
+		GinkgoHelper()
+		obj := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+		patch(ctx, x.Host, obj, `{"spec":{"unschedulable":true}}`)
+		DeferCleanup(func(ctx SpecContext) { patch(ctx, x.Host, obj, `{"spec":{"unschedulable":null}}`) }, NodeTimeout(settle))
+	}
+	unselect := func(ctx context.Context, s *story, claim string) {
+		GinkgoHelper()
+		patch(ctx, x.Host, s.newClaim(claim), `{"metadata":{"annotations":{"`+route.AnnSelectedNode+`":null}}}`)
+	}
+
+	It("has the placement taken back and given to the other member (I1, I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
+		Expect(provisioner.Freeze()).To(Succeed())
+		DeferCleanup(func() { Expect(provisioner.Thaw()).To(Succeed()) })
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		until[corev1.Pod](ctx, s, x.Member(one), "app", Not(BeNil()))
+		placed := func(c *harness.Cluster) OmegaMatcher {
+			return HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, idOf(ctx, c)))
+		}
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", placed(x.Member(one)))
+
+		By("cordoning the node and taking the selection off, as a provisioner that has failed does")
+		cordon(ctx, nodeOne)
+		unselect(ctx, s, "data")
+		s.running(ctx, "app", nodeTwo)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", placed(x.Member(two)))
+		gone[corev1.Pod](ctx, s, x.Member(one), "app")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		s.noted(ctx, "PersistentVolumeClaim", "data", "PlacementWithdrawn", one)
+
+		By("the provisioner going on afterwards")
+		Expect(provisioner.Thaw()).To(Succeed())
+		s.barrierIn(ctx, x.Member(one), controlplane.ClassFast)
+		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())
+		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+
+	It("leaves nothing of a volume that the provisioner finishes making afterwards (I1)", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Fleet.Member(one)
+		// The volume is made, and the answer takes its time.
+		Expect(member.SetFaults(csidriver.Fault{
+			Method: ledger.CreateVolume, Claim: s.namespace + "/data", Stall: true, After: true, Code: codes.OK,
+		})).To(Succeed())
+		DeferCleanup(func() { Expect(member.SetFaults()).To(Succeed()) })
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		Eventually(ctx, func() int { return len(s.book(one, "data").Live()) }).Should(Equal(1))
+
+		cordon(ctx, nodeOne)
+		unselect(ctx, s, "data")
+		s.running(ctx, "app", nodeTwo)
+		Expect(member.SetFaults()).To(Succeed())
+		Eventually(ctx, func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
+		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+
+	It("takes the leaf Pod back when the Pod is deleted, and the leaf claim when the claim is", func(ctx SpecContext) {
+		s := begin(ctx)
+		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
+		Expect(provisioner.Freeze()).To(Succeed())
+		DeferCleanup(func() { Expect(provisioner.Thaw()).To(Succeed()) })
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.Pod](ctx, s, x.Member(one), "app", Not(BeNil()))
+		s.deletePod(ctx, "app")
+		gone[corev1.Pod](ctx, s, x.Member(one), "app")
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		Expect(provisioner.Thaw()).To(Succeed())
+		s.barrier(ctx, nodeOne)
+		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("tells a claim whose selected node is a plain one, and takes the selection off", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, route.AnnSelectedNode, plainNode)
+		})
+		s.noted(ctx, "PersistentVolumeClaim", "data", "SelectedNodeNotVirtual", plainNode)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", Not(HaveKey(route.AnnSelectedNode))))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+})
