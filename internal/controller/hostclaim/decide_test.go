@@ -85,7 +85,7 @@ func TestDecide(t *testing.T) {
 		"none connected":         {observed: seen(members(memberSeen{name: "a"}, memberSeen{name: "b"})), reason: reasonNoneConnected, says: []string{"(a, b)"}},
 		"being connected":        {observed: seen(members(memberSeen{name: "a", connecting: true}))},
 		"not offered":            {observed: seen(members(lacks("a")))},
-		"not offered, stuck":     {observed: seen(members(lacks("a"), memberSeen{name: "b"}), stuck), reason: reasonNotOffered, says: []string{`a has no class "gp3" (parameter)`, "not connected: b"}},
+		"not offered, stuck":     {observed: seen(members(lacks("a"), memberSeen{name: "b"}), stuck), reason: reasonNotOffered, says: []string{`a has no class "gp3" (looked for by parameter)`, "not connected: b"}},
 		"partly offered, stuck":  {observed: seen(members(offers("a"), lacks("b")), stuck), reason: reasonNotOffered, says: []string{"offered by a", "b has no class"}},
 		"partly offered":         {observed: seen(members(offers("a"), lacks("b")))},
 		"many members, named":    {observed: seen(members(lacks("a"), lacks("b"), lacks("c"), lacks("d"), lacks("e"), lacks("f"), lacks("g")), stuck), reason: reasonNotOffered, says: []string{"and 2 more"}},
