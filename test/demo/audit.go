@@ -175,8 +175,12 @@ func refusals(rs controlplane.Requests) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// audit checks, of the whole run, that the manager's rights sufficed.
+// audit checks, of the whole run, what the manager says of it and that its
+// rights sufficed.
 func (d *demo) audit(ctx context.Context) error {
+	if err := d.awaitCounts(ctx); err != nil {
+		return err
+	}
 	requests, err := d.requests(ctx, d.start)
 	if err != nil {
 		return err

@@ -74,10 +74,13 @@ func (c *checks) table(out *console) []string {
 // report says what went wrong, with what may explain it, and returns the error.
 // An interruption is nothing wrong.
 func (d *demo) report(ctx context.Context, err error) error {
-	if errors.Is(err, context.Canceled) {
+	if interrupted(ctx) {
 		d.out.line("")
 		d.out.line("Interrupted: ending everything.")
 		return err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause // What ended everything else.
 	}
 	d.out.line("")
 	d.out.line("%s", d.out.style(red, "FAILED"))

@@ -111,6 +111,6 @@ func (c *console) mark(ok bool) string {
 	case c.terminal:
 		return c.style(red, "✗")
 	default:
-		return c.style(red, "FAILED")
+		return c.style(red, "!!")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 )
 
 // kubectl runs kubectl as a cluster's admin, in the root of the repository, and
@@ -16,6 +17,7 @@ func (d *demo) kubectl(ctx context.Context, v *view, args ...string) (string, er
 	cmd := exec.CommandContext(ctx, d.fleet.Kubectl(), args...) //nolint:gosec // The kubectl that was built, with our arguments.
 	cmd.Dir = d.root
 	cmd.Env = []string{"KUBECONFIG=" + v.KubeconfigPath(), "HOME=" + d.fleet.Dir(), "PATH=" + os.Getenv("PATH")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is ours to act on.
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {

@@ -40,7 +40,10 @@ func (d *demo) lookAround(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			d.out.line("")
-			d.out.line("Ending: %v", context.Cause(ctx))
+			if cause := context.Cause(ctx); !interrupted(ctx) {
+				d.out.line("%v", cause)
+			}
+			d.out.line("Ending everything.")
 			return
 		case line, ok := <-lines:
 			if !ok {

@@ -10,7 +10,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
@@ -44,15 +46,16 @@ type demo struct {
 func (d *demo) views() []*view { return append([]*view{d.host}, d.members...) }
 
 func main() {
+	log.SetLogger(logr.Discard()) // Clients are to say nothing of their own.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	d := &demo{out: newConsole(os.Stdin, os.Stdout)}
 	err := d.run(ctx)
-	interrupted := ctx.Err() != nil
+	told := ctx.Err() != nil
 	stop()
 	switch {
-	case err != nil && !interrupted:
+	case err != nil && !told:
 		os.Exit(exitFailed)
-	case interrupted && !d.checks.complete:
+	case told && !d.checks.complete:
 		os.Exit(exitInterrupted)
 	case !d.checks.passed():
 		os.Exit(exitFailed)
@@ -89,13 +92,19 @@ func (d *demo) run(ctx context.Context) (err error) {
 			break
 		}
 	}
-	if ctx.Err() == nil || err != nil {
+	if !interrupted(ctx) {
 		d.summary(time.Since(begin), err == nil)
 	}
 	if d.out.terminal && os.Getenv(exitVariable) == "" && ctx.Err() == nil {
 		d.lookAround(ctx)
 	}
 	return err
+}
+
+// interrupted tells whether the run was told to end, rather than ended by what
+// went wrong.
+func interrupted(ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), context.Canceled)
 }
 
 // startClusters starts the host and the members.

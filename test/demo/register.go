@@ -139,6 +139,40 @@ func (d *demo) awaitRegistrations(ctx context.Context) error {
 	return nil
 }
 
+// awaitCounts waits until the registrations count as many bound volumes as
+// there are disks.
+func (d *demo) awaitCounts(ctx context.Context) error {
+	c, err := d.client()
+	if err != nil {
+		return err
+	}
+	var counts []string
+	err = d.await(ctx, "registrations that count their volumes", func(ctx context.Context) (string, error) {
+		counts = nil
+		for _, m := range d.members {
+			var r v1alpha1.ClusterRegistration
+			if err := c.Get(ctx, client.ObjectKey{Name: m.Name()}, &r); err != nil {
+				return "", err
+			}
+			book, err := m.Ledger()
+			if err != nil {
+				return "", err
+			}
+			disks := len(book.Live())
+			if want := (v1alpha1.VolumeCounts{Bound: int32(disks)}); r.Status.Volumes != want { //nolint:gosec // A handful.
+				return fmt.Sprintf("%s says %+v; it has %d disks", m.Name(), r.Status.Volumes, disks), nil
+			}
+			counts = append(counts, fmt.Sprintf("%d in %s", disks, m.Name()))
+		}
+		return "", nil
+	})
+	if err != nil {
+		return err
+	}
+	d.checks.pass("status: registrations count the volumes that there are", strings.Join(counts, ", "))
+	return nil
+}
+
 // client returns a client of the host that knows registrations.
 func (d *demo) client() (client.Client, error) {
 	scheme := runtime.NewScheme()
