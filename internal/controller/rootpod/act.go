@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -127,15 +126,5 @@ func (r *reconciler) tell(ctx context.Context, root *corev1.Pod, problem *mirror
 }
 
 func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, status corev1.ConditionStatus, reason, message string) error {
-	return r.Root.ApplyStatus(ctx, actor, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"namespace": root.Namespace, "name": root.Name, "uid": string(root.UID)},
-		"status": map[string]any{"conditions": []any{map[string]any{
-			"type": string(v1alpha1.PodPushed), "status": string(status), "reason": reason, "message": message,
-			"lastTransitionTime": r.Clock.Now().UTC().Format(timeFormat),
-		}}},
-	}})
+	return r.Root.ApplyStatus(ctx, actor, mirror.PodCondition(root, v1alpha1.PodPushed, status, reason, message, r.Clock.Now()))
 }
-
-// timeFormat of metav1.Time in JSON.
-const timeFormat = "2006-01-02T15:04:05Z"

@@ -5,10 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -162,39 +159,12 @@ func (r *reconciler) tell(ctx context.Context, root *corev1.PersistentVolumeClai
 	if root == nil {
 		return nil
 	}
-	var has, want *corev1.PersistentVolumeClaimCondition
-	for i := range root.Status.Conditions {
-		if root.Status.Conditions[i].Type == v1alpha1.ClaimPlaced {
-			has = &root.Status.Conditions[i]
-		}
-	}
-	if problem != nil {
-		want = &corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: problem.Reason, Message: problem.Message}
-		if has != nil {
-			want.LastTransitionTime, want.LastProbeTime = has.LastTransitionTime, has.LastProbeTime
-		}
-	}
-	if equality.Semantic.DeepEqual(has, want) {
+	shown := mirror.ClaimCondition(root, v1alpha1.ClaimPlaced, problem, r.Clock.Now())
+	if shown == nil {
 		return nil
 	}
-	status := map[string]any{}
-	if want != nil {
+	if problem != nil {
 		r.eventProblem(root, problem)
-		since := metav1.NewTime(r.Clock.Now())
-		if has != nil {
-			since = has.LastTransitionTime
-		}
-		status["conditions"] = []any{map[string]any{
-			"type": string(want.Type), "status": string(want.Status), "reason": want.Reason, "message": want.Message,
-			"lastTransitionTime": since.UTC().Format(timeFormat),
-		}}
 	}
-	return r.Root.ApplyStatus(ctx, actor, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "PersistentVolumeClaim",
-		"metadata": map[string]any{"namespace": root.Namespace, "name": root.Name, "uid": string(root.UID)},
-		"status":   status,
-	}})
+	return r.Root.ApplyStatus(ctx, actor, shown)
 }
-
-// timeFormat of metav1.Time in JSON.
-const timeFormat = "2006-01-02T15:04:05Z"
