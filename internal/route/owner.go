@@ -1,6 +1,8 @@
 package route
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +52,11 @@ func ownersOf(obj client.Object) []key {
 	case *corev1.Pod:
 		add(byNode, obj.Spec.NodeName)
 		add(byNode, obj.Status.NominatedNodeName)
+		if obj.Spec.NodeName == "" && pushed(obj) {
+			// It runs in a member before the host has bound it, and nothing in the Pod
+			// has to name that member any more.
+			keys = append(keys, key{kind: byAll})
+		}
 	case *corev1.PersistentVolumeClaim:
 		add(byNode, obj.Annotations[AnnSelectedNode])
 		add(byCluster, obj.Annotations[v1alpha1.AnnotationPlacedIn])
@@ -59,6 +66,12 @@ func ownersOf(obj client.Object) []key {
 		add(byCluster, obj.GetLabels()[v1alpha1.LabelClusterID])
 	}
 	return keys
+}
+
+func pushed(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionTrue
+	})
 }
 
 func owns(o Owner, obj client.Object) bool {

@@ -1,0 +1,291 @@
+package route
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+var (
+	one = Owner{NodeName: "kosmos-one", ClusterID: "id-one"}
+	two = Owner{NodeName: "kosmos-two", ClusterID: "id-two"}
+)
+
+func pod(name, node, nominated string) *corev1.Pod {
+	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
+		Spec: corev1.PodSpec{NodeName: node}, Status: corev1.PodStatus{NominatedNodeName: nominated}}
+}
+
+func pushedPod(name, node, nominated string) *corev1.Pod {
+	p := pod(name, node, nominated)
+	p.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
+	return p
+}
+
+func claim(name, selected, placed string) *corev1.PersistentVolumeClaim {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{}}}
+	if selected != "" {
+		c.Annotations[AnnSelectedNode] = selected
+	}
+	if placed != "" {
+		c.Annotations[v1alpha1.AnnotationPlacedIn] = placed
+	}
+	return c
+}
+
+func volume(name, cluster string) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if cluster != "" {
+		pv.Labels = map[string]string{v1alpha1.LabelClusterID: cluster}
+	}
+	return pv
+}
+
+func TestOwnersOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		object client.Object
+		want   []Owner
+	}{
+		"a Pod that nobody has placed":                                     {pod("a", "", ""), nil},
+		"a Pod on a member's node":                                         {pod("a", one.NodeName, ""), []Owner{one}},
+		"a Pod on a node of the host's own":                                {pod("a", "worker-1", ""), nil},
+		"a Pod nominated to a member's node":                               {pod("a", "", one.NodeName), []Owner{one}},
+		"a Pod bound to one, nominated to the other before":                {pod("a", one.NodeName, two.NodeName), []Owner{one, two}},
+		"a Pod that runs early, of which the scheduler has thought better": {pushedPod("a", "", ""), []Owner{one, two}},
+		"a Pod that runs early, nominated to another":                      {pushedPod("a", "", two.NodeName), []Owner{one, two}},
+		"a Pod that runs where it is bound":                                {pushedPod("a", one.NodeName, ""), []Owner{one}},
+		"a claim that nobody wants":                                        {claim("a", "", ""), nil},
+		"a claim asked for on a member's node":                             {claim("a", one.NodeName, ""), []Owner{one}},
+		"a claim placed in a member":                                       {claim("a", "", one.ClusterID), []Owner{one}},
+		"a claim placed in one, asked for on the other":                    {claim("a", two.NodeName, one.ClusterID), []Owner{one, two}},
+		"a claim is not found by the other's kind of name":                 {claim("a", one.ClusterID, one.NodeName), nil},
+		"a volume of a member":                                             {volume("a", one.ClusterID), []Owner{one}},
+		"a volume of the host's own":                                       {volume("a", ""), nil},
+		"a volume of a cluster that is not registered":                     {volume("a", "id-three"), nil},
+		"a class":     {&storagev1.StorageClass{}, []Owner{one, two}},
+		"a namespace": {&corev1.Namespace{}, []Owner{one, two}},
+		"capacity of a member": {&storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
+			Labels: map[string]string{v1alpha1.LabelClusterID: two.ClusterID}}}, []Owner{two}},
+		"capacity of another driver": {&storagev1.CSIStorageCapacity{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []Owner
+			for _, o := range []Owner{one, two} {
+				if owns(o, tc.object) {
+					got = append(got, o)
+				}
+				// What a subscription is filled with is what events reach it by.
+				keys := ownersOf(tc.object)
+				byKey := slices.ContainsFunc(o.keys(), func(k key) bool { return slices.Contains(keys, k) })
+				if byKey != owns(o, tc.object) {
+					t.Errorf("events and lists disagree about %v", o)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+		})
+	}
+	for _, object := range []client.Object{pod("a", "", ""), claim("a", "", ""), volume("a", "")} {
+		if owns(Owner{}, object) {
+			t.Errorf("a member without a name owns a %T without one", object)
+		}
+	}
+}
+
+// reads is the host's cache as far as the router uses it: lists of what is there.
+type reads struct {
+	cache.Cache
+	pods []corev1.Pod
+	err  error
+	// listed is called when a list was asked for, before it is answered.
+	listed   func()
+	handlers []toolscache.ResourceEventHandler
+}
+
+func (r *reads) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	if r.listed != nil {
+		r.listed()
+	}
+	if pods, ok := into.(*corev1.PodList); ok {
+		pods.Items = slices.Clone(r.pods)
+	}
+	return r.err
+}
+
+func (r *reads) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return informer{reads: r}, r.err
+}
+
+type informer struct {
+	cache.Informer
+	reads *reads
+}
+
+func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	i.reads.handlers = append(i.reads.handlers, h)
+	return nil, nil
+}
+
+// subscriber counts how often it was asked, and what for.
+type subscriber struct {
+	ctx   context.Context //nolint:containedctx // ended by the tests
+	end   context.CancelFunc
+	asked []string
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+}
+
+func subscribe(t *testing.T, r *Router, o Owner, kind client.Object) *subscriber {
+	t.Helper()
+	s := &subscriber{queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())}
+	t.Cleanup(s.queue.ShutDown)
+	s.ctx, s.end = context.WithCancel(t.Context())
+	t.Cleanup(s.end)
+	source := r.Source(o, kind, func(_ context.Context, obj client.Object) []reconcile.Request {
+		s.asked = append(s.asked, obj.GetName())
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
+	})
+	if err := source.Start(s.ctx, s.queue); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *subscriber) take() []string {
+	asked := s.asked
+	s.asked = nil
+	return asked
+}
+
+func TestDeliver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		states   []any
+		one, two []string
+	}{
+		"to its owner":                               {[]any{pod("a", one.NodeName, "")}, []string{"a"}, nil},
+		"to nobody":                                  {[]any{pod("a", "", "")}, nil, nil},
+		"to the old and to the new owner":            {[]any{pod("a", "", one.NodeName), pod("a", "", two.NodeName)}, []string{"a"}, []string{"a"}},
+		"to the old owner when nobody has it":        {[]any{pod("a", "", one.NodeName), pod("a", "", "")}, []string{"a"}, nil},
+		"once a state though it is named twice":      {[]any{pod("a", one.NodeName, one.NodeName)}, []string{"a"}, nil},
+		"both states of one owner":                   {[]any{pod("a", "", one.NodeName), pod("a", one.NodeName, one.NodeName)}, []string{"a", "a"}, nil},
+		"a deletion that was seen late":              {[]any{toolscache.DeletedFinalStateUnknown{Key: "shop/a", Obj: pod("a", one.NodeName, "")}}, []string{"a"}, nil},
+		"a deletion of which nothing is known":       {[]any{toolscache.DeletedFinalStateUnknown{Key: "shop/a"}}, nil, nil},
+		"another kind":                               {[]any{claim("a", one.NodeName, "")}, nil, nil},
+		"what is no object":                          {[]any{"a", nil}, nil, nil},
+		"early Pods to all: only their member knows": {[]any{pushedPod("a", "", "")}, []string{"a"}, []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := New(&reads{})
+			first, second := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, two, &corev1.Pod{})
+			r.deliver(tc.states...)
+			if diff := cmp.Diff(tc.one, first.take()); diff != "" {
+				t.Errorf("the first member was asked (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.two, second.take()); diff != "" {
+				t.Errorf("the second member was asked (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An object that comes while a subscription is being filled is not missed: the
+// subscription is there before the list is.
+func TestSubscribesBeforeItLists(t *testing.T) {
+	host := &reads{pods: []corev1.Pod{*pod("there", one.NodeName, ""), *pod("elsewhere", two.NodeName, "")}}
+	r := New(host)
+	host.listed = func() { r.deliver(pod("meanwhile", one.NodeName, "")) }
+	s := subscribe(t, r, one, &corev1.Pod{})
+	if diff := cmp.Diff([]string{"meanwhile", "there"}, s.take()); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+	if s.queue.Len() != 2 {
+		t.Errorf("%d requests are queued", s.queue.Len())
+	}
+}
+
+func TestUnsubscribesWithItsContext(t *testing.T) {
+	r := New(&reads{})
+	gone, stays := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, one, &corev1.Pod{})
+	ended := make(chan struct{})
+	// Of functions that wait for one context each runs on its own, in no order:
+	// this waits until the router has none of the subscription any more.
+	gone.end()
+	go func() {
+		defer close(ended)
+		for {
+			r.mu.RLock()
+			n := len(r.sinks[reflect.TypeFor[*corev1.Pod]()][key{byNode, one.NodeName}])
+			r.mu.RUnlock()
+			if n == 1 {
+				return
+			}
+		}
+	}()
+	<-ended
+	r.deliver(pod("a", one.NodeName, ""))
+	if got := gone.take(); got != nil {
+		t.Errorf("a subscription that has ended was asked for %v", got)
+	}
+	if diff := cmp.Diff([]string{"a"}, stays.take()); diff != "" {
+		t.Errorf("the other subscription was asked for (-want +got):\n%s", diff)
+	}
+	stays.end()
+	for {
+		r.mu.RLock()
+		n := len(r.sinks[reflect.TypeFor[*corev1.Pod]()])
+		r.mu.RUnlock()
+		if n == 0 {
+			return // nothing is left of either
+		}
+	}
+}
+
+func TestSourceErrors(t *testing.T) {
+	down := errors.New("cache is not started")
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(queue.ShutDown)
+	none := func(context.Context, client.Object) []reconcile.Request { return nil }
+	if err := New(&reads{}).Source(one, &corev1.Secret{}, none).Start(t.Context(), queue); err == nil {
+		t.Error("a kind that is not routed has a source")
+	}
+	if err := New(&reads{err: down}).Source(one, &corev1.Pod{}, none).Start(t.Context(), queue); !errors.Is(err, down) {
+		t.Errorf("error is %v", err)
+	}
+	if err := New(&reads{err: down}).Setup(t.Context()); !errors.Is(err, down) {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestSetupHandsOnEveryKindOfEvent(t *testing.T) {
+	host := &reads{}
+	r := New(host)
+	if err := r.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(host.handlers) != len(kinds()) {
+		t.Fatalf("%d handlers for %d kinds", len(host.handlers), len(kinds()))
+	}
+	s := subscribe(t, r, one, &corev1.Pod{})
+	host.handlers[0].OnAdd(pod("added", one.NodeName, ""), false)
+	host.handlers[0].OnAdd(pod("there at the start", one.NodeName, ""), true)
+	host.handlers[0].OnUpdate(pod("left", one.NodeName, ""), pod("left", "", ""))
+	host.handlers[0].OnDelete(pod("deleted", one.NodeName, ""))
+	if diff := cmp.Diff([]string{"added", "there at the start", "left", "deleted"}, s.take()); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+}
