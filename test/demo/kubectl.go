@@ -16,7 +16,7 @@ import (
 func (d *demo) kubectl(ctx context.Context, v *view, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, d.fleet.Kubectl(), args...) //nolint:gosec // The kubectl that was built, with our arguments.
 	cmd.Dir = d.root
-	cmd.Env = []string{"KUBECONFIG=" + v.KubeconfigPath(), "HOME=" + d.fleet.Dir(), "PATH=" + os.Getenv("PATH")}
+	cmd.Env = []string{"KUBECONFIG=" + v.KubeconfigPath(), "HOME=" + d.dir, "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is ours to act on.
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints

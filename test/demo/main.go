@@ -31,6 +31,7 @@ const (
 type demo struct {
 	out      *console
 	root     string // of the repository
+	dir      string // of this run: data, logs, kubeconfigs
 	fleet    *controlplane.Fleet
 	host     *view
 	members  []*view
@@ -68,13 +69,16 @@ func (d *demo) run(ctx context.Context) (err error) {
 	if d.root, err = kubebin.Root(); err != nil {
 		return d.report(ctx, err)
 	}
+	if d.dir, err = os.MkdirTemp("", "xylem-demo-"); err != nil {
+		return d.report(ctx, err)
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	group, background := errgroup.WithContext(ctx)
 	defer func() {
 		cancel(nil)
 		err = errors.Join(err, group.Wait())
-		err = errors.Join(err, d.end(context.WithoutCancel(ctx), err == nil && d.checks.passed()))
+		err = errors.Join(err, d.end(context.WithoutCancel(ctx)))
 	}()
 	if err := d.startClusters(ctx); err != nil {
 		return d.report(ctx, err)
@@ -116,7 +120,7 @@ func (d *demo) startClusters(ctx context.Context) error {
 	var err error
 	d.fleet, err = controlplane.Start(ctx, controlplane.Options{
 		Members:  controlplane.Members(pinned, spare),
-		KeepData: true, // d.end removes it, unless something failed.
+		Dir:      filepath.Join(d.dir, "clusters"),
 		Progress: func(format string, args ...any) { d.out.line("   "+format, args...) },
 	})
 	return err
@@ -162,19 +166,20 @@ func (d *demo) look(ctx context.Context, group *errgroup.Group) error {
 	return d.checkVersions(ctx)
 }
 
-// end ends the manager and the clusters, and removes their data if all went well.
-func (d *demo) end(ctx context.Context, remove bool) error {
+// end ends the manager and the clusters, and removes their data unless a check
+// failed.
+func (d *demo) end(ctx context.Context) error {
 	var errs []error
 	if d.manager != nil {
 		errs = append(errs, d.manager.stop())
 	}
 	if d.fleet != nil {
 		errs = append(errs, d.fleet.Stop(ctx))
-		if remove || !d.checks.failed() {
-			errs = append(errs, os.RemoveAll(d.fleet.Dir()))
-		} else {
-			d.out.line("Data and logs of all clusters are left in %s", d.fleet.Dir())
-		}
+	}
+	if d.checks.failed() {
+		d.out.line("Data and logs are left in %s", d.dir)
+	} else {
+		errs = append(errs, os.RemoveAll(d.dir))
 	}
 	if err := errors.Join(errs...); err != nil {
 		d.out.line("Ending: %v", err)
@@ -184,7 +189,7 @@ func (d *demo) end(ctx context.Context, remove bool) error {
 }
 
 // file is the path of a file of the demo's own.
-func (d *demo) file(name string) string { return filepath.Join(d.fleet.Dir(), name) }
+func (d *demo) file(name string) string { return filepath.Join(d.dir, name) }
 
 // write writes such a file.
 func (d *demo) write(name string, content []byte) (string, error) {
