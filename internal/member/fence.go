@@ -60,6 +60,29 @@ type Fence struct {
 
 var _ guarded.Guard = (*Fence)(nil)
 
+// FenceOptions are what a fence is made of.
+type FenceOptions struct {
+	Clock clock.PassiveClock
+	// Member and Host, both bypassing caches.
+	Member, Host client.Client
+	// Namespace of the lease in the member, and of its record in the host.
+	Namespace string
+	// HostID and ClusterID are the identities of the host and of the member.
+	HostID, ClusterID string
+	// Identity of this process, unlike that of any other.
+	Identity string
+	// Duration is how long the fence outlives its holder.
+	Duration time.Duration
+}
+
+// NewFence makes a fence that is not held yet.
+func NewFence(o FenceOptions) *Fence {
+	return &Fence{
+		clock: o.Clock, member: o.Member, host: o.Host, namespace: o.Namespace,
+		hostID: o.HostID, clusterID: o.ClusterID, identity: o.Identity, duration: o.Duration,
+	}
+}
+
 // Held is nil while the fence is ours, else it wraps guarded.ErrFenced.
 func (f *Fence) Held() error {
 	f.mu.RLock()
@@ -156,7 +179,9 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 	}
 	var err error
 	if suspended == nil && target != here {
-		if record, err = f.write(ctx, f.host, recordPrefix+f.clusterID, record, here, target); err != nil {
+		// With what is known by now of the member: should the lease not follow, the
+		// two agree none the less.
+		if record, err = f.write(ctx, f.host, recordPrefix+f.clusterID, record, there, target); err != nil {
 			return fmt.Errorf("record the fence in the host: %w", err)
 		}
 	}
@@ -175,10 +200,11 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 	return nil
 }
 
-// disagreement compares the member's epoch with the host's record.
+// disagreement compares the member's epoch with the host's record: with the
+// fact there, or with the intent, if there is one.
 func disagreement(there, here, next int64, confirmed string) *Problem {
 	token := fmt.Sprintf("host-%d-member-%d", here, there)
-	if there == here || there == next || confirmed == token {
+	if there == here || next != 0 && there == next || confirmed == token {
 		return nil
 	}
 	if there > here {
@@ -201,11 +227,12 @@ func (f *Fence) Renew(ctx context.Context) error {
 		return fmt.Errorf("renew: %w", guarded.ErrFenced)
 	}
 	sent := f.clock.Now()
-	renewed := lease.DeepCopy()
-	renewed.Spec.RenewTime = &metav1.MicroTime{Time: sent}
-	err := f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
+	renewed, err := f.renew(ctx, lease, sent)
 	if apierrors.IsConflict(err) {
-		return f.reread(ctx, sent)
+		if lease, err = f.reread(ctx); err != nil {
+			return err
+		}
+		renewed, err = f.renew(ctx, lease, sent)
 	}
 	if err != nil {
 		return explain("renew the fence", err)
@@ -218,22 +245,28 @@ func (f *Fence) Renew(ctx context.Context) error {
 	return nil
 }
 
-// reread resolves a conflict: our own renewal whose reply was lost, or somebody
-// else's lease.
-func (f *Fence) reread(ctx context.Context, sent time.Time) error {
+func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.Time) (*coordinationv1.Lease, error) {
+	renewed := lease.DeepCopy()
+	renewed.Spec.RenewTime = &metav1.MicroTime{Time: at}
+	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
+}
+
+// reread resolves a conflict: the lease is still ours, by our own renewal whose
+// reply was lost or with somebody's edit, or it is somebody else's. Ours has to
+// be renewed all the same: who watches it goes by when it last moved.
+func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	now, err := getLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
-		return explain("read the fence", err)
+		return nil, explain("read the fence", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.lease == nil || now == nil || ptr.Deref(now.Spec.HolderIdentity, "") != f.identity ||
 		epoch(now, v1alpha1.AnnotationFenceEpoch) != epoch(f.lease, v1alpha1.AnnotationFenceEpoch) {
 		f.lease = nil
-		return problem(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence")
+		return nil, problem(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence")
 	}
-	f.lease, f.renewed = now, sent
-	return nil
+	return now, nil
 }
 
 // Drop stops writing at once; the lease stands until it runs out.

@@ -227,10 +227,10 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 func (s *supervisor) fence(clusterID string, c *connection) *Fence {
 	fence := s.fences[clusterID]
 	if fence == nil {
-		fence = &Fence{
-			clock: s.fleet.clock, host: s.fleet.HostLive, namespace: s.fleet.Namespace, hostID: s.fleet.HostID,
-			clusterID: clusterID, identity: s.fleet.Identity, duration: s.fleet.FenceDuration,
-		}
+		fence = NewFence(FenceOptions{
+			Clock: s.fleet.clock, Member: c.live, Host: s.fleet.HostLive, Namespace: s.fleet.Namespace, HostID: s.fleet.HostID,
+			ClusterID: clusterID, Identity: s.fleet.Identity, Duration: s.fleet.FenceDuration,
+		})
 		s.fences[clusterID] = fence
 	}
 	fence.member = c.live

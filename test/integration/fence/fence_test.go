@@ -1,0 +1,418 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/types"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+const (
+	namespace = v1alpha1.DefaultNamespace
+	duration  = 15 * time.Second
+)
+
+// world is one host and one member, with a clock of their own.
+type world struct {
+	hostID, clusterID string
+	clock             *clocktesting.FakeClock
+}
+
+var worlds int
+
+func newWorld() *world {
+	worlds++
+	return &world{hostID: fmt.Sprintf("host-%d", worlds), clusterID: fmt.Sprintf("member-%d", worlds), clock: clocktesting.NewFakeClock(time.Now())}
+}
+
+// manager makes the fence of a process, whose calls to the member and to the
+// host go through hooks, if given.
+func (w *world) manager(identity string, through ...interceptor.Funcs) *member.Fence {
+	m, h := api, api
+	if len(through) > 0 {
+		m = hooked{api, through[0]}
+	}
+	if len(through) > 1 {
+		h = hooked{api, through[1]}
+	}
+	return member.NewFence(member.FenceOptions{
+		Clock: w.clock, Member: m, Host: h, Namespace: namespace,
+		HostID: w.hostID, ClusterID: w.clusterID, Identity: identity, Duration: duration,
+	})
+}
+
+// hooked calls an interceptor in place of writes to the real API server.
+type hooked struct {
+	client.Client
+	funcs interceptor.Funcs
+}
+
+func (h hooked) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	if h.funcs.Create == nil {
+		return h.Client.Create(ctx, obj, opts...)
+	}
+	return h.funcs.Create(ctx, nil, obj, opts...)
+}
+
+func (h hooked) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if h.funcs.Patch == nil {
+		return h.Client.Patch(ctx, obj, patch, opts...)
+	}
+	return h.funcs.Patch(ctx, nil, obj, patch, opts...)
+}
+
+var errCut = errors.New("the connection was cut")
+
+// cut fails the writes from the nth on: lost before they arrive or, if replies,
+// after they have been done.
+func cut(nth int, replies bool) interceptor.Funcs {
+	n := 0
+	write := func(do func() error) error {
+		n++
+		if n < nth {
+			return do()
+		}
+		if n == nth && replies {
+			if err := do(); err != nil {
+				return err
+			}
+		}
+		return errCut
+	}
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, _ client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			return write(func() error { return api.Create(ctx, obj, opts...) })
+		},
+		Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			return write(func() error { return api.Patch(ctx, obj, patch, opts...) })
+		},
+	}
+}
+
+// lease in the member, record in the host.
+func (w *world) lease(ctx context.Context) *coordinationv1.Lease { return read(ctx, w.hostID) }
+
+func (w *world) record(ctx context.Context) *coordinationv1.Lease {
+	return read(ctx, "fence-"+w.clusterID)
+}
+
+func read(ctx context.Context, name string) *coordinationv1.Lease {
+	GinkgoHelper()
+	var lease coordinationv1.Lease
+	Expect(api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &lease)).To(Succeed())
+	return &lease
+}
+
+// restore puts a lease back to what it was, as a restored cluster would.
+func restore(ctx context.Context, name string, was *coordinationv1.Lease) {
+	GinkgoHelper()
+	now := read(ctx, name)
+	Expect(api.Delete(ctx, now)).To(Succeed())
+	if was != nil {
+		Expect(api.Create(ctx, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: was.Labels, Annotations: was.Annotations},
+			Spec:       was.Spec,
+		})).To(Succeed())
+	}
+}
+
+func epochOf(lease *coordinationv1.Lease) string {
+	return lease.Annotations[v1alpha1.AnnotationFenceEpoch]
+}
+
+func beProblem(reason string) types.GomegaMatcher {
+	return WithTransform(func(err error) string {
+		p := &member.Problem{}
+		if !errors.As(err, &p) {
+			return fmt.Sprintf("no Problem: %v", err)
+		}
+		return p.Reason
+	}, Equal(reason))
+}
+
+// token is the confirmation that a Problem names.
+func token(p *member.Problem) string {
+	GinkgoHelper()
+	Expect(p).NotTo(BeNil())
+	_, value, found := strings.Cut(p.Message, v1alpha1.AnnotationConfirmRestore+"=")
+	Expect(found).To(BeTrue(), p.Message)
+	return value
+}
+
+var _ = Describe("the fence", func() {
+	var w *world
+	BeforeEach(func() { w = newWorld() })
+
+	It("is taken, renewed and given back", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.Held()).To(Succeed())
+		Expect(a.MayDestroy()).To(Succeed())
+		lease := w.lease(ctx)
+		Expect(lease.Spec.HolderIdentity).To(HaveValue(Equal("a")))
+		Expect(epochOf(lease)).To(Equal("1"))
+		Expect(epochOf(w.record(ctx))).To(Equal("1"))
+		Expect(lease.Labels).To(HaveKeyWithValue(v1alpha1.LabelHost, w.hostID))
+
+		w.clock.Step(duration / 3)
+		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond))
+
+		Expect(a.Release(ctx)).To(Succeed())
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(a.Renew(ctx)).To(MatchError(guarded.ErrFenced))
+		b := w.manager("b")
+		Expect(b.Acquire(ctx, "")).To(Succeed(), "a fence that was given back need not run out")
+		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "each leadership has an epoch of its own")
+		Expect(b.MayDestroy()).To(Succeed())
+	}, NodeTimeout(timeout))
+
+	It("is the same leadership's when it connects again", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		record := w.record(ctx)
+		a.Drop()
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).To(Equal("1"))
+		Expect(w.record(ctx).ResourceVersion).To(Equal(record.ResourceVersion), "nothing is written to the host")
+	}, NodeTimeout(timeout))
+
+	It("is held by one of two managers of the same host", func(ctx SpecContext) {
+		a, b := w.manager("a"), w.manager("b")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+
+		By("the holder renews: it is alive, and a copy of this host")
+		w.clock.Step(duration / 3)
+		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned))
+		w.clock.Step(duration - time.Second)
+		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "its time is not up, by our clock")
+		Expect(b.Held()).To(MatchError(guarded.ErrFenced))
+
+		By("it stands still for as long as it lasts: it is taken over")
+		w.clock.Step(time.Second)
+		Expect(b.Acquire(ctx, "")).To(Succeed())
+		Expect(b.Held()).To(Succeed())
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced), "the old holder has been fenced by its own clock before")
+		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonHostCloned))
+		Expect(a.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		Expect(epochOf(w.lease(ctx))).To(Equal("2"))
+	}, NodeTimeout(timeout))
+
+	It("fences a process that was frozen for longer than the deadline", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		w.clock.Step(duration * 2 / 3)
+		Expect(a.Held()).To(Succeed())
+		w.clock.Step(time.Nanosecond)
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+
+		By("nobody took it meanwhile: it may go on")
+		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.Held()).To(Succeed())
+	}, NodeTimeout(timeout))
+
+	It("survives a renewal whose acknowledgement was lost", func(ctx SpecContext) {
+		lose := false
+		a := w.manager("a", interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			sent := obj.DeepCopyObject().(client.Object)
+			if lose {
+				lose = false
+				Expect(api.Patch(ctx, sent, patch, opts...)).To(Succeed())
+				return errCut
+			}
+			return api.Patch(ctx, obj, patch, opts...)
+		}})
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		lose = true
+		w.clock.Step(time.Second)
+		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
+		Expect(a.Held()).To(Succeed())
+		w.clock.Step(time.Second)
+		Expect(a.Renew(ctx)).To(Succeed(), "the conflict is our own write")
+		Expect(a.Held()).To(Succeed())
+	}, NodeTimeout(timeout))
+
+	It("takes somebody's edit of the lease for no renewal", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		lease := w.lease(ctx)
+		edited := lease.DeepCopy()
+		edited.Annotations["team"] = "storage"
+		Expect(api.Patch(ctx, edited, client.MergeFrom(lease))).To(Succeed())
+		w.clock.Step(duration / 3)
+		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond),
+			"who watches the lease must see it move when its holder believes that it has")
+	}, NodeTimeout(timeout))
+
+	It("is lost when the lease has gone to another epoch", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		lease := w.lease(ctx)
+		edited := lease.DeepCopy()
+		edited.Annotations[v1alpha1.AnnotationFenceEpoch] = "7"
+		Expect(api.Patch(ctx, edited, client.MergeFrom(lease))).To(Succeed())
+		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonHostCloned))
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+	}, NodeTimeout(timeout))
+
+	// Writes to the host are 1 (intent) and 2 (fact), to the member 1 (lease).
+	DescribeTable("a crash while it is taken is no restore (I6)", func(ctx SpecContext, crashes ...[2]interceptor.Funcs) {
+		first := w.manager("first")
+		Expect(first.Acquire(ctx, "")).To(Succeed())
+		Expect(first.Release(ctx)).To(Succeed())
+		for i, crash := range crashes {
+			err := w.manager(fmt.Sprintf("crashes-%d", i), crash[0], crash[1]).Acquire(ctx, "")
+			Expect(err).To(HaveOccurred())
+			w.clock.Step(duration) // should it have got as far as holding the lease
+		}
+		next := w.manager("next")
+		err := next.Acquire(ctx, "")
+		if err != nil { // the lease of the crashed one is seen for the first time
+			Expect(err).To(beProblem(v1alpha1.ReasonWaitingForFence))
+			w.clock.Step(duration)
+			Expect(next.Acquire(ctx, "")).To(Succeed())
+		}
+		Expect(next.Suspended()).To(BeNil())
+		Expect(next.MayDestroy()).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
+	},
+		Entry("before the intent", [2]interceptor.Funcs{{}, cut(1, false)}),
+		Entry("after the intent, its reply lost", [2]interceptor.Funcs{{}, cut(1, true)}),
+		Entry("before the lease", [2]interceptor.Funcs{cut(1, false), {}}),
+		Entry("after the lease, its reply lost", [2]interceptor.Funcs{cut(1, true), {}}),
+		Entry("before the fact", [2]interceptor.Funcs{{}, cut(2, false)}),
+		Entry("after the fact, its reply lost", [2]interceptor.Funcs{{}, cut(2, true)}),
+		Entry("twice before the lease", [2]interceptor.Funcs{cut(1, false), {}}, [2]interceptor.Funcs{cut(1, false), {}}),
+	)
+
+	It("takes a crash after the lease and another after the next intent for no restore (I6)", func(ctx SpecContext) {
+		first := w.manager("first")
+		Expect(first.Acquire(ctx, "")).To(Succeed())
+		Expect(first.Release(ctx)).To(Succeed())
+		Expect(w.manager("second", interceptor.Funcs{}, cut(2, false)).Acquire(ctx, "")).To(MatchError(errCut))
+
+		third := w.manager("third", cut(1, false))
+		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		w.clock.Step(duration)
+		Expect(third.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonUnreachable), "it dies between intent and lease")
+
+		fourth := w.manager("fourth")
+		Expect(fourth.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		w.clock.Step(duration)
+		Expect(fourth.Acquire(ctx, "")).To(Succeed())
+		Expect(fourth.Suspended()).To(BeNil())
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
+	}, NodeTimeout(timeout))
+
+	// Three leaderships; then one of the clusters is put back.
+	restored := func(ctx SpecContext, what func(lease, record *coordinationv1.Lease)) {
+		for i := range 3 {
+			a := w.manager(fmt.Sprintf("before-%d", i))
+			Expect(a.Acquire(ctx, "")).To(Succeed())
+			Expect(a.Release(ctx)).To(Succeed())
+			if i == 0 {
+				lease, record := w.lease(ctx), w.record(ctx)
+				defer func() { what(lease, record) }()
+			}
+		}
+	}
+	suspendedUntilConfirmed := func(ctx SpecContext, reason string) {
+		lease, record := w.lease(ctx), w.record(ctx)
+		a := w.manager("after")
+		Expect(a.Acquire(ctx, "")).To(Succeed(), "it connects and serves")
+		Expect(a.Held()).To(Succeed())
+		Expect(a.MayDestroy()).To(MatchError(guarded.ErrSuspended))
+		Expect(a.Suspended().Reason).To(Equal(reason))
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(lease)), "the evidence stays")
+		Expect(epochOf(w.record(ctx))).To(Equal(epochOf(record)))
+
+		By("neither another manager nor another's confirmation changes that")
+		confirmation := token(a.Suspended())
+		Expect(a.Release(ctx)).To(Succeed())
+		b := w.manager("after-2")
+		Expect(b.Acquire(ctx, "host-0-member-0")).To(Succeed())
+		Expect(b.MayDestroy()).To(MatchError(guarded.ErrSuspended))
+		Expect(b.Release(ctx)).To(Succeed())
+
+		By("the admin confirms")
+		c := w.manager("after-3")
+		Expect(c.Acquire(ctx, confirmation)).To(Succeed())
+		Expect(c.MayDestroy()).To(Succeed())
+		Expect(c.Suspended()).To(BeNil())
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
+		Expect(epochOf(w.lease(ctx))).To(Equal("4"), "epochs only grow")
+
+		By("and is not asked again")
+		Expect(c.Release(ctx)).To(Succeed())
+		d := w.manager("after-4")
+		Expect(d.Acquire(ctx, "")).To(Succeed())
+		Expect(d.MayDestroy()).To(Succeed())
+	}
+
+	It("suspends destruction when the host was restored (I2)", func(ctx SpecContext) {
+		restored(ctx, func(_, record *coordinationv1.Lease) { restore(ctx, "fence-"+w.clusterID, record) })
+		suspendedUntilConfirmed(ctx, v1alpha1.ReasonHostRestored)
+	}, NodeTimeout(timeout))
+
+	It("suspends destruction when the host's record is gone (I2)", func(ctx SpecContext) {
+		restored(ctx, func(_, record *coordinationv1.Lease) {
+			record.Annotations = nil
+			restore(ctx, "fence-"+w.clusterID, record)
+		})
+		suspendedUntilConfirmed(ctx, v1alpha1.ReasonHostRestored)
+	}, NodeTimeout(timeout))
+
+	It("suspends destruction when the member was restored (I2)", func(ctx SpecContext) {
+		restored(ctx, func(lease, _ *coordinationv1.Lease) {
+			lease.Spec.HolderIdentity = nil
+			restore(ctx, w.hostID, lease)
+		})
+		suspendedUntilConfirmed(ctx, v1alpha1.ReasonMemberRestored)
+	}, NodeTimeout(timeout))
+
+	It("suspends destruction when the member was restored from before its registration (I2)", func(ctx SpecContext) {
+		restored(ctx, func(*coordinationv1.Lease, *coordinationv1.Lease) { restore(ctx, w.hostID, nil) })
+		a := w.manager("after")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.MayDestroy()).To(MatchError(guarded.ErrSuspended))
+		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+		confirmation := token(a.Suspended())
+		Expect(a.Acquire(ctx, confirmation)).To(Succeed())
+		Expect(a.MayDestroy()).To(Succeed())
+	}, NodeTimeout(timeout))
+
+	It("waits for as long as the holder says that its lease lasts", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		lease := w.lease(ctx)
+		longer := lease.DeepCopy()
+		longer.Spec.LeaseDurationSeconds = ptr.To[int32](60)
+		Expect(api.Patch(ctx, longer, client.MergeFrom(lease))).To(Succeed())
+		b := w.manager("b")
+		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		w.clock.Step(59 * time.Second)
+		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		w.clock.Step(time.Second)
+		Expect(b.Acquire(ctx, "")).To(Succeed())
+	}, NodeTimeout(timeout))
+})

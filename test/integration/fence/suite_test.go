@@ -1,0 +1,42 @@
+package fence_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+const timeout = time.Minute
+
+// api is the API server of host and member.
+var api client.Client
+
+func TestFence(t *testing.T) {
+	RegisterFailHandler(Fail)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "Fence")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	root, err := kubebin.Root()
+	Expect(err).NotTo(HaveOccurred())
+	binaries, err := kubebin.Dir(root)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(kubebin.Check(binaries)).To(Succeed(), "run make kube first")
+	environment := &envtest.Environment{BinaryAssetsDirectory: binaries, ControlPlaneStartTimeout: timeout, ControlPlaneStopTimeout: timeout}
+	config, err := environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
+	api, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+}, NodeTimeout(2*timeout))
