@@ -14,6 +14,10 @@ import (
 // (k8s.io/component-helpers/storage/volume).
 const AnnSelectedNode = "volume.kubernetes.io/selected-node"
 
+// annProvisioner is where the PV controller asks a provisioner for a claim's
+// volume (k8s.io/component-helpers/storage/volume: AnnStorageProvisioner).
+const annProvisioner = "volume.kubernetes.io/storage-provisioner"
+
 // Owner is a member as objects name it.
 type Owner struct {
 	// NodeName is the name of its virtual node.
@@ -60,12 +64,28 @@ func ownersOf(obj client.Object) []key {
 	case *corev1.PersistentVolumeClaim:
 		add(byNode, obj.Annotations[AnnSelectedNode])
 		add(byCluster, obj.Annotations[v1alpha1.AnnotationPlacedIn])
+		if boundWithoutUs(obj) {
+			// A volume that is used again, to which the claim was bound without any
+			// node having been selected: its member has still to place the claim.
+			keys = append(keys, key{kind: byAll})
+		}
 	case *storagev1.StorageClass, *corev1.Namespace:
 		keys = append(keys, key{kind: byAll})
 	default:
 		add(byCluster, obj.GetLabels()[v1alpha1.LabelClusterID])
 	}
 	return keys
+}
+
+// boundWithoutUs reports whether a claim that no member has placed is bound to a
+// volume that was there before. Most claims of the host's own are not: they name
+// the provisioner that made theirs.
+func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
+	if claim.Spec.VolumeName == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
+		return false
+	}
+	provisioner := claim.Annotations[annProvisioner]
+	return provisioner == "" || provisioner == v1alpha1.ProvisionerName
 }
 
 func pushed(pod *corev1.Pod) bool {

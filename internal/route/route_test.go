@@ -48,6 +48,15 @@ func claim(name, selected, placed string) *corev1.PersistentVolumeClaim {
 	return c
 }
 
+func boundClaim(name, placed, provisioner string) *corev1.PersistentVolumeClaim {
+	c := claim(name, "", placed)
+	c.Spec.VolumeName = "pv"
+	if provisioner != "" {
+		c.Annotations[annProvisioner] = provisioner
+	}
+	return c
+}
+
 func volume(name, cluster string) *corev1.PersistentVolume {
 	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if cluster != "" {
@@ -74,6 +83,10 @@ func TestOwnersOf(t *testing.T) {
 		"a claim placed in a member":                                       {claim("a", "", one.ClusterID), []Owner{one}},
 		"a claim placed in one, asked for on the other":                    {claim("a", two.NodeName, one.ClusterID), []Owner{one, two}},
 		"a claim is not found by the other's kind of name":                 {claim("a", one.ClusterID, one.NodeName), nil},
+		"a claim bound to a volume used again, placed by nobody yet":       {boundClaim("a", "", ""), []Owner{one, two}},
+		"the same, of our class":                                           {boundClaim("a", "", v1alpha1.ProvisionerName), []Owner{one, two}},
+		"a bound claim that is placed":                                     {boundClaim("a", one.ClusterID, v1alpha1.ProvisionerName), []Owner{one}},
+		"a bound claim of another provisioner":                             {boundClaim("a", "", "ebs.csi.aws.com"), nil},
 		"a volume of a member":                                             {volume("a", one.ClusterID), []Owner{one}},
 		"a volume of the host's own":                                       {volume("a", ""), nil},
 		"a volume of a cluster that is not registered":                     {volume("a", "id-three"), nil},
