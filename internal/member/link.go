@@ -78,8 +78,9 @@ type NodeFacts struct {
 	Capacity, Allocatable corev1.ResourceList
 	// Architecture and OperatingSystem if all of those nodes agree, else empty.
 	Architecture, OperatingSystem string
-	// Nodes counts them.
-	Nodes int
+	// Nodes counts them; Ready counts all that are ready, cordoned ones and those
+	// that are kept for others included.
+	Nodes, Ready int
 }
 
 // Owner is the member as objects of the host name it.

@@ -22,12 +22,12 @@ type aggregate struct {
 	// The sums over the usable nodes.
 	capacity, free       corev1.ResourceList
 	architectures, osses map[string]int
-	usable               int
+	usable, ready        int
 }
 
 // node is what is known of a node; known is false while only Pods on it are.
 type node struct {
-	known, usable         bool
+	known, usable, ready  bool
 	capacity, allocatable corev1.ResourceList
 	architecture, os      string
 	requested             corev1.ResourceList
@@ -52,7 +52,7 @@ func newAggregate() *aggregate {
 func (a *aggregate) setNode(n *corev1.Node) {
 	a.change(n.Name, func(entry *node) {
 		entry.known = true
-		entry.usable = usable(n)
+		entry.usable, entry.ready = usable(n), ready(n)
 		entry.capacity, entry.allocatable = n.Status.Capacity, n.Status.Allocatable
 		entry.architecture, entry.os = n.Status.NodeInfo.Architecture, n.Status.NodeInfo.OperatingSystem
 	})
@@ -60,7 +60,7 @@ func (a *aggregate) setNode(n *corev1.Node) {
 
 // dropNode forgets a node; what Pods request there is kept for its return.
 func (a *aggregate) dropNode(name string) {
-	a.change(name, func(entry *node) { entry.known, entry.usable = false, false })
+	a.change(name, func(entry *node) { entry.known, entry.usable, entry.ready = false, false, false })
 }
 
 // setPod takes in a Pod, new or changed.
@@ -97,12 +97,18 @@ func (a *aggregate) change(name string, change func(*node)) {
 		entry = &node{requested: corev1.ResourceList{}}
 		a.nodes[name] = entry
 	}
+	if entry.ready {
+		a.ready--
+	}
 	if entry.usable {
 		subtract(a.capacity, entry.capacity)
 		subtract(a.free, entry.free())
 		a.count(entry, -1)
 	}
 	change(entry)
+	if entry.ready {
+		a.ready++
+	}
 	if entry.usable {
 		add(a.capacity, entry.capacity)
 		add(a.free, entry.free())
@@ -144,7 +150,7 @@ func (n *node) requestedOf(name corev1.ResourceName) resource.Quantity {
 // facts are the sums of now.
 func (a *aggregate) facts() member.NodeFacts {
 	facts := member.NodeFacts{
-		Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}, Nodes: a.usable,
+		Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}, Nodes: a.usable, Ready: a.ready,
 		Architecture: agreed(a.architectures), OperatingSystem: agreed(a.osses),
 	}
 	for name, capacity := range a.capacity {
@@ -174,9 +180,13 @@ func agreed(counts map[string]int) string {
 
 // usable: a Pod of the host could be scheduled there.
 func usable(n *corev1.Node) bool {
-	ready := nodes.Ready(n)
-	return ready != nil && ready.Status == corev1.ConditionTrue && !n.Spec.Unschedulable && n.DeletionTimestamp == nil &&
-		!slices.ContainsFunc(n.Spec.Taints, keepsOut)
+	return ready(n) && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, keepsOut)
+}
+
+// ready: Pods that are there run, whether or not new ones are let in.
+func ready(n *corev1.Node) bool {
+	condition := nodes.Ready(n)
+	return condition != nil && condition.Status == corev1.ConditionTrue
 }
 
 // keepsOut reports whether a taint keeps ordinary Pods off a node, as a control

@@ -58,8 +58,10 @@ func workload(uid, node, cpu string, change ...func(*corev1.Pod)) *corev1.Pod {
 
 func TestAggregate(t *testing.T) {
 	none := member.NodeFacts{Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}}
+	closed := none
+	closed.Ready = 1
 	sum := func(nodes int, capacity, allocatable corev1.ResourceList) member.NodeFacts {
-		return member.NodeFacts{Capacity: capacity, Allocatable: allocatable, Nodes: nodes, Architecture: "amd64", OperatingSystem: "linux"}
+		return member.NodeFacts{Capacity: capacity, Allocatable: allocatable, Nodes: nodes, Ready: nodes, Architecture: "amd64", OperatingSystem: "linux"}
 	}
 	one := sum(1, resources("4", "8Gi", "110"), resources("3800m", "7Gi", "110"))
 	for name, tc := range map[string]struct {
@@ -72,8 +74,8 @@ func TestAggregate(t *testing.T) {
 			want: sum(2, resources("8", "16Gi", "220"), resources("7600m", "14Gi", "220"))},
 		"the same node again": {do: func(a *aggregate) { a.setNode(leafNode("a")); a.setNode(leafNode("a")) }, want: one},
 		"not ready":           {do: func(a *aggregate) { a.setNode(leafNode("a", notReady)) }, want: none},
-		"cordoned":            {do: func(a *aggregate) { a.setNode(leafNode("a")); a.setNode(leafNode("a", unschedulable)) }, want: none},
-		"kept for others":     {do: func(a *aggregate) { a.setNode(leafNode("a", tainted(corev1.TaintEffectNoSchedule))) }, want: none},
+		"cordoned":            {do: func(a *aggregate) { a.setNode(leafNode("a")); a.setNode(leafNode("a", unschedulable)) }, want: closed},
+		"kept for others":     {do: func(a *aggregate) { a.setNode(leafNode("a", tainted(corev1.TaintEffectNoSchedule))) }, want: closed},
 		"better left alone":   {do: func(a *aggregate) { a.setNode(leafNode("a", tainted(corev1.TaintEffectPreferNoSchedule))) }, want: one},
 		"gone":                {do: func(a *aggregate) { a.setNode(leafNode("a")); a.dropNode("a") }, want: none},
 		"a Pod":               {do: func(a *aggregate) { a.setNode(leafNode("a")); a.setPod(workload("p", "a", "800m")) }, want: sum(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "109"))},
@@ -118,7 +120,7 @@ func TestAggregate(t *testing.T) {
 			}))
 		}, want: sum(1, resources("4", "8Gi", "110"), resources("3", "7Gi", "108"))},
 		"architectures differ": {do: func(a *aggregate) { a.setNode(leafNode("a")); a.setNode(leafNode("b", arm)) },
-			want: member.NodeFacts{Nodes: 2, OperatingSystem: "linux", Capacity: resources("8", "16Gi", "220"), Allocatable: resources("7600m", "14Gi", "220")}},
+			want: member.NodeFacts{Nodes: 2, Ready: 2, OperatingSystem: "linux", Capacity: resources("8", "16Gi", "220"), Allocatable: resources("7600m", "14Gi", "220")}},
 		"architectures agree again": {do: func(a *aggregate) {
 			a.setNode(leafNode("a"))
 			a.setNode(leafNode("b", arm))

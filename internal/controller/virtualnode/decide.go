@@ -16,7 +16,7 @@ import (
 // Reasons of a virtual node's Ready condition, beside those of the
 // registration's Connected condition.
 const (
-	// reasonNoReadyNodes: the member is there, but none of its nodes could run a Pod.
+	// reasonNoReadyNodes: the member is there, but none of its nodes runs Pods.
 	reasonNoReadyNodes = "NoReadyNodes"
 	// reasonRegistrationGone: the node's registration has vanished.
 	reasonRegistrationGone = "RegistrationGone"
@@ -141,8 +141,13 @@ func judge(o observed) verdict {
 		return verdict{reason: v1alpha1.ReasonConnecting, message: "the member is being connected", passing: true}
 	case !s.Synced, s.Node == nil:
 		return verdict{reason: v1alpha1.ReasonSyncing, message: "the member's objects are being read", passing: true}
+	case s.Node.Ready == 0:
+		return verdict{reason: reasonNoReadyNodes, message: "the member has no node that is ready"}
 	case s.Node.Nodes == 0:
-		return verdict{reason: reasonNoReadyNodes, message: "the member has no node that is ready and schedulable"}
+		// Were this NotReady, the host would evict what runs there, which a cordon
+		// does in no single cluster. Without capacity, nothing new comes.
+		return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf(
+			"the member is connected; its ready nodes (%d) are all cordoned or tainted, so that nothing new is scheduled there", s.Node.Ready)}
 	}
 	return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected, and %d of its nodes are ready", s.Node.Nodes)}
 }

@@ -36,7 +36,7 @@ func facts() *member.NodeFacts {
 	return &member.NodeFacts{
 		Capacity:     corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourcePods: resource.MustParse("110")},
 		Allocatable:  corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("6"), corev1.ResourcePods: resource.MustParse("100")},
-		Architecture: "amd64", OperatingSystem: "linux", Nodes: 2,
+		Architecture: "amd64", OperatingSystem: "linux", Nodes: 2, Ready: 2,
 	}
 }
 
@@ -122,7 +122,8 @@ func TestDecide(t *testing.T) {
 		"the link of an earlier registration": {observed: seen(func(o *observed) {
 			o.node, o.state.Identity.ClusterID, o.awaySince = ready, "else", start
 		}), want: "nothing", again: DefaultGrace},
-		"no ready node there":  {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=False"},
+		"no ready node there":  {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "status Ready=False"},
+		"all cordoned there":   {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
 		"deleting, never made": {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
 		"deleting, not cordoned": {observed: seen(func(o *observed) {
 			o.registration, o.node = registration(deleting), ready
