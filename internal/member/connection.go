@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
@@ -70,8 +71,8 @@ func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme) (*co
 	c := &connection{
 		config:    config,
 		transport: transport,
-		calls:     &http.Client{Transport: wrapped, Timeout: callTimeout},
-		watches:   &http.Client{Transport: wrapped},
+		calls:     &http.Client{Transport: wrapped, Timeout: callTimeout, CheckRedirect: stay},
+		watches:   &http.Client{Transport: wrapped, CheckRedirect: stay},
 	}
 	if c.live, err = client.New(config, client.Options{HTTPClient: c.calls, Scheme: scheme, Mapper: mapper()}); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -87,6 +88,10 @@ func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme) (*co
 	}
 	return c, nil
 }
+
+// stay follows no redirect: no API server needs one, and a hostile one would
+// have this process ask, from where it stands, what the member cannot reach.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func (c *connection) close() { c.transport.CloseIdleConnections() }
 
@@ -110,6 +115,10 @@ func (c *connection) identify(ctx context.Context) (Identity, error) {
 	info, err := c.discovery.ServerVersion()
 	if err != nil {
 		return Identity{}, explain("read the version", err)
+	}
+	// It becomes a label's value and a part of names.
+	if len(validation.IsDNS1123Label(string(system.UID))) > 0 {
+		return Identity{}, problem(v1alpha1.ReasonUnreachable, "the member has no identity: the UID of its namespace kube-system is none")
 	}
 	return Identity{ClusterID: string(system.UID), Version: info.GitVersion}, nil
 }

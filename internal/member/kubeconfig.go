@@ -137,10 +137,11 @@ func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Co
 	}, nil
 }
 
-// redacted keeps credentials that somebody put into an address out of messages.
+// redacted keeps credentials that somebody put into an address out of messages:
+// what is left of it is where it leads.
 func redacted(address string) string {
-	if u, err := url.Parse(address); err == nil {
-		return u.Redacted()
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	}
 	return "(unreadable)"
 }

@@ -1,0 +1,80 @@
+package member
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+func registration(change ...func(*Registration)) Registration {
+	r := Registration{
+		Member: mirror.Member{Registration: "cluster38", NodeName: "kosmos-cluster38", HostID: "host", Classes: map[string]string{"disk": "gp3"},
+			PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		UID: "cr-uid", Kubeconfig: []byte("kubeconfig"), ConfirmRestore: "",
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+// A link is made anew when something of the registration changes, and not else:
+// every reconcile of a registration says what is wanted (I5).
+func TestWantRestartsOnlyOnChange(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Registration)
+		want   bool
+	}{
+		"the same":               {func(*Registration) {}, false},
+		"a new kubeconfig":       {func(r *Registration) { r.Kubeconfig = []byte("newer") }, true},
+		"another class":          {func(r *Registration) { r.Classes["disk"] = "gp4" }, true},
+		"other addresses":        {func(r *Registration) { r.PodCIDRs = nil }, true},
+		"a restore is confirmed": {func(r *Registration) { r.ConfirmRestore = "host-1-member-2" }, true},
+		"it is refused": {func(r *Registration) {
+			r.Refused = problem(v1alpha1.ReasonSecretNotFound, "no Secret")
+		}, true},
+		"it was deleted and made anew": {func(r *Registration) { r.UID = "newer" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := NewFleet(Config{})
+			f.Ensure(registration())
+			s := f.supervisors["cluster38"]
+			_, changed := s.current()
+			f.Ensure(registration(tc.change))
+			restarts := false
+			select {
+			case <-changed:
+				restarts = true
+			default:
+			}
+			if restarts != tc.want {
+				t.Errorf("restarts: %v, want %v", restarts, tc.want)
+			}
+			if f.supervisors["cluster38"] != s {
+				t.Error("another supervisor took its place")
+			}
+			if _, again := s.current(); tc.want == (again == changed) {
+				t.Error("the next change would not be noticed, or this one twice")
+			}
+		})
+	}
+}
+
+func TestRemoveBeforeStart(t *testing.T) {
+	f := NewFleet(Config{})
+	if !f.Remove("cluster38") {
+		t.Error("a member that was never there is not gone")
+	}
+	f.Ensure(registration())
+	if _, known := f.State("cluster38"); !known {
+		t.Error("a member that is wanted has no state")
+	}
+	if !f.Remove("cluster38") {
+		t.Error("a member whose supervisor never ran is not gone")
+	}
+	if _, known := f.State("cluster38"); known {
+		t.Error("a removed member has a state")
+	}
+}
