@@ -112,10 +112,10 @@ func decide(o observed) decision {
 	case !o.concerns():
 		return nothing{}
 	case pushedCondition(o.root) == corev1.ConditionTrue:
-		if o.ran() {
+		if o.ran() && !o.mayHaveStarted() {
 			return markWithdrawn{}
 		}
-		return nothing{}
+		return nothing{} // once it is bound, leaf_pod writes its end
 	}
 	return o.mayGoEarly()
 }
@@ -133,6 +133,13 @@ func (o observed) ran() bool {
 	return slices.ContainsFunc(o.claims, func(c claim) bool {
 		return c.root != nil && c.root.Spec.VolumeName == "" && c.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID
 	})
+}
+
+// mayHaveStarted reports whether the containers of an early leaf that is gone may
+// have started: a kubelet waits until the last volume is bound, and no longer.
+// Such a Pod is not run again.
+func (o observed) mayHaveStarted() bool {
+	return len(o.claims) > 0 && !slices.ContainsFunc(o.claims, func(c claim) bool { return c.leaf == nil || c.leaf.Spec.VolumeName == "" })
 }
 
 // concerns reports whether the Pod is, or may be about to be, this member's.

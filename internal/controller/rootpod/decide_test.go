@@ -84,6 +84,12 @@ func bound(name string, m mirror.Member) claim {
 	return c
 }
 
+// leafBound is a claim whose leaf is bound in the member.
+func leafBound(c claim) claim {
+	c.leaf.Spec.VolumeName = "pv-" + c.name
+	return c
+}
+
 func pushed(m mirror.Member, status corev1.ConditionStatus) func(*observed) {
 	return func(o *observed) {
 		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: reasonPushed, Message: pushedMessage(leafOf(rootPod()), m)}
@@ -191,26 +197,29 @@ func TestDecide(t *testing.T) {
 		"a ConfigMap is not brought yet":                 {seen(func(o *observed) { o.missing = []string{"ConfigMap settings"} }), nothing{}},
 
 		// Early leaves.
-		"the early leaf is noted on the root (I6)":             {seen(running), markPushed{}},
-		"the early leaf runs and is noted: at rest (I5)":       {seen(running, pushed(here, corev1.ConditionTrue)), nothing{}},
-		"all claims bound and no node yet is no withdrawal":    {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), nothing{}},
-		"the claim names its volume, the PV is not seen yet":   {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *claim) { c.volume = nil }))), nothing{}},
-		"the scheduler took its choice back":                   {seen(running, claims(with(asked("data", here), func(c *claim) { delete(c.root.Annotations, route.AnnSelectedNode) }))), remove{why: "the scheduler has changed its mind"}},
-		"the scheduler chose another node":                     {seen(running, claims(asked("data", there))), remove{why: "the scheduler has changed its mind"}},
-		"the claim was bound in another member (I3)":           {seen(running, claims(bound("data", there), asked("more", here))), remove{why: "claim data is bound to volume pv-data, which is not in member cluster38"}},
-		"the claim was deleted":                                {seen(running, claims(claim{name: "data"})), remove{why: "claim data is gone"}},
-		"the Pod was bound to another node":                    {seen(running, on("worker-1")), remove{why: "its root was bound to node worker-1"}},
-		"the early leaf ends already":                          {seen(running, leafDeleted(nil), claims(asked("data", there))), nothing{}},
-		"the leaf was withdrawn: the next one may go (I6)":     {seen(pushed(here, corev1.ConditionTrue)), markWithdrawn{}},
-		"withdrawn, and asked for again: one may go again":     {seen(pushed(here, corev1.ConditionFalse)), leaf},
-		"it runs early in another member: not ours to deny":    {seen(pushed(there, corev1.ConditionTrue), nominated(there.NodeName), claims(asked("data", there))), nothing{}},
-		"the other member was abandoned, the claim is ours":    {seen(pushed(there, corev1.ConditionTrue)), markWithdrawn{}},
-		"a Pod without claims and node is nobody's":            {observed{member: here, root: &corev1.Pod{}}, nothing{}},
-		"a Pod on another node is not looked at":               {seen(on("worker-1")), nothing{}},
-		"the leaf's root is gone: removed once that is proven": {seen(running, func(o *observed) { o.root = nil }), remove{rootGone: true, why: "its root is gone"}},
-		"the leaf is of an earlier Pod of that name (I4)":      {seen(running, func(o *observed) { o.root.UID = "newer" }), remove{rootGone: true, why: "its root is gone"}},
-		"the leaf of an earlier Pod ends already":              {seen(running, leafDeleted(nil), func(o *observed) { o.root.UID = "newer" }), nothing{}},
-		"neither root nor leaf":                                {observed{member: here}, nothing{}},
+		"the early leaf is noted on the root (I6)":                 {seen(running), markPushed{}},
+		"the early leaf runs and is noted: at rest (I5)":           {seen(running, pushed(here, corev1.ConditionTrue)), nothing{}},
+		"all claims bound and no node yet is no withdrawal":        {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), nothing{}},
+		"the claim names its volume, the PV is not seen yet":       {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *claim) { c.volume = nil }))), nothing{}},
+		"the scheduler took its choice back":                       {seen(running, claims(with(asked("data", here), func(c *claim) { delete(c.root.Annotations, route.AnnSelectedNode) }))), remove{why: "the scheduler has changed its mind"}},
+		"the scheduler chose another node":                         {seen(running, claims(asked("data", there))), remove{why: "the scheduler has changed its mind"}},
+		"the claim was bound in another member (I3)":               {seen(running, claims(bound("data", there), asked("more", here))), remove{why: "claim data is bound to volume pv-data, which is not in member cluster38"}},
+		"the claim was deleted":                                    {seen(running, claims(claim{name: "data"})), remove{why: "claim data is gone"}},
+		"the Pod was bound to another node":                        {seen(running, on("worker-1")), remove{why: "its root was bound to node worker-1"}},
+		"the early leaf ends already":                              {seen(running, leafDeleted(nil), claims(asked("data", there))), nothing{}},
+		"the leaf was withdrawn: the next one may go (I6)":         {seen(pushed(here, corev1.ConditionTrue)), markWithdrawn{}},
+		"withdrawn, and asked for again: one may go again":         {seen(pushed(here, corev1.ConditionFalse)), leaf},
+		"it runs early in another member: not ours to deny":        {seen(pushed(there, corev1.ConditionTrue), nominated(there.NodeName), claims(asked("data", there))), nothing{}},
+		"the leaf is gone, and may have run: its volume was bound": {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)))), nothing{}},
+		"the same, and the host has bound the claim":               {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(bound("data", here)))), nothing{}},
+		"it cannot have run: one volume was never bound":           {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)), asked("more", here))), markWithdrawn{}},
+		"the other member was abandoned, the claim is ours":        {seen(pushed(there, corev1.ConditionTrue)), markWithdrawn{}},
+		"a Pod without claims and node is nobody's":                {observed{member: here, root: &corev1.Pod{}}, nothing{}},
+		"a Pod on another node is not looked at":                   {seen(on("worker-1")), nothing{}},
+		"the leaf's root is gone: removed once that is proven":     {seen(running, func(o *observed) { o.root = nil }), remove{rootGone: true, why: "its root is gone"}},
+		"the leaf is of an earlier Pod of that name (I4)":          {seen(running, func(o *observed) { o.root.UID = "newer" }), remove{rootGone: true, why: "its root is gone"}},
+		"the leaf of an earlier Pod ends already":                  {seen(running, leafDeleted(nil), func(o *observed) { o.root.UID = "newer" }), nothing{}},
+		"neither root nor leaf":                                    {observed{member: here}, nothing{}},
 
 		// Bound Pods.
 		"the host bound the Pod here: its leaf is made":            {seen(onNode), leaf},
