@@ -167,6 +167,7 @@ type ClusterRegistrationStatus struct {
 	NodeName string `json:"nodeName,omitempty"`
 	// volumes counts the leaf volumes of this host in the member.
 	// +optional
+	// +kubebuilder:default={}
 	Volumes VolumeCounts `json:"volumes,omitzero"`
 	// observedGeneration is the generation of the spec that this status is about.
 	// +optional
@@ -182,15 +183,19 @@ type ClusterRegistrationStatus struct {
 type VolumeCounts struct {
 	// bound volumes have a host PV and a live claim.
 	// +optional
+	// +kubebuilder:default=0
 	Bound int32 `json:"bound"`
 	// pending claims were pushed and have no volume yet.
 	// +optional
+	// +kubebuilder:default=0
 	Pending int32 `json:"pending"`
 	// deleting volumes are on their way out.
 	// +optional
+	// +kubebuilder:default=0
 	Deleting int32 `json:"deleting"`
 	// orphaned volumes have no root; nothing destroys them.
 	// +optional
+	// +kubebuilder:default=0
 	Orphaned int32 `json:"orphaned"`
 }
 

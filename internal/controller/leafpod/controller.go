@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -23,16 +24,35 @@ const (
 	actor = guarded.Actor("leaf-pod")
 	// workers carry statuses of one member up side by side.
 	workers = 8
+	// remembered is of how many leaves it is known how they ended, for the moment
+	// between that and their roots' statuses. A manager that is restarted just
+	// then does not know, and calls such a Pod Failed.
+	remembered = 1024
 )
 
-type reconciler struct{ *member.Link }
+type reconciler struct {
+	*member.Link
+	ended *lru.Cache // root UID -> leaf Pod as it ended
+}
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
-	return link.Controller(Name, workers, &reconciler{link},
-		link.LeafSource(&corev1.Pod{}, member.SameKey),
+	r := &reconciler{Link: link, ended: lru.New(remembered)}
+	return link.Controller(Name, workers, r,
+		link.LeafSource(&corev1.Pod{}, r.ofLeaf),
 		link.RootSource(&corev1.Pod{}, member.SameKey),
 	)
+}
+
+// ofLeaf wakes the root of a leaf, and remembers how a leaf ended: it may be gone
+// before the root is reconciled.
+func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
+	if leaf, ok := obj.(*corev1.Pod); ok && ended(leaf) {
+		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
+			r.ended.Add(origin.UID, leaf)
+		}
+	}
+	return member.SameKey(ctx, obj)
 }
 
 // Reconcile brings the status of one root Pod up to date.
@@ -58,6 +78,9 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours && origin.UID == o.root.UID {
 			o.leaf = leaf
 		}
+	}
+	if last, seen := r.ended.Get(o.root.UID); seen {
+		o.last, _ = last.(*corev1.Pod)
 	}
 	o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName))
 	return o, err

@@ -15,6 +15,8 @@ type observed struct {
 	root   *corev1.Pod
 	// leaf Pod of this very root.
 	leaf *corev1.Pod
+	// last is that leaf as it was when it had ended, if that was seen.
+	last *corev1.Pod
 	// node is the member's virtual node.
 	node *corev1.Node
 }
@@ -58,6 +60,8 @@ func decide(o observed) decision {
 	switch {
 	case ended(o.root):
 		return nothing{}
+	case o.last != nil:
+		return show{mirror.RootPodStatus(o.root, o.last, o.member)}
 	case o.root.DeletionTimestamp != nil:
 		return fail{mirror.FailedPodStatus(o.root, reasonTerminated, "the Pod was deleted"), true}
 	case !pushed(o.root):

@@ -40,7 +40,13 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-func noLeaf(o *observed)          { o.leaf = nil }
+func noLeaf(o *observed) { o.leaf = nil }
+func endedSo(p corev1.PodPhase) func(*observed) {
+	return func(o *observed) {
+		o.last, o.leaf = o.leaf.DeepCopy(), nil
+		o.last.Status.Phase = p
+	}
+}
 func notPushed(o *observed)       { o.root.Status.Conditions = nil }
 func deleted(o *observed)         { o.root.DeletionTimestamp = &now }
 func doesNotFit(o *observed)      { o.root.Spec.NodeSelector = map[string]string{"disk": "fast"} }
@@ -71,6 +77,8 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     decision
 	}{
+		"deleted, and the leaf ended well before it went: Jobs count it": {seen(endedSo(corev1.PodSucceeded), deleted), shows(corev1.PodSucceeded)},
+		"the leaf ended well and is gone, and the root shows it":         {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
 		"no root": {observed{member: here}, nothing{}},
 		"an early leaf runs: the scheduler has the word":                {seen(on("")), nothing{}},
 		"an early leaf vanished: no failure of a Pod that is not bound": {seen(on(""), noLeaf), nothing{}},
