@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -17,8 +18,11 @@ import (
 
 const timeout = time.Minute
 
-// api is the API server of host and member.
-var api client.Client
+// config and api lead to the API server of host and member.
+var (
+	config *rest.Config
+	api    client.Client
+)
 
 func TestFence(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -33,7 +37,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(kubebin.Check(binaries)).To(Succeed(), "run make kube first")
 	environment := &envtest.Environment{BinaryAssetsDirectory: binaries, ControlPlaneStartTimeout: timeout, ControlPlaneStopTimeout: timeout}
-	config, err := environment.Start()
+	config, err = environment.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(environment.Stop()).To(Succeed()) })
 	api, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme})

@@ -1,0 +1,136 @@
+package fence_test
+
+import (
+	"context"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+var _ = Describe("the indexes", func() {
+	const shop, other = "index-shop", "index-other"
+	m := mirror.Member{Registration: "cluster38", ClusterID: "index-member", NodeName: "kosmos-cluster38", HostID: "host"}
+
+	start := func(ctx SpecContext, setup func(context.Context, client.FieldIndexer) error) cache.Cache {
+		GinkgoHelper()
+		c, err := cache.New(config, cache.Options{Scheme: clientgoscheme.Scheme})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(setup(ctx, c)).To(Succeed())
+		running, stop := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = c.Start(running)
+		}()
+		DeferCleanup(func() { stop(); <-done })
+		Expect(c.WaitForCacheSync(ctx)).To(BeTrue())
+		return c
+	}
+	pod := func(namespace, name, node, claimName, configMap string, ephemeral bool) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+		volume := corev1.Volume{Name: "v"}
+		if ephemeral {
+			volume.Ephemeral = &corev1.EphemeralVolumeSource{VolumeClaimTemplate: &corev1.PersistentVolumeClaimTemplate{Spec: claimSpec()}}
+		} else {
+			volume.PersistentVolumeClaim = &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName}
+		}
+		p.Spec.Volumes = []corev1.Volume{volume}
+		if configMap != "" {
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}}
+		}
+		return p
+	}
+	names := func(pods []corev1.Pod, err error) []string {
+		GinkgoHelper()
+		Expect(err).NotTo(HaveOccurred())
+		var found []string
+		for i := range pods {
+			found = append(found, pods[i].Namespace+"/"+pods[i].Name)
+		}
+		slices.Sort(found)
+		return found
+	}
+	volumeNames := func(volumes []corev1.PersistentVolume, err error) []string {
+		GinkgoHelper()
+		Expect(err).NotTo(HaveOccurred())
+		var found []string
+		for i := range volumes {
+			found = append(found, volumes[i].Name)
+		}
+		return found
+	}
+
+	It("find what the controllers ask for, and nothing else", func(ctx SpecContext) {
+		for _, name := range []string{shop, other} {
+			Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+		}
+		leaf := &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "index-leaf", UID: "leaf-uid"},
+			Spec: corev1.PersistentVolumeSpec{
+				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d"}},
+			},
+		}
+		root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data", UID: "root-uid"}}
+		host := mirror.HostVolume(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
+		forged := mirror.HostVolume(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
+		forged.Name, forged.Labels[v1alpha1.LabelClusterID] = "index-forged", "another"
+		foreign := leaf.DeepCopy()
+		foreign.Name, foreign.UID = "index-foreign", ""
+		foreign.Spec.ClaimRef = &corev1.ObjectReference{Namespace: shop, Name: "data"}
+		placed := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data",
+			Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}}, Spec: claimSpec()}
+		elsewhere := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: other, Name: "data"}, Spec: claimSpec()}
+		for _, object := range []client.Object{
+			host, forged, foreign, placed, elsewhere,
+			pod(shop, "uses", "node-a", "data", "settings", false), pod(shop, "other-claim", "node-b", "more", "", false),
+			pod(other, "same-name", "", "data", "settings", false), pod(shop, "ephemeral", "", "", "", true),
+		} {
+			Expect(api.Create(ctx, object)).To(Succeed())
+		}
+
+		By("the host's cache")
+		c := start(ctx, index.SetupHost)
+		key := types.NamespacedName{Namespace: shop, Name: "data"}
+		// Informers fill as they are first asked: each look waits until it is filled.
+		Expect(names(index.PodsOfClaim(ctx, c, key))).To(Equal([]string{shop + "/uses"}))
+		Expect(names(index.PodsOfClaim(ctx, c, types.NamespacedName{Namespace: shop, Name: "ephemeral-v"}))).To(Equal([]string{shop + "/ephemeral"}))
+		Expect(names(index.PodsOfReference(ctx, c, mirror.KindConfigMap, types.NamespacedName{Namespace: shop, Name: "settings"}))).To(Equal([]string{shop + "/uses"}))
+		Expect(names(index.PodsOfReference(ctx, c, mirror.KindSecret, types.NamespacedName{Namespace: shop, Name: "settings"}))).To(BeEmpty())
+		Expect(names(index.PodsOnNode(ctx, c, "node-a"))).To(Equal([]string{shop + "/uses"}))
+		claims, err := index.ClaimsPlacedIn(ctx, c, m.ClusterID)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(claims).To(HaveLen(1))
+		Expect(claims[0].Namespace).To(Equal(shop))
+		Expect(volumeNames(index.VolumesOfLeaf(ctx, c, m.ClusterID, leaf.Name))).To(Equal([]string{host.Name}), "one whose label and handle disagree is nobody's")
+		Expect(volumeNames(index.VolumesIn(ctx, c, m.ClusterID))).To(Equal([]string{host.Name}))
+		Expect(volumeNames(index.VolumesIn(ctx, c, "another"))).To(BeEmpty())
+
+		By("a member's cache")
+		c = start(ctx, index.SetupMember)
+		Expect(names(index.LeafPodsOfClaim(ctx, c, key))).To(Equal([]string{shop + "/uses"}))
+		Expect(volumeNames(index.LeafVolumesOfClaim(ctx, c, key))).To(ConsistOf(host.Name, forged.Name, foreign.Name))
+		Expect(volumeNames(index.LeafVolumesOfClaim(ctx, c, types.NamespacedName{Namespace: other, Name: "data"}))).To(BeEmpty())
+	}, NodeTimeout(timeout))
+})
+
+func claimSpec() corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+}
