@@ -228,7 +228,7 @@ func (f *Fence) Renew(ctx context.Context) error {
 	}
 	sent := f.clock.Now()
 	renewed, err := f.renew(ctx, lease, sent)
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		if lease, err = f.reread(ctx); err != nil {
 			return err
 		}
@@ -261,7 +261,12 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lease == nil || now == nil || ptr.Deref(now.Spec.HolderIdentity, "") != f.identity ||
+	if now == nil {
+		// What this member lacks is no evidence before it has said again who it is.
+		f.lease = nil
+		return nil, problem(v1alpha1.ReasonUnreachable, "the fence is gone: was the member made anew, or restored?")
+	}
+	if f.lease == nil || ptr.Deref(now.Spec.HolderIdentity, "") != f.identity ||
 		epoch(now, v1alpha1.AnnotationFenceEpoch) != epoch(f.lease, v1alpha1.AnnotationFenceEpoch) {
 		f.lease = nil
 		return nil, problem(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence")

@@ -113,7 +113,7 @@ func (f *Fleet) launch(s *supervisor) {
 func (f *Fleet) Ensure(r Registration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s := f.supervisors[r.Registration]; s != nil {
+	if s := f.supervisors[r.Registration]; s != nil && !s.ended() {
 		s.want(r)
 		return
 	}
@@ -152,6 +152,18 @@ func (f *Fleet) Remove(name string) bool {
 			<-s.done
 			f.notify(name)
 		}()
+		return false
+	}
+}
+
+// ended reports whether nothing of a supervisor that was told to end is left.
+// One that is wanted again while it ends is replaced when it has: the fleet's
+// source wakes its registration then.
+func (s *supervisor) ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
 		return false
 	}
 }

@@ -78,3 +78,19 @@ func TestRemoveBeforeStart(t *testing.T) {
 		t.Error("a removed member has a state")
 	}
 }
+
+// A registration whose deletion has let go of its link, and that needs it again
+// (a claim came meanwhile), gets another one.
+func TestEnsureAfterTheEnd(t *testing.T) {
+	f := NewFleet(Config{})
+	f.Ensure(registration())
+	name := registration().Registration
+	ends := f.supervisors[name]
+	if f.Ensure(registration()); f.supervisors[name] != ends {
+		t.Error("a supervisor that has not ended was replaced")
+	}
+	close(ends.done)
+	if f.Ensure(registration()); f.supervisors[name] == ends {
+		t.Error("a supervisor that has ended is taken for one that runs")
+	}
+}
