@@ -34,6 +34,11 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		return client.IgnoreNotFound(r.Leaf.Delete(ctx, o.claim))
 	case release:
 		if d.leafGone {
+			// In a cluster that was restored, absence is no evidence: the host PV is
+			// the last that knows of the volume.
+			if err := r.MayDestroy(); err != nil {
+				return err
+			}
 			if gone, err := r.leafGone(ctx, o); err != nil || !gone {
 				return err
 			}

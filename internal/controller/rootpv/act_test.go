@@ -123,3 +123,24 @@ func TestEvidenceIsLive(t *testing.T) {
 		})
 	}
 }
+
+// What a restored cluster lacks may have been lost with its state: until an admin
+// confirms, the host PV is kept.
+func TestReleaseWaitsForTheAdmin(t *testing.T) {
+	for name, suspended := range map[string]error{"restored": guarded.ErrSuspended, "confirmed": nil} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(noLeaf, func(o *observed) { o.claim = nil })
+			r := &reconciler{&member.Link{
+				Member: here, HostLive: &reads{}, Live: &reads{}, MayDestroy: func() error { return suspended },
+				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+			}}
+			want := suspended
+			if want == nil {
+				want = errWrite
+			}
+			if err := r.act(t.Context(), o, decide(o)); !errors.Is(err, want) {
+				t.Errorf("error is %v, want %v", err, want)
+			}
+		})
+	}
+}
