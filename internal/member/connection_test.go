@@ -82,7 +82,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			inside := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 			t.Cleanup(inside.Close)
 			hostile := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				http.Redirect(w, r, inside.URL+r.URL.Path, code)
+				http.Redirect(w, r, inside.URL+"/latest/meta-data", code)
 			}))
 			t.Cleanup(hostile.Close)
 			c := connectTo(t, hostile)

@@ -148,7 +148,7 @@ func beProblem(reason string) types.GomegaMatcher {
 // token is the confirmation that a Problem names.
 func token(p *member.Problem) string {
 	GinkgoHelper()
-	Expect(p).NotTo(BeNil())
+	Expect(p).To(HaveOccurred())
 	_, value, found := strings.Cut(p.Message, v1alpha1.AnnotationConfirmRestore+"=")
 	Expect(found).To(BeTrue(), p.Message)
 	return value
@@ -292,7 +292,7 @@ var _ = Describe("the fence", func() {
 			w.clock.Step(duration)
 			Expect(next.Acquire(ctx, "")).To(Succeed())
 		}
-		Expect(next.Suspended()).To(BeNil())
+		Expect(next.Suspended()).To(Succeed())
 		Expect(next.MayDestroy()).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	},
@@ -320,7 +320,7 @@ var _ = Describe("the fence", func() {
 		Expect(fourth.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
 		w.clock.Step(duration)
 		Expect(fourth.Acquire(ctx, "")).To(Succeed())
-		Expect(fourth.Suspended()).To(BeNil())
+		Expect(fourth.Suspended()).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 	}, NodeTimeout(timeout))
 
@@ -358,7 +358,7 @@ var _ = Describe("the fence", func() {
 		c := w.manager("after-3")
 		Expect(c.Acquire(ctx, confirmation)).To(Succeed())
 		Expect(c.MayDestroy()).To(Succeed())
-		Expect(c.Suspended()).To(BeNil())
+		Expect(c.Suspended()).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
 		Expect(epochOf(w.lease(ctx))).To(Equal("4"), "epochs only grow")
 
