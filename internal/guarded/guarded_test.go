@@ -78,7 +78,7 @@ func meta(name string, change ...func(*metav1.ObjectMeta)) metav1.ObjectMeta {
 
 // stamped is the whole stamp of this host.
 func stamped(m *metav1.ObjectMeta) {
-	mirror.Origin{HostID: hostID, Root: client.ObjectKey{Namespace: "shop", Name: "data"}, UID: "root-uid"}.Stamp(m)
+	mirror.Origin{HostID: hostID, Root: client.ObjectKey{Namespace: "shop", Name: m.Name}, UID: "root-uid"}.Stamp(m)
 }
 
 func without(keys ...string) func(*metav1.ObjectMeta) {
@@ -199,6 +199,7 @@ func TestOwnedLeaf(t *testing.T) {
 		"another host's stamp":      {claim(stamped, func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelHost] = "other" }), false},
 		"no host label":             {claim(stamped, without(v1alpha1.LabelHost)), false},
 		"not said to be managed":    {claim(stamped, without(v1alpha1.LabelManagedBy)), false},
+		"a copy of a leaf":          {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "data-2" }), false},
 		"no root":                   {claim(stamped, without(v1alpha1.AnnotationRoot)), false},
 		"no root's UID":             {claim(stamped, without(v1alpha1.AnnotationRootUID)), false},
 		"labels only, on a claim":   {claim(stamped, without(v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID)), false},

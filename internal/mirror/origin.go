@@ -30,7 +30,8 @@ func OriginFor(hostID string, root metav1.Object) Origin {
 	}
 }
 
-// OriginOf reads the stamp of a leaf object; false if it lacks any part of it.
+// OriginOf reads the stamp of a leaf object; false if it lacks any part of it,
+// or is another object's.
 func OriginOf(leaf metav1.Object) (Origin, bool) {
 	labels, annotations := leaf.GetLabels(), leaf.GetAnnotations()
 	o := Origin{HostID: labels[v1alpha1.LabelHost], UID: types.UID(annotations[v1alpha1.AnnotationRootUID])}
@@ -41,6 +42,12 @@ func OriginOf(leaf metav1.Object) (Origin, bool) {
 	}
 	ok := o.HostID != "" && o.UID != "" && o.Root.Name != "" &&
 		labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
+	// What has a namespace has its root's, and its name: a copy under another name
+	// is nobody's leaf, and who may write in one namespace of a member cannot pass
+	// for a leaf of another's (I8).
+	if leaf.GetNamespace() != "" {
+		ok = ok && o.Root == types.NamespacedName{Namespace: leaf.GetNamespace(), Name: leaf.GetName()}
+	}
 	return o, ok
 }
 

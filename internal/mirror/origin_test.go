@@ -24,6 +24,9 @@ func TestOriginIn(t *testing.T) {
 		want   bool
 	}{
 		"whole":                  {func(*corev1.Pod) {}, true},
+		"where its root is":      {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web" }, true},
+		"copied to another name": {func(p *corev1.Pod) { p.Namespace, p.Name = "shop", "web-2" }, false},
+		"forged elsewhere":       {func(p *corev1.Pod) { p.Namespace, p.Name = "evil", "web" }, false},
 		"of another host":        {func(p *corev1.Pod) { p.Labels[v1alpha1.LabelHost] = "other" }, false},
 		"without a host":         {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelHost) }, false},
 		"without a manager":      {func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelManagedBy) }, false},
