@@ -97,7 +97,7 @@ func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 		return err
 	}
 	cluster, leafName, uid, ours := mirror.LeafVolumeOf(pv)
-	if !ours || cluster != r.ClusterID {
+	if o.boundAway = !ours || cluster != r.ClusterID; o.boundAway {
 		return nil
 	}
 	o.hostVolume = pv

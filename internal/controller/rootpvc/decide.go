@@ -30,6 +30,8 @@ type observed struct {
 	// hostVolume is the PV of this member that the root is bound to; boundTo is
 	// the leaf PV that it stands for by name, boundLeaf that PV, UID checked.
 	hostVolume *corev1.PersistentVolume
+	// boundAway: the PV that the root is bound to was seen, and is not this member's.
+	boundAway bool
 	boundTo    string
 	boundLeaf  *corev1.PersistentVolume
 	// namespace in the member, and the names of its storage classes.
@@ -179,6 +181,8 @@ func (o observed) bound() decision {
 // this member's. What is bound here is a surplus: reported, never used.
 func (o observed) boundElsewhere() decision {
 	switch {
+	case o.leaf == nil && o.boundAway && o.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID:
+		return unplace{} // the member that has the volume waits for it
 	case o.leaf == nil:
 		return nothing{}
 	case o.leaf.Spec.VolumeName == "":

@@ -70,6 +70,9 @@ func set(c *corev1.PersistentVolumeClaim, key, value string) {
 	c.Annotations[key] = value
 }
 
+// away: the root is bound to a volume that is not this member's.
+func away(o *observed) { o.boundAway = true }
+
 // pushed: the leaf claim is there, unbound.
 func pushed(o *observed) {
 	leaf, err := mirror.TranslateClaim(o.root, ptr.To("disk"), here)
@@ -206,6 +209,8 @@ func TestDecide(t *testing.T) {
 
 		// Bound elsewhere.
 		"bound elsewhere, nothing here":                              {seen(boundTo("pv-9")), nothing{}},
+		"bound elsewhere, placed here, nothing here: let go of (I3)": {seen(boundTo("pv-9"), away), unplace{}},
+		"bound elsewhere, placed there, nothing here":                {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), nothing{}},
 		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":  {seen(pushed, boundTo("pv-9")), withdraw{}},
 		"bound elsewhere, the leaf here is bound: a surplus (I3)":    {seen(leafBound, boundTo("pv-9")), says(reasonSurplusVolume)},
 		"about to be bound to its mirror":                            {seen(leafBound, boundTo("pv-1")), nothing{}},
