@@ -32,8 +32,8 @@ type observed struct {
 	hostVolume *corev1.PersistentVolume
 	// boundAway: the PV that the root is bound to was seen, and is not this member's.
 	boundAway bool
-	boundTo    string
-	boundLeaf  *corev1.PersistentVolume
+	boundTo   string
+	boundLeaf *corev1.PersistentVolume
 	// namespace in the member, and the names of its storage classes.
 	namespace     *corev1.Namespace
 	memberClasses []string
