@@ -179,3 +179,17 @@ func TestAggregateForgetsHowItCameAbout(t *testing.T) {
 		t.Errorf("facts (-straight +wandering):\n%s", diff)
 	}
 }
+
+// A Pod that was made anew while the watch was away comes as an update of the
+// old one, whose requests must not be counted for ever.
+func TestPodMadeAnew(t *testing.T) {
+	s := &summer{sum: newAggregate(), changed: make(chan struct{}, 1)}
+	s.sum.setNode(leafNode("a"))
+	h := on(s, s.sum.setPod, func(p *corev1.Pod) { s.sum.dropPod(p.UID) })
+	h.OnAdd(workload("old", "a", "1"), false)
+	h.OnUpdate(workload("old", "a", "1"), workload("new", "a", "800m"))
+	want := resources("3", "7Gi", "109")
+	if diff := cmp.Diff(want, s.sum.facts().Allocatable); diff != "" {
+		t.Errorf("allocatable (-want +got):\n%s", diff)
+	}
+}

@@ -90,8 +90,16 @@ func on[T client.Object](s *summer, set, drop func(T)) toolscache.ResourceEventH
 		s.wake()
 	}
 	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { do(obj, set) },
-		UpdateFunc: func(_, obj any) { do(obj, set) },
+		AddFunc: func(obj any) { do(obj, set) },
+		UpdateFunc: func(before, obj any) {
+			// After a gap, an object that was made anew under its name is an update.
+			if was, ok := before.(T); ok {
+				if is, ok := obj.(T); ok && was.GetUID() != is.GetUID() {
+					do(before, drop)
+				}
+			}
+			do(obj, set)
+		},
 		DeleteFunc: func(obj any) { do(obj, drop) },
 	}
 }
