@@ -95,7 +95,8 @@ func claim(change ...func(*metav1.ObjectMeta)) *corev1.PersistentVolumeClaim {
 }
 
 func volume(policy corev1.PersistentVolumeReclaimPolicy, change ...func(*metav1.ObjectMeta)) *corev1.PersistentVolume {
-	return &corev1.PersistentVolume{ObjectMeta: meta("pv-1", change...),
+	clusterScoped := func(m *metav1.ObjectMeta) { m.Namespace = "" }
+	return &corev1.PersistentVolume{ObjectMeta: meta("pv-1", append([]func(*metav1.ObjectMeta){clusterScoped}, change...)...),
 		Spec: corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy, ClaimRef: &corev1.ObjectReference{UID: "uid"}}}
 }
 
@@ -196,6 +197,7 @@ func TestOwnedLeaf(t *testing.T) {
 	}{
 		"the whole stamp":           {claim(stamped), true},
 		"no stamp at all":           {claim(), false},
+		"a stamp of another name":   {claim(stamped, func(m *metav1.ObjectMeta) { m.Name = "copied" }), false},
 		"another host's stamp":      {claim(stamped, func(m *metav1.ObjectMeta) { m.Labels[v1alpha1.LabelHost] = "other" }), false},
 		"no host label":             {claim(stamped, without(v1alpha1.LabelHost)), false},
 		"not said to be managed":    {claim(stamped, without(v1alpha1.LabelManagedBy)), false},
