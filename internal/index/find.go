@@ -7,6 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // Find reads one object; nil if there is none, or if the key names none.
@@ -20,6 +22,23 @@ func Find[T any, P interface {
 		return nil, err
 	}
 	return object, nil
+}
+
+// Leaf reads one object of a member and whose leaf it is; nil if there is none,
+// or if it does not carry the stamp of this host.
+func Leaf[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r client.Reader, hostID string, key types.NamespacedName) (P, mirror.Origin, error) {
+	leaf, err := Find[T, P](ctx, r, key)
+	if leaf == nil {
+		return nil, mirror.Origin{}, err
+	}
+	origin, ours := mirror.OriginIn(hostID, leaf)
+	if !ours {
+		return nil, mirror.Origin{}, nil
+	}
+	return leaf, origin, nil
 }
 
 // Get reads one object; false if there is none, or if the key names none.

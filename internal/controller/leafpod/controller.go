@@ -70,14 +70,12 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil || o.root == nil {
 		return o, err
 	}
-	leaf, err := index.Find[corev1.Pod](ctx, r.Cache, key)
+	leaf, origin, err := index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, key)
 	if err != nil {
 		return o, err
 	}
-	if leaf != nil {
-		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours && origin.UID == o.root.UID {
-			o.leaf = leaf
-		}
+	if leaf != nil && origin.UID == o.root.UID {
+		o.leaf = leaf
 	}
 	if last, seen := r.ended.Get(o.root.UID); seen {
 		o.last, _ = last.(*corev1.Pod)

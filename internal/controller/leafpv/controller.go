@@ -121,14 +121,11 @@ func (r *reconciler) observeClaims(ctx context.Context, o *observed) error {
 
 // observeClaim takes a claim of the member for the PV's if it is ours and names it.
 func (r *reconciler) observeClaim(ctx context.Context, o *observed, key types.NamespacedName) error {
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
-	if err != nil || claim == nil {
-		return err
-	}
-	if origin, ours := mirror.OriginIn(r.HostID, claim); ours && claim.Spec.VolumeName == o.leaf.Name {
+	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
+	if claim != nil && claim.Spec.VolumeName == o.leaf.Name {
 		o.claim, o.claimOrigin = claim, origin
 	}
-	return nil
+	return err
 }
 
 // reused looks for a leaf claim that asks for the PV by name because the host

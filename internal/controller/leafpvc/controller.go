@@ -2,13 +2,12 @@ package leafpvc
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
@@ -33,41 +32,34 @@ func Setup(link *member.Link) error {
 
 // Reconcile brings the status of one root claim up to date.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	var root, leaf corev1.PersistentVolumeClaim
-	if err := r.Host.Get(ctx, request.NamespacedName, &root); err != nil {
-		return reconcile.Result{}, ignoreNotFound(request, err)
+	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
+	if err != nil || root == nil {
+		return reconcile.Result{}, err
 	}
-	if err := r.Cache.Get(ctx, request.NamespacedName, &leaf); err != nil {
-		return reconcile.Result{}, ignoreNotFound(request, err)
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, request.NamespacedName)
+	if err != nil || leaf == nil || origin.UID != root.UID {
+		return reconcile.Result{}, err
 	}
-	origin, ours := mirror.OriginIn(r.HostID, &leaf)
-	if !ours || origin.UID != root.UID || !r.mirrors(ctx, &root, &leaf) {
+	if mirrors, err := r.mirrors(ctx, root, leaf); err != nil || !mirrors {
+		return reconcile.Result{}, err
+	}
+	want := mirror.RootClaimStatus(root, leaf)
+	if mirror.ClaimStatusCurrent(root, want) {
 		return reconcile.Result{}, nil
 	}
-	want := mirror.RootClaimStatus(&root, &leaf)
-	if mirror.ClaimStatusCurrent(&root, want) {
-		return reconcile.Result{}, nil
-	}
-	return reconcile.Result{}, r.Root.ApplyStatus(ctx, actor, mirror.ClaimStatusApply(&root, want))
+	return reconcile.Result{}, r.Root.ApplyStatus(ctx, actor, mirror.ClaimStatusApply(root, want))
 }
 
 // mirrors reports whether the root is bound to the mirror of the leaf's volume:
 // the status of a surplus leaf is nothing to show.
-func (r *reconciler) mirrors(ctx context.Context, root, leaf *corev1.PersistentVolumeClaim) bool {
+func (r *reconciler) mirrors(ctx context.Context, root, leaf *corev1.PersistentVolumeClaim) (bool, error) {
 	if root.Spec.VolumeName == "" || leaf.Spec.VolumeName == "" || root.Status.Phase != corev1.ClaimBound || leaf.Status.Phase != corev1.ClaimBound {
-		return false
+		return false, nil
 	}
-	var pv corev1.PersistentVolume
-	if err := r.Host.Get(ctx, client.ObjectKey{Name: root.Spec.VolumeName}, &pv); err != nil {
-		return false
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(root.Spec.VolumeName))
+	if err != nil || pv == nil {
+		return false, err
 	}
-	cluster, leafName, _, ok := mirror.LeafVolumeOf(&pv)
-	return ok && cluster == r.ClusterID && leafName == leaf.Spec.VolumeName
-}
-
-func ignoreNotFound(request reconcile.Request, err error) error {
-	if client.IgnoreNotFound(err) == nil {
-		return nil
-	}
-	return fmt.Errorf("read claim %s: %w", request, err)
+	cluster, leafName, _, ok := mirror.LeafVolumeOf(pv)
+	return ok && cluster == r.ClusterID && leafName == leaf.Spec.VolumeName, nil
 }

@@ -74,14 +74,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil {
 		return o, err
 	}
-	leaf, err := index.Find[corev1.Pod](ctx, r.Cache, key)
-	if err != nil {
+	if o.leaf, o.origin, err = index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, key); err != nil {
 		return o, err
-	}
-	if leaf != nil {
-		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
-			o.leaf, o.origin = leaf, origin
-		}
 	}
 	if o.root == nil || o.root.DeletionTimestamp != nil || !o.concerns() {
 		return o, nil
@@ -119,16 +113,14 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod ty
 	if pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == c.root.UID {
 		c.volume = pv
 	}
-	leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
 		return c, err
 	}
-	if leaf != nil {
-		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours && origin.UID == c.root.UID {
-			c.leaf = leaf
-			if c.leafWaits, err = r.waits(ctx, leaf); err != nil {
-				return c, err
-			}
+	if leaf != nil && origin.UID == c.root.UID {
+		c.leaf = leaf
+		if c.leafWaits, err = r.waits(ctx, leaf); err != nil {
+			return c, err
 		}
 	}
 	if c.root.Spec.VolumeName == "" && !r.NominatedNode {

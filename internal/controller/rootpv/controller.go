@@ -69,14 +69,11 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	if ref == nil {
 		return o, nil
 	}
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-	if err != nil || claim == nil {
-		return o, err
-	}
-	if origin, ours := mirror.OriginIn(r.HostID, claim); ours && origin.UID == ref.UID && claim.Spec.VolumeName == leafName {
+	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if claim != nil && origin.UID == ref.UID && claim.Spec.VolumeName == leafName {
 		o.claim = claim
 	}
-	return o, nil
+	return o, err
 }
 
 func sameName(_ context.Context, obj client.Object) []reconcile.Request {

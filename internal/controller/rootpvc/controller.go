@@ -66,14 +66,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key); err != nil {
 		return o, err
 	}
-	leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
-	if err != nil {
+	if o.leaf, o.origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key); err != nil {
 		return o, err
-	}
-	if leaf != nil {
-		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
-			o.leaf, o.origin = leaf, origin
-		}
 	}
 	if o.leaf != nil {
 		if o.leafVolume, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.leaf.Spec.VolumeName)); err != nil {
