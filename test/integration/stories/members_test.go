@@ -106,14 +106,15 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		Expect(cr.Status.ClusterID).To(Equal(id))
 		Expect(cr.Status.NodeName).To(Equal("kosmos-" + third))
 
-		node := until[corev1.Node](ctx, &story{}, x.Host, "kosmos-"+third, Not(BeNil()))
+		// Kubernetes taints a new node until it has seen it Ready.
+		node := until[corev1.Node](ctx, &story{}, x.Host, "kosmos-"+third, HaveField("Spec.Taints",
+			ConsistOf(corev1.Taint{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule})))
 		for key, value := range map[string]string{
 			corev1.LabelHostname: node.Name, v1alpha1.LabelCluster: third, v1alpha1.LabelClusterID: id, v1alpha1.LabelVirtualNode: "true",
 			corev1.LabelNodeExcludeBalancers: node.Labels[corev1.LabelNodeExcludeBalancers], // there, whatever it says
 		} {
 			Expect(node.Labels).To(HaveKeyWithValue(key, value))
 		}
-		Expect(node.Spec.Taints).To(ConsistOf(corev1.Taint{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}))
 		Expect(node.Annotations).NotTo(HaveKey("volumes.kubernetes.io/controller-managed-attach-detach"))
 		Expect(node.Status.NodeInfo.KubeletVersion).To(Equal(cr.Status.KubernetesVersion))
 		Expect(node.Status.Allocatable.Cpu().IsZero()).To(BeFalse())
@@ -125,6 +126,16 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		}).WithContext(ctx).Should(Succeed())
 		Expect(member.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: idOf(ctx, x.Host)}, &lease)).To(Succeed())
 		Expect(lease.Annotations).To(HaveKey(v1alpha1.AnnotationFenceEpoch))
+	}, SpecTimeout(storyTime))
+
+	It("stays cordoned until its admin uncordons it (I5)", func(ctx SpecContext) {
+		s := begin(ctx)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-" + third}}
+		patch(ctx, x.Host, node, `{"spec":{"unschedulable":true}}`)
+		s.pushedTo(ctx, node.Name)
+		s.probed(ctx, 2)
+		until[corev1.Node](ctx, s, x.Host, node.Name, HaveField("Spec.Unschedulable", BeTrue()))
+		patch(ctx, x.Host, node, `{"spec":{"unschedulable":null}}`)
 	}, SpecTimeout(storyTime))
 
 	It("keeps its leaves over a new token, and tells of kubeconfigs that are of no use", func(ctx SpecContext) {

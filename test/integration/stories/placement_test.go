@@ -62,6 +62,20 @@ var _ = Describe("Two members", func() {
 		}
 	}, SpecTimeout(storyTime))
 
+	It("lose the namespace that was made there when it has held nothing for a while", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.pod(ctx, "app", boundTo(nodeOne))
+		s.pod(ctx, "also", boundTo(nodeTwo))
+		s.running(ctx, "app")
+		s.running(ctx, "also")
+		// Its own objects keep a namespace in a member as ours do.
+		inMember(ctx, x.Member(two), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "theirs"}})
+		s.deletePod(ctx, "app")
+		s.deletePod(ctx, "also")
+		gone[corev1.Namespace](ctx, s, x.Member(one), s.namespace)
+		until[corev1.Namespace](ctx, s, x.Member(two), s.namespace, HaveField("DeletionTimestamp", BeNil()))
+	}, SpecTimeout(storyTime))
+
 	It("win against a plain node of the host, whatever a Pod tolerates", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "free")
@@ -203,6 +217,24 @@ var _ = Describe("The scheduler changing its mind before anything is bound", fun
 		Expect(provisioner.Thaw()).To(Succeed())
 		s.barrier(ctx, nodeOne)
 		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("cannot be pretended by who writes a claim's selected node (I8)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&c.ObjectMeta, route.AnnSelectedNode, nodeOne)
+		})
+		gated := func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}} }
+		s.pod(ctx, "gated", using("data"), gated)
+		s.pod(ctx, "elsewhere", using("data"), on("no-such-node"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", Not(BeNil()))
+		s.barrier(ctx, nodeOne)
+		Expect(s.left(ctx, x.Member(one))).NotTo(ContainElement(HavePrefix("*v1.Pod gated")))
+		Expect(s.left(ctx, x.Member(one))).NotTo(ContainElement(HavePrefix("*v1.Pod elsewhere")))
+		Expect(s.book(one, "data").Calls(ledger.CreateVolume)).To(BeZero())
+
+		patch(ctx, x.Host, s.newPod("gated"), `{"spec":{"schedulingGates":null}}`)
+		s.running(ctx, "gated", nodeOne)
 	}, SpecTimeout(storyTime))
 
 	It("tells a claim whose selected node is a plain one, and takes the selection off", func(ctx SpecContext) {

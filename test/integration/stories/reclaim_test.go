@@ -4,6 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
@@ -47,7 +48,11 @@ var _ = Describe("The end of a claim", func() {
 
 		By("using it again once an admin has cleared its claimRef")
 		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
-		claim := s.claim(ctx, next, ofClass(class), func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume })
+		claim := s.claim(ctx, next, ofClass(class), func(c *corev1.PersistentVolumeClaim) {
+			if next != "any" {
+				c.Spec.VolumeName = volume
+			}
+		})
 		s.pod(ctx, "again", using(next))
 		s.running(ctx, "again", nodeOne)
 		s.bound(ctx, next)
@@ -68,6 +73,35 @@ var _ = Describe("The end of a claim", func() {
 	},
 		Entry("the host's class, a claim of the same name", SpecTimeout(storyTime), classRetainHost, "data"),
 		Entry("the host's class, a claim of another name", SpecTimeout(storyTime), classRetainHost, "other"),
+		Entry("the host's class, a claim that names no volume", SpecTimeout(storyTime), classRetainHost, "any"),
 		Entry("the member's class, a claim of the same name", SpecTimeout(storyTime), classRetained, "data"),
 	)
+
+	It("leaves the data of a volume that an admin lets go of (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classRetainHost))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		volume := s.bound(ctx, "data").Spec.VolumeName
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeReleased))
+
+		By("deleting the retained host PV, which is no wish to destroy")
+		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		s.barrier(ctx, nodeOne)
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, HaveField("DeletionTimestamp", BeNil()))
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
+		registration(ctx, one, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
+
+		By("the member's admin, who may, destroying it")
+		member := x.Member(one)
+		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
+		patch(ctx, member, leaf, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		gone[corev1.PersistentVolume](ctx, s, member, volume)
+		Eventually(ctx, func() []string { return s.book(one, "data").LiveIDs() }).Should(BeEmpty())
+		registration(ctx, one, HaveField("Status.Volumes.Orphaned", BeZero()))
+	}, SpecTimeout(storyTime))
 })

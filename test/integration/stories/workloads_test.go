@@ -6,9 +6,11 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -67,7 +69,7 @@ var _ = Describe("Workloads", func() {
 })
 
 var _ = Describe("The end of a Pod", func() {
-	It("is a failure if its counterpart vanishes in the member, and the Deployment's next Pod runs", func(ctx SpecContext) {
+	DescribeTable("comes with that of its counterpart in the member: it is not run again, and the Deployment's next Pod is", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		labels := map[string]string{"app": "web"}
@@ -81,12 +83,21 @@ var _ = Describe("The end of a Pod", func() {
 		})).To(Succeed())
 		first := s.onlyRunning(ctx)
 		leaf := until[corev1.Pod](ctx, s, x.Member(one), first, phase(corev1.PodRunning))
-		Expect(x.Member(one).API.Delete(ctx, leaf)).To(Succeed())
+		Expect(end(ctx, leaf)).To(Succeed())
 
-		until[corev1.Pod](ctx, s, x.Host, first, And(phase(corev1.PodFailed), HaveField("Status.Reason", Not(BeEmpty()))))
+		until[corev1.Pod](ctx, s, x.Host, first, shown)
 		Expect(s.onlyRunning(ctx)).NotTo(Equal(first))
+		gone[corev1.Pod](ctx, s, x.Member(one), first)
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
-	}, SpecTimeout(storyTime))
+	},
+		Entry("it vanished", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
+			return x.Member(one).API.Delete(ctx, leaf, client.GracePeriodSeconds(0))
+		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodVanished"))),
+		// KWOK ends its containers with exit code 0, as one that handles SIGTERM does.
+		Entry("it was evicted", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
+			return x.Member(one).API.SubResource("eviction").Create(ctx, leaf, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: leaf.Namespace, Name: leaf.Name}})
+		}, Or(phase(corev1.PodFailed), phase(corev1.PodSucceeded))),
+	)
 
 	DescribeTable("is the member's, and Jobs count it", func(ctx SpecContext, annotation string, condition batchv1.JobConditionType, end corev1.PodPhase) {
 		s := begin(ctx)

@@ -1,0 +1,313 @@
+package stories_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// account counts what Xylem does in each cluster from a moment on.
+type account map[string]controlplane.Mark
+
+func opened(ctx context.Context) account {
+	GinkgoHelper()
+	a := account{}
+	for _, c := range x.Clusters() {
+		mark, err := c.Audit().Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		a[c.Name()] = mark
+	}
+	return a
+}
+
+// requests of Xylem's since the account was opened, leases left out.
+func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.Requests {
+	GinkgoHelper()
+	all, err := c.Audit().Since(ctx, a[c.Name()])
+	Expect(err).NotTo(HaveOccurred())
+	user := harness.MemberUser
+	if c == x.Host {
+		user = harness.HostUser
+	}
+	return all.By(user).Where(func(r controlplane.Request) bool { return r.Resource != "leases" })
+}
+
+var _ = Describe("Xylem", Serial, func() {
+	It("makes no write once all is as it should be (I5)", func(ctx SpecContext) {
+		s := begin(ctx)
+		for i, node := range []string{nodeOne, nodeTwo} {
+			name := fmt.Sprintf("data-%d", i)
+			s.claim(ctx, name)
+			s.pod(ctx, name, using(name), on(node))
+		}
+		s.claim(ctx, "kept", ofClass(classRetainHost))
+		s.pod(ctx, "kept", using("kept"), on(nodeOne))
+		s.claim(ctx, "unused")
+		s.pod(ctx, "ended", using("data-0"), on(nodeOne), annotated(controlplane.AnnotationComplete, "true"))
+		for _, name := range []string{"data-0", "data-1", "kept"} {
+			s.running(ctx, name)
+		}
+		until[corev1.Pod](ctx, s, x.Host, "ended", phase(corev1.PodSucceeded))
+		s.deletePod(ctx, "kept")
+		s.deleteClaim(ctx, "kept")
+		s.grow(ctx, "data-1", "2Gi")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data-1", HaveField("Status.Capacity",
+			WithTransform(func(r corev1.ResourceList) string { return r.Storage().String() }, Equal("2Gi"))))
+		// Volumes are counted after a pause.
+		for member, bound := range map[string]int32{one: 1, two: 1} {
+			registration(ctx, member, HaveField("Status.Volumes", Equal(v1alpha1.VolumeCounts{Bound: bound})))
+		}
+		s.pushedTo(ctx, nodeOne, nodeTwo)
+
+		quiet := func() {
+			GinkgoHelper()
+			books := opened(ctx)
+			s.probed(ctx, 3)
+			barrier := begin(ctx)
+			barrier.pushedTo(ctx, nodeOne, nodeTwo)
+			for _, c := range x.Clusters() {
+				writes := books.requests(ctx, c).Writes().Where(func(r controlplane.Request) bool {
+					return r.Namespace != barrier.namespace && !otherNamespace(s, r)
+				})
+				Expect(writes).To(BeEmpty(), "in %s:\n%s", c.Name(), writes)
+			}
+		}
+		By("waiting until each member was probed thrice, and a new Pod went through")
+		quiet()
+		By("the same from the start of another manager on, which reads all anew (I6)")
+		Expect(x.Manager.Stop()).To(Succeed())
+		books := opened(ctx)
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		s.probed(ctx, 2)
+		for _, name := range []string{one, two} {
+			Expect(x.AwaitReady(ctx, name)).To(Succeed())
+		}
+		s.pushedTo(ctx, nodeOne, nodeTwo)
+		for _, c := range x.Clusters() {
+			writes := books.requests(ctx, c).Writes().Where(func(r controlplane.Request) bool {
+				// What is told of the connection: it was lost and found. And the barrier.
+				told := r.Resource == "clusterregistrations/status" || r.Resource == "nodes/status" || r.Resource == "events"
+				return !told && !otherNamespace(s, r) && !strings.HasPrefix(r.Name, "pushed-") && !(r.Resource == "pods" && r.Verb == "create")
+			})
+			Expect(writes).To(BeEmpty(), "in %s:\n%s", c.Name(), writes)
+		}
+		quiet()
+	}, SpecTimeout(storyTime))
+
+	// The budgets are what it costs, and one or two writes that are refused or
+	// repeated because a cache was behind.
+	It("costs a claim and its Pod no more requests than budgeted", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.barrier(ctx, nodeOne) // the namespace is there
+		clusters := []*harness.Cluster{x.Host, x.Member(one)}
+		spend := func(what string, budget map[string]int, do func()) {
+			GinkgoHelper()
+			s.probed(ctx, 1)
+			books := opened(ctx)
+			do()
+			s.probed(ctx, 1)
+			for _, c := range clusters {
+				all := books.requests(ctx, c).Where(func(r controlplane.Request) bool {
+					return r.Resource != "clusterregistrations/status" // of all volumes together, at intervals
+				})
+				refused := all.Writes().Where(func(r controlplane.Request) bool { return r.Code >= http.StatusBadRequest })
+				report := fmt.Sprintf("%s, in %s: %d writes (%d of them refused), %d reads\n%s", what, c.Name(), len(all.Writes()), len(refused), len(all)-len(all.Writes()), all)
+				AddReportEntry(report)
+				Expect(len(all.Writes())).To(BeNumerically("<=", budget[c.Name()]), report)
+			}
+		}
+		var volume string
+		spend("from apply to Running", map[string]int{x.Host.Name(): 9, one: 3}, func() {
+			s.claim(ctx, "data")
+			s.pod(ctx, "app", using("data"), on(nodeOne))
+			s.running(ctx, "app", nodeOne)
+			volume = s.bound(ctx, "data").Spec.VolumeName
+		})
+		spend("from delete to gone", map[string]int{x.Host.Name(): 9, one: 5}, func() {
+			s.deletePod(ctx, "app")
+			s.deleteClaim(ctx, "data")
+			gone[corev1.Pod](ctx, s, x.Host, "app")
+			s.destroyed(ctx, one, "data", volume)
+		})
+	}, SpecTimeout(storyTime))
+
+	It("writes each field by the one controller that it belongs to", func(ctx SpecContext) {
+		s := begin(ctx)
+		Expect(x.Host.API.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}})).To(Succeed())
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "settings", VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}},
+			}})
+		})
+		s.running(ctx, "app", nodeOne)
+		s.grow(ctx, "data", "2Gi")
+		volume := s.bound(ctx, "data").Spec.VolumeName
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Capacity",
+			WithTransform(func(r corev1.ResourceList) string { return r.Storage().String() }, Equal("2Gi"))))
+
+		member := x.Member(one)
+		for _, seen := range []struct {
+			side string
+			in   *harness.Cluster
+			obj  client.Object
+			name string
+		}{
+			{"root", x.Host, &corev1.PersistentVolumeClaim{}, "data"},
+			{"root", x.Host, &corev1.Pod{}, "app"},
+			{"root", x.Host, &corev1.PersistentVolume{}, volume},
+			{"root", x.Host, &corev1.Node{}, nodeOne},
+			{"root", x.Host, &v1alpha1.ClusterRegistration{}, one},
+			{"leaf", member, &corev1.PersistentVolumeClaim{}, "data"},
+			{"leaf", member, &corev1.Pod{}, "app"},
+			{"leaf", member, &corev1.PersistentVolume{}, volume},
+			{"leaf", member, &corev1.Namespace{}, s.namespace},
+			{"leaf", member, &corev1.ConfigMap{}, "settings"},
+		} {
+			Expect(seen.in.API.Get(ctx, s.key(seen.obj, seen.name), seen.obj)).To(Succeed())
+			kind := fmt.Sprintf("%s %T", seen.side, seen.obj)
+			kind = strings.NewReplacer("*v1.", "", "*v1alpha1.", "").Replace(kind)
+			Expect(strangers(kind, seen.obj)).To(BeEmpty(), kind)
+		}
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1.NamespaceNodeLease, Name: nodeOne}}
+		Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+		Expect(strangers("root Lease", lease)).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+})
+
+// otherNamespace: that of the barrier is made, and those of stories before,
+// which nobody needs any more, are removed after a while.
+func otherNamespace(s *story, r controlplane.Request) bool {
+	return r.Resource == "namespaces" && r.Name != s.namespace
+}
+
+// writers says which fields a controller may own, by side and kind. A field is
+// a path of managedFields, without the f: and k: that mark its parts.
+var writers = map[string]map[string]string{
+	"root PersistentVolumeClaim": {
+		"xylem-root-pvc":             `^metadata/annotations/(xylem\.io/placed-in|volume\.kubernetes\.io/selected-node)$|^status/conditions/type=xylem\.io/Placed`,
+		"xylem-leaf-pvc":             `^status/(capacity|allocatedResources|allocatedResourceStatuses|currentVolumeAttributesClassName|modifyVolumeStatus)|^status/conditions/type=(Resizing|FileSystemResizePending|ControllerResizeError|NodeResizeError|ModifyVolumeError|ModifyingVolume)`,
+		"xylem-host-claim":           `^metadata/annotations/volume\.kubernetes\.io/selected-node$`,
+		"xylem-cluster-registration": `^metadata/annotations/(xylem\.io/placed-in|volume\.kubernetes\.io/selected-node)$`,
+	},
+	"root Pod": {
+		"xylem-root-pod": `^status/conditions/type=xylem\.io/Pushed`,
+		"xylem-leaf-pod": `^status/(phase|message|reason|hostIP|hostIPs|podIP|podIPs|startTime|qosClass|observedGeneration|resize|initContainerStatuses|containerStatuses|ephemeralContainerStatuses|extendedResourceClaimStatus|allocatedResources|resources)|^status/conditions/type=(PodReadyToStartContainers|Initialized|ContainersReady|Ready|DisruptionTarget|PodResizePending|PodResizeInProgress)`,
+	},
+	"root PersistentVolume": {
+		"xylem-leaf-pv":              `^metadata/(labels|annotations|finalizers)|^spec/`,
+		"xylem-root-pv":              `^metadata/finalizers`,
+		"xylem-cluster-registration": `^metadata/(finalizers|annotations/xylem\.io/cluster-gone)`,
+	},
+	"root Node":                {"xylem-virtual-node": `^metadata/(labels|annotations)|^spec/(taints|unschedulable|podCIDR|podCIDRs|providerID)|^status/`},
+	"root Lease":               {"xylem-heartbeat": `^metadata/|^spec/`},
+	"root ClusterRegistration": {"xylem-cluster-registration": `^metadata/finalizers|^status/`},
+	"leaf PersistentVolumeClaim": {
+		"xylem-root-pvc": `^metadata/(labels|annotations)|^spec/`,
+	},
+	"leaf Pod": {"xylem-root-pod": `^metadata/(labels|annotations|generateName)|^spec/`},
+	"leaf PersistentVolume": {
+		"xylem-leaf-pv": `^metadata/(labels|annotations)|^spec/(persistentVolumeReclaimPolicy|claimRef)`,
+		"xylem-root-pv": `^spec/persistentVolumeReclaimPolicy`,
+	},
+	"leaf Namespace": {"xylem-leaf-namespace": `^metadata/(labels|annotations)`},
+	"leaf ConfigMap": {"xylem-root-config": `^metadata/(labels|annotations)|^data|^binaryData|^immutable`},
+}
+
+// strangers are the fields that a controller of ours owns and should not, and
+// those that two of them own.
+func strangers(kind string, obj client.Object) []string {
+	GinkgoHelper()
+	Expect(writers).To(HaveKey(kind))
+	var found []string
+	owners := map[string]string{}
+	some := false
+	for _, entry := range obj.GetManagedFields() {
+		if !strings.HasPrefix(entry.Manager, "xylem") {
+			continue
+		}
+		some = true
+		allowed, known := writers[kind][entry.Manager]
+		var fields map[string]any
+		Expect(json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields)).To(Succeed())
+		for _, path := range paths("", fields) {
+			if !known || !regexp.MustCompile(allowed).MatchString(path) {
+				found = append(found, fmt.Sprintf("%s owns %s", entry.Manager, path))
+			}
+			if other, taken := owners[path]; taken && other != entry.Manager {
+				found = append(found, fmt.Sprintf("%s and %s own %s", other, entry.Manager, path))
+			}
+			owners[path] = entry.Manager
+		}
+	}
+	Expect(some).To(BeTrue(), "%s %s: nothing of ours", kind, obj.GetName())
+	slices.Sort(found)
+	return found
+}
+
+// key of a list's item: k:{"type":"Ready"}.
+var itemKey = regexp.MustCompile(`^k:\{"([a-zA-Z]+)":"?([^"}]*)"?.*\}$`)
+
+// paths are those of the leaves of managed fields.
+func paths(prefix string, fields map[string]any) []string {
+	var all []string
+	for key, value := range fields {
+		if key == "." {
+			continue
+		}
+		name := strings.TrimPrefix(key, "f:")
+		if m := itemKey.FindStringSubmatch(key); m != nil {
+			name = m[1] + "=" + m[2]
+		}
+		if prefix != "" {
+			name = prefix + "/" + name
+		}
+		below, ok := value.(map[string]any)
+		if !ok || len(below) == 0 || len(below) == 1 && below["."] != nil {
+			all = append(all, name)
+			continue
+		}
+		all = append(all, paths(name, below)...)
+	}
+	return all
+}
+
+// pushedTo waits until a new Pod runs on each of the nodes.
+func (s *story) pushedTo(ctx context.Context, nodes ...string) {
+	GinkgoHelper()
+	for _, node := range nodes {
+		s.running(ctx, s.pushed(ctx, node), node)
+	}
+}
+
+// probed waits until each member's fence was renewed so many times.
+func (s *story) probed(ctx context.Context, times int) {
+	GinkgoHelper()
+	for _, m := range x.Members() {
+		var lease coordinationv1.Lease
+		key := client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: idOf(ctx, x.Host)}
+		for range times {
+			Expect(m.API.Get(ctx, key, &lease)).To(Succeed())
+			before := lease.ResourceVersion
+			Eventually(ctx, func(ctx context.Context) (string, error) {
+				err := m.API.Get(ctx, key, &lease)
+				return lease.ResourceVersion, err
+			}).ShouldNot(Equal(before))
+		}
+	}
+}
