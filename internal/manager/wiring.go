@@ -28,7 +28,6 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -88,10 +87,7 @@ func (w *wiring) add() error {
 }
 
 // session adds the controllers of one member to its link.
-func (w *wiring) session(ctx context.Context, link *member.Link) error {
-	if err := index.SetupMember(ctx, link.Cache); err != nil {
-		return err
-	}
+func (w *wiring) session(_ context.Context, link *member.Link) error {
 	for _, setup := range []func(*member.Link) error{
 		leafnamespace.Setup,
 		func(link *member.Link) error { return capacity.Setup(link, w.options.Namespace) },

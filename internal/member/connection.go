@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// callTimeout bounds every single call to a member, watches excepted.
+	// callTimeout bounds every single call to a member, watches excepted; so does
+	// a third of the fence's duration, so that no write lands when it has run out.
 	callTimeout = 10 * time.Second
 	// dialTimeout bounds the connection's set-up.
 	dialTimeout = 5 * time.Second
@@ -44,7 +45,7 @@ type connection struct {
 }
 
 // connect makes the transport and clients; nothing is sent yet.
-func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme) (*connection, error) {
+func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration) (*connection, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
 	// The server's priority and fairness rules shape the load, not the client.
@@ -71,7 +72,7 @@ func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme) (*co
 	c := &connection{
 		config:    config,
 		transport: transport,
-		calls:     &http.Client{Transport: wrapped, Timeout: callTimeout, CheckRedirect: stay},
+		calls:     &http.Client{Transport: wrapped, Timeout: timeout, CheckRedirect: stay},
 		watches:   &http.Client{Transport: wrapped, CheckRedirect: stay},
 	}
 	if c.live, err = client.New(config, client.Options{HTTPClient: c.calls, Scheme: scheme, Mapper: mapper()}); err != nil {

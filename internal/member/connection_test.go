@@ -18,7 +18,7 @@ func connectTo(t *testing.T, server *httptest.Server) *connection {
 	t.Helper()
 	c, err := connect(&rest.Config{Host: server.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}, "test", clientgoscheme.Scheme)
+	}}, "test", clientgoscheme.Scheme, callTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,7 +161,7 @@ func (f *Fence) yield(lease *coordinationv1.Lease) error {
 			"another manager with this host's identity (%s) holds the fence there and goes on renewing it: two copies of the host, or two managers without leader election, are running; stop one of them", holder)
 	}
 	return problem(v1alpha1.ReasonWaitingForFence,
-		"an earlier manager (%s) held the fence there; waiting %s for it to run out", holder, left.Round(time.Second))
+		"an earlier manager (%s) held the fence there; waiting for it to run out, %s from when it was last renewed", holder, lasts)
 }
 
 // take writes intent to the host, the lease to the member, and the fact to the

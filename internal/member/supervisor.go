@@ -184,7 +184,7 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	if err != nil {
 		return err
 	}
-	connection, err := connect(config, s.fleet.UserAgent, s.fleet.Scheme)
+	connection, err := connect(config, s.fleet.UserAgent, s.fleet.Scheme, min(callTimeout, s.fleet.FenceDuration/3))
 	if err != nil {
 		return err
 	}

@@ -135,14 +135,3 @@ func podCondition(conditions []corev1.PodCondition, t corev1.PodConditionType) *
 	}
 	return nil
 }
-
-// Unscheduled says why the member's scheduler has not placed a leaf Pod yet,
-// in its words; false if it has, or has not looked. The host's own PodScheduled
-// cannot show it, being the host scheduler's.
-func Unscheduled(leaf *corev1.Pod) (message string, ok bool) {
-	c := podCondition(leaf.Status.Conditions, corev1.PodScheduled)
-	if c == nil || c.Status != corev1.ConditionFalse {
-		return "", false
-	}
-	return c.Message, true
-}

@@ -182,21 +182,6 @@ func TestObservedGeneration(t *testing.T) {
 	}
 }
 
-func TestUnscheduled(t *testing.T) {
-	leaf := &corev1.Pod{}
-	if _, ok := Unscheduled(leaf); ok {
-		t.Error("the scheduler has not looked yet")
-	}
-	leaf.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: "False", Message: "0/3 nodes are available"}}
-	if message, ok := Unscheduled(leaf); !ok || message != "0/3 nodes are available" {
-		t.Errorf("got %q, %v", message, ok)
-	}
-	leaf.Status.Conditions[0].Status = corev1.ConditionTrue
-	if _, ok := Unscheduled(leaf); ok {
-		t.Error("it is scheduled")
-	}
-}
-
 // shownPod is a root Pod that shows a status of its leaf, beside what others set.
 func shownPod(want corev1.PodStatus) *corev1.Pod {
 	root := rootPod(corev1.PodSpec{})

@@ -99,3 +99,11 @@ func ClaimNames(pod *corev1.Pod) []string {
 	}
 	return names
 }
+
+// IsEphemeralClaim reports whether a claim name is that of a generic ephemeral
+// volume of the Pod: Kubernetes uses the claim only if it is the Pod's own.
+func IsEphemeralClaim(pod *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.Ephemeral != nil && ephemeralClaimName(pod.Name, v.Name) == name
+	})
+}

@@ -162,6 +162,9 @@ func (r *Reconciler) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 		}
 		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return mirror.IsDaemonSetPod(&pod) })
 	}
+	if shared, err := r.shared(ctx, cr); err != nil || shared {
+		return l, err // claims and volumes are the other registration's
+	}
 	claims, err := index.ClaimsPlacedIn(ctx, r.Client, cr.Status.ClusterID)
 	if err != nil {
 		return nil, err
@@ -175,6 +178,18 @@ func (r *Reconciler) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 	}
 	l.volumes, err = index.VolumesIn(ctx, r.Client, cr.Status.ClusterID)
 	return l, err
+}
+
+// shared reports whether another registration, which is not being deleted, has
+// the same cluster: one of the two was refused as a duplicate.
+func (r *Reconciler) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
+	var list v1alpha1.ClusterRegistrationList
+	if err := r.Client.List(ctx, &list); err != nil {
+		return false, fmt.Errorf("list registrations: %w", err)
+	}
+	return slices.ContainsFunc(list.Items, func(other v1alpha1.ClusterRegistration) bool {
+		return other.UID != cr.UID && other.DeletionTimestamp == nil && other.Status.ClusterID == cr.Status.ClusterID
+	}), nil
 }
 
 // evict asks for the Pods to be evicted, so that disruption budgets hold; the

@@ -41,6 +41,11 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	}
 	for _, condition := range conditions(state, nodes.ReadyCondition(node, cr), ready) {
 		condition.ObservedGeneration = cr.Generation
+		// What an unreachable member's errors say differs at each attempt.
+		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
+			was.Reason == condition.Reason && condition.Reason == v1alpha1.ReasonUnreachable {
+			condition.Message = was.Message
+		}
 		meta.SetStatusCondition(&cr.Status.Conditions, condition)
 	}
 	if equality.Semantic.DeepEqual(before.Status, cr.Status) {

@@ -80,8 +80,13 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if last, seen := r.ended.Get(o.root.UID); seen {
 		o.last, _ = last.(*corev1.Pod)
 	}
-	o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName))
-	return o, err
+	if o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
+		return o, err
+	}
+	if o.node == nil && o.leaf == nil && o.root.Spec.NodeName == r.NodeName {
+		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
+	}
+	return o, nil
 }
 
 func (r *reconciler) act(ctx context.Context, o observed, d decision) error {

@@ -64,6 +64,9 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	if err := r.observeClaims(ctx, &o); err != nil {
 		return o, err
 	}
+	if o.leftBehind, err = r.leftBehind(ctx, &o); err != nil {
+		return o, err
+	}
 	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, name)
 	if err != nil {
 		return o, err
@@ -84,6 +87,19 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 		o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(ptr.Deref(o.root.Spec.StorageClassName, "")))
 	}
 	return o, err
+}
+
+// leftBehind reports whether a PV without our stamp is what a provisioner made
+// for a leaf claim that had been withdrawn meanwhile: only a namespace that we
+// made says that the claim was ours.
+func (r *reconciler) leftBehind(ctx context.Context, o *observed) (bool, error) {
+	ref := o.leaf.Spec.ClaimRef
+	if o.stamped || o.claim != nil || ref == nil || o.leaf.Status.Phase != corev1.VolumeReleased ||
+		o.leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		return false, nil
+	}
+	namespace, err := index.Find[corev1.Namespace](ctx, r.Cache, index.Named(ref.Namespace))
+	return mirror.MadeByUs(namespace, r.HostID), err
 }
 
 // observeClaims looks up the leaf claim that the PV is, or is to be, bound to,

@@ -20,6 +20,9 @@ type observed struct {
 	// leaf PV, and whether it carries our stamp.
 	leaf    *corev1.PersistentVolume
 	stamped bool
+	// leftBehind: a provisioner finished it for a claim that had been withdrawn, in
+	// a namespace of ours, and its policy keeps it.
+	leftBehind bool
 	// claim is the leaf claim of ours that names the PV; origin is its origin,
 	// else the PV's own stamp.
 	claim               *corev1.PersistentVolumeClaim
@@ -66,6 +69,8 @@ func isOrphan(d decision) bool {
 
 func decide(o observed) decision {
 	switch {
+	case o.leaf != nil && o.leftBehind:
+		return orphan{}
 	case o.leaf == nil, o.claim == nil && !o.stamped:
 		return nothing{} // gone, or none of ours
 	case o.leaf.DeletionTimestamp != nil:
@@ -100,6 +105,8 @@ func decide(o observed) decision {
 // Delete when both sides said so, and an admin chose Retain then.
 func (o observed) withoutRoot() decision {
 	switch {
+	case !o.stamped && o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
+		return patchLeaf{held(o.leaf, o.claimOrigin)} // it outlives its claim, and is not to be forgotten
 	case !o.stamped:
 		return nothing{} // never mirrored: root_pvc withdraws it
 	case o.host == nil:

@@ -76,6 +76,10 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doin
 
 func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
 	if d.rootGone {
+		// A host that was restored lacks Pods that run: their absence is no evidence.
+		if err := r.MayDestroy(); err != nil {
+			return err
+		}
 		var root corev1.Pod
 		err := r.HostLive.Get(ctx, o.origin.Root, &root)
 		if err == nil && root.UID == o.origin.UID {

@@ -2,10 +2,12 @@ package rootpod
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -83,11 +85,14 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
 		return o, err
 	}
+	if o.node == nil && o.root.Spec.NodeName == r.NodeName {
+		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
+	}
 	if o.namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(key.Namespace)); err != nil {
 		return o, err
 	}
 	for _, name := range mirror.ClaimNames(o.root) {
-		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, o.root.UID)
+		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, o.root)
 		if err != nil {
 			return o, err
 		}
@@ -100,12 +105,13 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 }
 
 // claim observes one claim of the Pod on both sides.
-func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod types.UID) (claim, error) {
+func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (claim, error) {
 	c := claim{name: key.Name}
 	var err error
 	if c.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key); err != nil || c.root == nil {
 		return c, err
 	}
+	c.foreign = mirror.IsEphemeralClaim(pod, key.Name) && !metav1.IsControlledBy(c.root, pod)
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(c.root.Spec.VolumeName))
 	if err != nil {
 		return c, err
@@ -124,7 +130,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod ty
 		}
 	}
 	if c.root.Spec.VolumeName == "" && !r.NominatedNode {
-		c.shared, err = r.shared(ctx, key, pod)
+		c.shared, err = r.shared(ctx, key, pod.UID)
 	}
 	return c, err
 }

@@ -40,6 +40,9 @@ type claim struct {
 	// leaf claim of this root, and whether its class waits for a consumer.
 	leaf      *corev1.PersistentVolumeClaim
 	leafWaits bool
+	// foreign: the Pod's generic ephemeral volume wants that name, and the claim is
+	// not the Pod's.
+	foreign bool
 	// shared: other Pods that have not ended use the unbound claim.
 	shared bool
 }
@@ -81,6 +84,7 @@ const (
 	reasonWithdrawn         = "Withdrawn"
 	reasonDaemonSet         = "DaemonSetNotPushed"
 	reasonClaimNotBound     = "ClaimNotBound"
+	reasonClaimForeign      = "ClaimNotOfPod"
 	reasonVolumeUnreachable = "VolumeUnreachable"
 	reasonNameTaken         = "NameTaken"
 	reasonRefused           = "RefusedByMember"
@@ -176,7 +180,7 @@ func (o observed) bound() decision {
 		return nothing{} // it ran, and is not run again: leaf_pod writes its end
 	case mirror.IsDaemonSetPod(o.root):
 		return refuseDaemonSet()
-	case o.node != nil && mirror.Admit(o.root, o.node) != nil:
+	case mirror.Admit(o.root, o.node) != nil:
 		return nothing{} // leaf_pod fails it, as a kubelet would
 	}
 	for _, c := range o.claims {
@@ -198,6 +202,8 @@ func (c claim) here(m mirror.Member) *mirror.Refusal {
 	switch {
 	case c.root == nil:
 		return refuse(reasonClaimNotBound, "there is no claim %s", c.name).problem
+	case c.foreign:
+		return refuse(reasonClaimForeign, "claim %s, which the Pod's ephemeral volume needs to make, is there already and is not the Pod's: remove that claim, or rename the Pod", c.name).problem
 	case c.root.Spec.VolumeName == "" || c.volume == nil:
 		return refuse(reasonClaimNotBound, "claim %s is not bound, and the Pod is bound to node %s already, so no scheduler will ask for its volume: leave spec.nodeName to the scheduler", c.name, m.NodeName).problem
 	}
@@ -256,7 +262,7 @@ func (o observed) mayGoEarly() decision {
 	waits := false
 	for _, c := range o.claims {
 		switch {
-		case c.root == nil || c.root.DeletionTimestamp != nil:
+		case c.root == nil || c.root.DeletionTimestamp != nil || c.foreign:
 			return nothing{}
 		case c.root.Spec.VolumeName != "":
 			if c.here(o.member) != nil || c.leaf == nil {

@@ -232,6 +232,8 @@ func TestDecide(t *testing.T) {
 		"a Pod put here by hand has a claim that nobody will bind": {seen(on(here.NodeName)), says(reasonClaimNotBound)},
 		"a Pod put here by hand has no claim":                      {seen(on(here.NodeName), claims(claim{name: "data"})), says(reasonClaimNotBound)},
 		"the claim names a volume that is not bound to it":         {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume = nil }))), says(reasonClaimNotBound)},
+		"the claim of its ephemeral volume is not its own":         {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.foreign = true }))), says(reasonClaimForeign)},
+		"it would go early with an ephemeral claim not its own":    {seen(claims(with(asked("data", here), func(c *claim) { c.foreign = true }))), nothing{}},
 		"the claim's volume is in another member":                  {seen(onNode, claims(bound("data", there))), says(reasonVolumeUnreachable)},
 		"the claim's volume is the host's own":                     {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume.Spec.CSI.Driver = "disk.example.com" }))), says(reasonVolumeUnreachable)},
 		"the leaf claim has to be made first":                      {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.leaf = nil }))), nothing{}},

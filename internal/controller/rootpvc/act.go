@@ -6,10 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -54,6 +54,8 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		return nil
 	case destroyUnmirrored:
 		return r.destroyUnmirrored(ctx, o)
+	case deleteRetained:
+		return r.deleteRetained(ctx, o)
 	case unplace:
 		return r.unplace(ctx, o.root)
 	}
@@ -124,21 +126,31 @@ func (r *reconciler) rootGone(ctx context.Context, origin mirror.Origin) (bool, 
 // both by live reads, and the fence is ours. What the leaf PV's own policy says
 // happens to it.
 func (r *reconciler) destroyUnmirrored(ctx context.Context, o observed) error {
+	return r.deleteBound(ctx, o, func(pv *corev1.PersistentVolume) bool { return !stamped(pv, r.Member) })
+}
+
+// deleteRetained destroys nothing: the leaf PV stands at Retain, by a live read.
+func (r *reconciler) deleteRetained(ctx context.Context, o observed) error {
+	return r.deleteBound(ctx, o, func(pv *corev1.PersistentVolume) bool {
+		return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+	})
+}
+
+// deleteBound deletes a bound leaf claim whose root is proven gone, if its
+// volume is, by a live read, what it has to be.
+func (r *reconciler) deleteBound(ctx context.Context, o observed, right func(*corev1.PersistentVolume) bool) error {
 	if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
 		return err
 	}
-	var pv corev1.PersistentVolume
-	if err := r.Live.Get(ctx, types.NamespacedName{Name: o.leaf.Spec.VolumeName}, &pv); err != nil {
-		return fmt.Errorf("prove that volume %s was never mirrored: %w", o.leaf.Spec.VolumeName, err)
-	}
-	if stamped(&pv, r.Member) || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.leaf.UID {
-		return nil
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Spec.VolumeName))
+	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.leaf.UID || !right(pv) {
+		return err
 	}
 	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))
 }
 
-// unplace lets another member have the claim, once live reads prove that this
-// one holds neither a leaf claim nor a volume for it.
+// unplace lets another member have the claim, once a live read proves that this
+// one holds no leaf claim for it, and the host has no volume of its for it.
 func (r *reconciler) unplace(ctx context.Context, root *corev1.PersistentVolumeClaim) error {
 	key := client.ObjectKeyFromObject(root)
 	var leaf corev1.PersistentVolumeClaim
@@ -149,6 +161,15 @@ func (r *reconciler) unplace(ctx context.Context, root *corev1.PersistentVolumeC
 		}
 	} else if !apierrors.IsNotFound(err) {
 		return fmt.Errorf("prove that the member is empty of claim %s: %w", key, err)
+	}
+	volumes, err := index.VolumesIn(ctx, r.Host, r.ClusterID)
+	if err != nil {
+		return err
+	}
+	for i := range volumes {
+		if ref := volumes[i].Spec.ClaimRef; ref != nil && ref.UID == root.UID && root.Spec.VolumeName == "" {
+			return nil // about to bind the root
+		}
 	}
 	return r.annotate(ctx, root, func(annotations map[string]string) { delete(annotations, v1alpha1.AnnotationPlacedIn) })
 }

@@ -3,6 +3,7 @@ package rootpvc
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -73,6 +75,9 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		if o.leafVolume, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.leaf.Spec.VolumeName)); err != nil {
 			return o, err
 		}
+		if o.mirrored, err = r.mirrored(ctx, o.leafVolume); err != nil {
+			return o, err
+		}
 	}
 	if o.root == nil {
 		return o, nil
@@ -81,6 +86,17 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, err
 	}
 	return o, r.observePlace(ctx, &o)
+}
+
+// mirrored reports whether a host PV stands for a leaf PV and is held for it.
+func (r *reconciler) mirrored(ctx context.Context, leaf *corev1.PersistentVolume) (bool, error) {
+	if leaf == nil {
+		return false, nil
+	}
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf.Name)
+	return slices.ContainsFunc(hosts, func(host corev1.PersistentVolume) bool {
+		return controllerutil.ContainsFinalizer(&host, v1alpha1.FinalizerLeafVolume)
+	}), err
 }
 
 // observeVolume looks up the host PV that the root is bound to, and the leaf PV

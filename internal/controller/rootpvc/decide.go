@@ -25,8 +25,10 @@ type observed struct {
 	// leaf claim of ours by that name, for whichever root its origin says.
 	leaf   *corev1.PersistentVolumeClaim
 	origin mirror.Origin
-	// leafVolume is the PV that the leaf claim names.
+	// leafVolume is the PV that the leaf claim names; mirrored: the host has a PV
+	// that stands for it, held by our finalizer.
 	leafVolume *corev1.PersistentVolume
+	mirrored   bool
 	// hostVolume is the PV of this member that the root is bound to; boundTo is
 	// the leaf PV that it stands for by name, boundLeaf that PV, UID checked.
 	hostVolume *corev1.PersistentVolume
@@ -59,6 +61,9 @@ type (
 	// destroyUnmirrored deletes a leaf claim whose volume the host never knew,
 	// once root and mirror are proven absent.
 	destroyUnmirrored struct{}
+	// deleteRetained deletes a leaf claim whose volume stands at Retain and that no
+	// host PV stands for, once the root is proven absent: the data stay, an orphan.
+	deleteRetained struct{}
 	// unplace takes placed-in off, once the member is proven empty of the claim.
 	unplace struct{}
 )
@@ -70,6 +75,7 @@ func (create) decision()            {}
 func (grow) decision()              {}
 func (withdraw) decision()          {}
 func (destroyUnmirrored) decision() {}
+func (deleteRetained) decision()    {}
 func (unplace) decision()           {}
 
 // Reasons of the Placed condition and of events on root claims.
@@ -131,8 +137,17 @@ func (o observed) withoutRoot() decision {
 	if o.leaf.Spec.VolumeName == "" {
 		return withdraw{rootGone: true}
 	}
-	if o.leafVolume != nil && o.leafVolume.Spec.ClaimRef != nil && o.leafVolume.Spec.ClaimRef.UID == o.leaf.UID && !stamped(o.leafVolume, o.member) {
+	if o.leafVolume == nil || o.leafVolume.Spec.ClaimRef == nil || o.leafVolume.Spec.ClaimRef.UID != o.leaf.UID {
+		return nothing{}
+	}
+	retained := o.leafVolume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+	switch {
+	case !stamped(o.leafVolume, o.member) && retained:
+		return nothing{} // leaf_pv stamps it first, so that it is not forgotten
+	case !stamped(o.leafVolume, o.member):
 		return destroyUnmirrored{}
+	case retained && !o.mirrored:
+		return deleteRetained{} // else its name would be blocked for ever
 	}
 	return nothing{} // the host PV's release is what decides: root_pv
 }

@@ -70,6 +70,12 @@ func set(c *corev1.PersistentVolumeClaim, key, value string) {
 	c.Annotations[key] = value
 }
 
+func stampedVolume(o *observed) { o.origin.Stamp(o.leafVolume) }
+func retainedVolume(o *observed) {
+	o.leafVolume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+}
+func hostHolds(o *observed) { o.mirrored = true }
+
 // away: the root is bound to a volume that is not this member's.
 func away(o *observed) { o.boundAway = true }
 
@@ -177,15 +183,20 @@ func TestDecide(t *testing.T) {
 		"the claim is being deleted and no longer wanted: the leaf is withdrawn":  {seen(pushed, rootDeleted, selected("")), withdraw{}},
 
 		// The root is gone.
-		"the root is gone, the leaf is unbound: withdrawn, once that is proven":    {seen(pushed, rootGone), withdraw{rootGone: true}},
-		"the root was made anew, the leaf is the old one's":                        {seen(pushed, rootNewer), withdraw{rootGone: true}},
-		"the root is gone, the volume was never mirrored: destroyed on proof (I1)": {seen(leafBound, rootGone), destroyUnmirrored{}},
-		"the root was made anew, the old volume was never mirrored (I1)":           {seen(leafBound, rootNewer), destroyUnmirrored{}},
-		"the root is gone, the volume was mirrored: the host PV decides (I2)":      {seen(leafBound, stampedPV, rootGone), nothing{}},
-		"the root is gone, the leaf's PV is not seen: no evidence (I2)":            {seen(leafBound, noLeafVolume, rootGone), nothing{}},
-		"the root is gone, the leaf's PV is another claim's (I4)":                  {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
-		"the root is gone, the leaf's PV is nobody's yet":                          {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
-		"the root is gone, the leaf ends":                                          {seen(pushed, leafDeleted, rootGone), nothing{}},
+		"the root is gone, the leaf is unbound: withdrawn, once that is proven": {seen(pushed, rootGone), withdraw{rootGone: true}},
+		"the root was made anew, the leaf is the old one's":                     {seen(pushed, rootNewer), withdraw{rootGone: true}},
+		"the root is gone, its volume is retained and nothing stands for it: the name is freed, the data stay (I1, I2)": {
+			seen(leafBound, stampedVolume, retainedVolume, rootGone), deleteRetained{}},
+		"the root is gone, and the host's volume decides (I2)":                       {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), nothing{}},
+		"the root is gone, its volume is at Delete and nothing stands for it (I2)":   {seen(leafBound, stampedVolume, rootGone), nothing{}},
+		"the root is gone, a volume that outlives its claim was never mirrored (I1)": {seen(leafBound, retainedVolume, rootGone), nothing{}},
+		"the root is gone, the volume was never mirrored: destroyed on proof (I1)":   {seen(leafBound, rootGone), destroyUnmirrored{}},
+		"the root was made anew, the old volume was never mirrored (I1)":             {seen(leafBound, rootNewer), destroyUnmirrored{}},
+		"the root is gone, the volume was mirrored: the host PV decides (I2)":        {seen(leafBound, stampedPV, rootGone), nothing{}},
+		"the root is gone, the leaf's PV is not seen: no evidence (I2)":              {seen(leafBound, noLeafVolume, rootGone), nothing{}},
+		"the root is gone, the leaf's PV is another claim's (I4)":                    {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
+		"the root is gone, the leaf's PV is nobody's yet":                            {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
+		"the root is gone, the leaf ends":                                            {seen(pushed, leafDeleted, rootGone), nothing{}},
 
 		// Bound to a volume of this member.
 		"bound and pushed: at rest (I5)":                                         {seen(leafBound, bound), nothing{}},

@@ -103,7 +103,6 @@ var _ = Describe("the indexes", func() {
 			Expect(api.Create(ctx, object)).To(Succeed())
 		}
 
-		By("the host's cache")
 		c := start(ctx, index.SetupHost)
 		key := types.NamespacedName{Namespace: shop, Name: "data"}
 		// Informers fill as they are first asked: each look waits until it is filled.
@@ -120,11 +119,6 @@ var _ = Describe("the indexes", func() {
 		Expect(volumeNames(index.VolumesIn(ctx, c, m.ClusterID))).To(Equal([]string{host.Name}))
 		Expect(volumeNames(index.VolumesIn(ctx, c, "another"))).To(BeEmpty())
 
-		By("a member's cache")
-		c = start(ctx, index.SetupMember)
-		Expect(names(index.LeafPodsOfClaim(ctx, c, key))).To(Equal([]string{shop + "/uses"}))
-		Expect(volumeNames(index.LeafVolumesOfClaim(ctx, c, key))).To(ConsistOf(host.Name, forged.Name, foreign.Name))
-		Expect(volumeNames(index.LeafVolumesOfClaim(ctx, c, types.NamespacedName{Namespace: other, Name: "data"}))).To(BeEmpty())
 	}, NodeTimeout(timeout))
 })
 
