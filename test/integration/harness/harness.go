@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// HostUser is what the manager is to the host's API server, and MemberUser
-	// what it is to a member's: for audit logs.
-	HostUser   = "system:serviceaccount:xylem-system:xylem-controller-manager"
+	// HostUser is what the manager is to the host's API server: for audit logs.
+	HostUser = "system:serviceaccount:xylem-system:xylem-controller-manager"
+	// MemberUser is what the manager is to a member's.
 	MemberUser = "system:serviceaccount:xylem-system:xylem"
 
 	managerAccount = "xylem-controller-manager"

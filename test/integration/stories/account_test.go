@@ -102,7 +102,8 @@ var _ = Describe("Xylem", Serial, func() {
 			writes := books.requests(ctx, c).Writes().Where(func(r controlplane.Request) bool {
 				// What is told of the connection: it was lost and found. And the barrier.
 				told := r.Resource == "clusterregistrations/status" || r.Resource == "nodes/status" || r.Resource == "events"
-				return !told && !otherNamespace(s, r) && !strings.HasPrefix(r.Name, "pushed-") && !(r.Resource == "pods" && r.Verb == "create")
+				barrier := strings.HasPrefix(r.Name, "pushed-") || r.Resource == "pods" && r.Verb == "create"
+				return !told && !barrier && !otherNamespace(s, r)
 			})
 			Expect(writes).To(BeEmpty(), "in %s:\n%s", c.Name(), writes)
 		}
@@ -123,7 +124,10 @@ var _ = Describe("Xylem", Serial, func() {
 			s.probed(ctx, 1)
 			for _, c := range clusters {
 				all := books.requests(ctx, c).Where(func(r controlplane.Request) bool {
-					return r.Resource != "clusterregistrations/status" // of all volumes together, at intervals
+					elsewhere := r.Namespace != "" && r.Namespace != s.namespace
+					// Of all volumes together, at intervals; and what stories before left.
+					shared := r.Resource == "clusterregistrations/status" || r.Resource == "namespaces"
+					return !elsewhere && !shared
 				})
 				refused := all.Writes().Where(func(r controlplane.Request) bool { return r.Code >= http.StatusBadRequest })
 				report := fmt.Sprintf("%s, in %s: %d writes (%d of them refused), %d reads\n%s", what, c.Name(), len(all.Writes()), len(refused), len(all)-len(all.Writes()), all)

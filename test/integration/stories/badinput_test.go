@@ -23,9 +23,11 @@ import (
 func inMember(ctx context.Context, m *harness.Cluster, obj client.Object) {
 	GinkgoHelper()
 	Expect(m.API.Create(ctx, obj)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) {
-		Expect(client.IgnoreNotFound(m.API.Delete(ctx, obj, client.GracePeriodSeconds(0)))).To(Succeed())
-	}, NodeTimeout(settle))
+	DeferCleanup(remove, m, obj, NodeTimeout(settle))
+}
+
+func remove(ctx SpecContext, c *harness.Cluster, obj client.Object) {
+	Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj, client.GracePeriodSeconds(0)))).To(Succeed())
 }
 
 // strange is the namespace of the story's name that a member has of its own.

@@ -19,15 +19,7 @@ var _ = Describe("The main flow", func() {
 		s := &story{namespace: "test-new"}
 		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "nginx.yaml"))
 		Expect(err).NotTo(HaveOccurred())
-		DeferCleanup(func(ctx SpecContext) {
-			if CurrentSpecReport().Failed() {
-				x.Dump(ctx, GinkgoWriter, s.namespace)
-			}
-			s.cleanUp(ctx)
-			s.oracle(ctx)
-			_, err := x.Kubectl(ctx, x.Fleet.Host, "delete", "--wait=false", "namespace", s.namespace)
-			Expect(err).NotTo(HaveOccurred())
-		}, NodeTimeout(storyTime))
+		DeferCleanup(s.end, NodeTimeout(storyTime))
 
 		claim := s.bound(ctx, "nginx-pvc")
 		var pods corev1.PodList
@@ -103,12 +95,12 @@ var _ = Describe("The main flow", func() {
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"))
 		s.running(ctx, "app")
-		claim := s.bound(ctx, "data")
+		s.bound(ctx, "data")
 
 		s.grow(ctx, "data", "2Gi")
 		want := resource.MustParse("2Gi")
 		size := func(q *resource.Quantity) int { return q.Cmp(want) }
-		claim = until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(
+		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(
 			WithTransform(func(c *corev1.PersistentVolumeClaim) int { return size(c.Status.Capacity.Storage()) }, BeZero()),
 			HaveField("Status.Conditions", BeEmpty()),
 			HaveField("Status.AllocatedResourceStatuses", BeEmpty()),

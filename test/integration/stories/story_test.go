@@ -40,16 +40,18 @@ func begin(ctx context.Context) *story {
 func beginIn(ctx context.Context, namespace string) *story {
 	GinkgoHelper()
 	s := &story{namespace: newNamespace(ctx, namespace).Name}
-	DeferCleanup(func(ctx SpecContext) {
-		if CurrentSpecReport().Failed() {
-			x.Dump(ctx, GinkgoWriter, s.namespace)
-		}
-		s.oracle(ctx)
-		s.cleanUp(ctx)
-		s.oracle(ctx)
-		_ = x.Host.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
-	}, NodeTimeout(storyTime))
+	DeferCleanup(s.end, NodeTimeout(storyTime))
 	return s
+}
+
+func (s *story) end(ctx SpecContext) {
+	if CurrentSpecReport().Failed() {
+		x.Dump(ctx, GinkgoWriter, s.namespace)
+	}
+	s.oracle(ctx)
+	s.cleanUp(ctx)
+	s.oracle(ctx)
+	Expect(x.Host.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
 }
 
 // oracle is I1: every disk made for the namespace is of a claim that is there,
@@ -245,14 +247,6 @@ func (s *story) key(obj client.Object, name string) client.ObjectKey {
 		return client.ObjectKey{Name: name}
 	}
 	return client.ObjectKey{Namespace: s.namespace, Name: name}
-}
-
-// reading is read as something to poll.
-func reading[T any, P interface {
-	*T
-	client.Object
-}](s *story, c *harness.Cluster, name string) func(context.Context) (P, error) {
-	return func(ctx context.Context) (P, error) { return read[T, P](ctx, s, c, name) }
 }
 
 // until polls an object until it is as it should be, and returns it.

@@ -194,6 +194,7 @@ func (s *story) onlyRunning(ctx context.Context) string {
 				names = append(names, pod.Name)
 			case corev1.PodPending:
 				names = append(names, pod.Name+" (pending)")
+			default: // it has ended
 			}
 		}
 		g.Expect(names).To(HaveLen(1))
