@@ -48,6 +48,10 @@ var _ = Describe("The end of a claim", func() {
 
 		By("using it again once an admin has cleared its claimRef")
 		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeAvailable))
+		// The scheduler has seen a later volume, and so this one as it is now: else
+		// it might have another made, as it might in one cluster.
+		s.barrier(ctx, nodeOne)
 		claim := s.claim(ctx, next, ofClass(class), func(c *corev1.PersistentVolumeClaim) {
 			if next != "any" {
 				c.Spec.VolumeName = volume
