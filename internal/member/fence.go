@@ -119,12 +119,10 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if err := f.ensureNamespace(ctx); err != nil {
 		return explain("make namespace "+f.namespace, err)
 	}
-	var lease *coordinationv1.Lease
-	found, err := getLease(ctx, f.member, f.namespace, f.hostID)
+	lease, err := getLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
 		return explain("read the fence", err)
 	}
-	lease = found
 	if wait := f.yield(lease); wait != nil {
 		return wait
 	}
