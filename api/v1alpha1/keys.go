@@ -73,6 +73,11 @@ const (
 	// policy that the member had given them. They stand at Retain while in use.
 	AnnotationReclaimPolicy = Prefix + "reclaim-policy"
 
+	// AnnotationVolumeUID is on leaf claims that were made for a volume that was
+	// there already: the UID of that PV, put on when it points at the claim, so
+	// that the member's PV controller looks at the claim again.
+	AnnotationVolumeUID = Prefix + "volume-uid"
+
 	// AnnotationPushed is on leaf Pods: what was pushed of the fields that may
 	// change afterwards, to tell the root's changes from the member's own.
 	AnnotationPushed = Prefix + "pushed"

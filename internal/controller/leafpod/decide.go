@@ -2,8 +2,11 @@ package leafpod
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -41,6 +44,7 @@ func (fail) decision()    {}
 // Reasons of Pods that Xylem fails, beside a kubelet's own (mirror.Admit).
 const (
 	reasonLeafVanished = "LeafPodVanished"
+	reasonEvicted      = "LeafPodEvicted"
 	reasonTerminated   = "Terminated"
 )
 
@@ -49,19 +53,19 @@ func decide(o observed) decision {
 		return nothing{} // not bound yet, or not here: the scheduler has the word
 	}
 	if o.leaf != nil {
-		want := mirror.RootPodStatus(o.root, o.leaf, o.member)
+		want := o.want(o.leaf)
 		// What has ended has been counted: a leaf that a restored member brings back
 		// does not make it run again.
 		if ended(o.root) && want.Phase != o.root.Status.Phase || mirror.PodStatusCurrent(o.root, want) {
 			return nothing{}
 		}
-		return show{want}
+		return shows(want)
 	}
 	switch {
 	case ended(o.root):
 		return nothing{}
 	case o.last != nil:
-		return show{mirror.RootPodStatus(o.root, o.last, o.member)}
+		return shows(o.want(o.last))
 	case o.root.DeletionTimestamp != nil:
 		return fail{mirror.FailedPodStatus(o.root, reasonTerminated, "the Pod was deleted"), true}
 	case !pushed(o.root):
@@ -69,6 +73,39 @@ func decide(o observed) decision {
 	}
 	return fail{mirror.FailedPodStatus(o.root, reasonLeafVanished, fmt.Sprintf(
 		"the Pod's counterpart in member %s is gone, evicted or deleted there; it is not run again under this name", o.member.Registration)), true}
+}
+
+// shows is the decision to show a leaf's status, with an event if that is the end
+// of a Pod which did not end by itself.
+func shows(want corev1.PodStatus) decision {
+	if want.Reason == reasonEvicted {
+		return fail{status: want}
+	}
+	return show{want}
+}
+
+// want is what the root is to show of its leaf. One that was evicted or deleted
+// in the member, and ended well for that reason, has failed all the same: its
+// work was cut short, and Jobs count it.
+func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
+	want := mirror.RootPodStatus(o.root, leaf, o.member)
+	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && cutShort(leaf) {
+		want.Phase, want.Reason = corev1.PodFailed, reasonEvicted
+		want.Message = fmt.Sprintf("the Pod's counterpart in member %s was evicted or deleted there; it is not run again under this name", o.member.Registration)
+	}
+	return want
+}
+
+// cutShort reports whether a container of a Pod ended after somebody had asked
+// for the Pod's deletion, to the second, which is all that Kubernetes tells.
+func cutShort(leaf *corev1.Pod) bool {
+	if leaf.DeletionTimestamp == nil {
+		return false
+	}
+	asked := leaf.DeletionTimestamp.Add(-time.Duration(ptr.Deref(leaf.DeletionGracePeriodSeconds, 0)) * time.Second)
+	return slices.ContainsFunc(leaf.Status.ContainerStatuses, func(c corev1.ContainerStatus) bool {
+		return c.State.Terminated != nil && !c.State.Terminated.FinishedAt.Time.Before(asked)
+	})
 }
 
 // admission fails a Pod that was bound to the node without the scheduler and

@@ -47,6 +47,18 @@ func endedSo(p corev1.PodPhase) func(*observed) {
 		o.last.Status.Phase = p
 	}
 }
+
+// evicted: somebody asked for the leaf's deletion in the member, and its
+// container ended well, that much later.
+func evicted(later time.Duration) func(*observed) {
+	return func(o *observed) {
+		asked := now.Time
+		o.leaf.DeletionTimestamp, o.leaf.DeletionGracePeriodSeconds = &metav1.Time{Time: asked.Add(30 * time.Second)}, ptr.To[int64](30)
+		o.leaf.Status.Phase = corev1.PodSucceeded
+		o.leaf.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "web", State: corev1.ContainerState{
+			Terminated: &corev1.ContainerStateTerminated{FinishedAt: metav1.NewTime(asked.Add(later))}}}}
+	}
+}
 func notPushed(o *observed)       { o.root.Status.Conditions = nil }
 func deleted(o *observed)         { o.root.DeletionTimestamp = &now }
 func doesNotFit(o *observed)      { o.root.Spec.NodeSelector = map[string]string{"disk": "fast"} }
@@ -66,7 +78,7 @@ func daemonSet(o *observed) {
 	o.root.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "ds", Controller: ptr.To(true)}}
 }
 
-func shows(p corev1.PodPhase) decision { return show{corev1.PodStatus{Phase: p}} }
+func showing(p corev1.PodPhase) decision { return show{corev1.PodStatus{Phase: p}} }
 
 func fails(reason string, leafGone bool) decision {
 	return fail{corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}, leafGone}
@@ -77,18 +89,21 @@ func TestDecide(t *testing.T) {
 		observed observed
 		want     decision
 	}{
-		"deleted, and the leaf ended well before it went: Jobs count it": {seen(endedSo(corev1.PodSucceeded), deleted), shows(corev1.PodSucceeded)},
-		"the leaf ended well and is gone, and the root shows it":         {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
+		"deleted, and the leaf ended well before it went: Jobs count it":               {seen(endedSo(corev1.PodSucceeded), deleted), showing(corev1.PodSucceeded)},
+		"the leaf ended well and is gone, and the root shows it":                       {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
+		"evicted in the member, and its containers ended well for that: it has failed": {seen(evicted(0)), fails(reasonEvicted, false)},
+		"it had ended well before it was removed in the member":                        {seen(evicted(-time.Minute)), showing(corev1.PodSucceeded)},
+		"deleted by the user, and its containers ended well":                           {seen(evicted(0), deleted), showing(corev1.PodSucceeded)},
 		"no root": {observed{member: here}, nothing{}},
 		"an early leaf runs: the scheduler has the word":                {seen(on("")), nothing{}},
 		"an early leaf vanished: no failure of a Pod that is not bound": {seen(on(""), noLeaf), nothing{}},
 		"an early leaf's root is deleted: the API server removes it":    {seen(on(""), noLeaf, deleted), nothing{}},
 		"the Pod is on another node":                                    {seen(on("worker-1"), noLeaf), nothing{}},
-		"the leaf runs: it is shown":                                    {seen(), shows(corev1.PodRunning)},
+		"the leaf runs: it is shown":                                    {seen(), showing(corev1.PodRunning)},
 		"the leaf runs and is shown: at rest (I5)":                      {seen(shown), nothing{}},
-		"the leaf ran to its end":                                       {seen(shown, leafPhase(corev1.PodSucceeded)), shows(corev1.PodSucceeded)},
-		"the leaf failed in the member":                                 {seen(shown, leafPhase(corev1.PodFailed)), shows(corev1.PodFailed)},
-		"the Pod is being deleted, its leaf still runs":                 {seen(deleted), shows(corev1.PodRunning)},
+		"the leaf ran to its end":                                       {seen(shown, leafPhase(corev1.PodSucceeded)), showing(corev1.PodSucceeded)},
+		"the leaf failed in the member":                                 {seen(shown, leafPhase(corev1.PodFailed)), showing(corev1.PodFailed)},
+		"the Pod is being deleted, its leaf still runs":                 {seen(deleted), showing(corev1.PodRunning)},
 		"a leaf came back from a restore: what has ended stays ended":   {seen(phase(corev1.PodFailed)), nothing{}},
 		"a Job's Pod has succeeded, its leaf came back: it stays":       {seen(phase(corev1.PodSucceeded)), nothing{}},
 

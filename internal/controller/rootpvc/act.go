@@ -39,6 +39,10 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		}
 		r.eventGrown(o.root, d.to)
 		return nil
+	case nudge:
+		after := o.leaf.DeepCopy()
+		after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.boundLeaf.UID)
+		return r.Leaf.Patch(ctx, actor, o.leaf, after)
 	case withdraw:
 		if d.rootGone {
 			if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {

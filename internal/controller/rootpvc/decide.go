@@ -55,6 +55,9 @@ type (
 	create struct{ leaf *corev1.PersistentVolumeClaim }
 	// grow the leaf claim's request.
 	grow struct{ to resource.Quantity }
+	// nudge makes the member's PV controller look at a leaf claim again whose volume
+	// points at it by now: it queues such a claim only at its next resync.
+	nudge struct{}
 	// withdraw the leaf claim, which is not bound. If rootGone, the root's
 	// absence is to be proven first.
 	withdraw struct{ rootGone bool }
@@ -73,6 +76,7 @@ func (place) decision()             {}
 func (unselect) decision()          {}
 func (create) decision()            {}
 func (grow) decision()              {}
+func (nudge) decision()             {}
 func (withdraw) decision()          {}
 func (destroyUnmirrored) decision() {}
 func (deleteRetained) decision()    {}
@@ -181,12 +185,16 @@ func (o observed) bound() decision {
 	case o.leaf.Status.Phase == corev1.ClaimLost:
 		return refuse(reasonVolumeLost, "the claim's counterpart in member %s has lost volume %s: see to it there", o.member.Registration, o.boundTo)
 	}
+	if ref := o.boundLeaf.Spec.ClaimRef; o.leaf.Status.Phase == corev1.ClaimPending && ref != nil && ref.UID == o.leaf.UID &&
+		o.leaf.Annotations[v1alpha1.AnnotationVolumeUID] != string(o.boundLeaf.UID) {
+		return nudge{}
+	}
 	if to, wanted := mirror.Growth(o.root, o.leaf); wanted {
 		return grow{to}
 	}
 	if want := o.root.Spec.VolumeAttributesClassName; o.leaf.Status.Phase == corev1.ClaimBound &&
 		ptr.Deref(want, "") != ptr.Deref(o.leaf.Spec.VolumeAttributesClassName, "") {
-		return refuse(reasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported yet; in member %s it stays %q: change it back",
+		return refuse(reasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported yet; in member %s it stays %q",
 			ptr.Deref(want, ""), o.member.Registration, ptr.Deref(o.leaf.Spec.VolumeAttributesClassName, ""))
 	}
 	return nothing{}

@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -75,6 +76,14 @@ func retainedVolume(o *observed) {
 	o.leafVolume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 func hostHolds(o *observed) { o.mirrored = true }
+
+// pointsBack: the leaf claim waits, and its volume names a claim of that UID.
+func pointsBack(uid types.UID) func(*observed) {
+	return func(o *observed) {
+		o.leaf.UID, o.leaf.Status.Phase = "leaf-uid", corev1.ClaimPending
+		o.boundLeaf.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: uid}
+	}
+}
 
 // away: the root is bound to a volume that is not this member's.
 func away(o *observed) { o.boundAway = true }
@@ -187,16 +196,19 @@ func TestDecide(t *testing.T) {
 		"the root was made anew, the leaf is the old one's":                     {seen(pushed, rootNewer), withdraw{rootGone: true}},
 		"the root is gone, its volume is retained and nothing stands for it: the name is freed, the data stay (I1, I2)": {
 			seen(leafBound, stampedVolume, retainedVolume, rootGone), deleteRetained{}},
-		"the root is gone, and the host's volume decides (I2)":                       {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), nothing{}},
-		"the root is gone, its volume is at Delete and nothing stands for it (I2)":   {seen(leafBound, stampedVolume, rootGone), nothing{}},
-		"the root is gone, a volume that outlives its claim was never mirrored (I1)": {seen(leafBound, retainedVolume, rootGone), nothing{}},
-		"the root is gone, the volume was never mirrored: destroyed on proof (I1)":   {seen(leafBound, rootGone), destroyUnmirrored{}},
-		"the root was made anew, the old volume was never mirrored (I1)":             {seen(leafBound, rootNewer), destroyUnmirrored{}},
-		"the root is gone, the volume was mirrored: the host PV decides (I2)":        {seen(leafBound, stampedPV, rootGone), nothing{}},
-		"the root is gone, the leaf's PV is not seen: no evidence (I2)":              {seen(leafBound, noLeafVolume, rootGone), nothing{}},
-		"the root is gone, the leaf's PV is another claim's (I4)":                    {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
-		"the root is gone, the leaf's PV is nobody's yet":                            {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
-		"the root is gone, the leaf ends":                                            {seen(pushed, leafDeleted, rootGone), nothing{}},
+		"the root is gone, and the host's volume decides (I2)":                               {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), nothing{}},
+		"the root is gone, its volume is at Delete and nothing stands for it (I2)":           {seen(leafBound, stampedVolume, rootGone), nothing{}},
+		"the root is gone, a volume that outlives its claim was never mirrored (I1)":         {seen(leafBound, retainedVolume, rootGone), nothing{}},
+		"used again, the volume points at its new claim: the member's PV controller is told": {seen(leafBound, bound, pointsBack("leaf-uid")), nudge{}},
+		"used again, and told already":                                                       {seen(leafBound, bound, pointsBack("leaf-uid"), func(o *observed) { o.leaf.Annotations[v1alpha1.AnnotationVolumeUID] = "pv-uid" }), nothing{}},
+		"used again, the volume does not point at its new claim yet":                         {seen(leafBound, bound, pointsBack("another")), nothing{}},
+		"the root is gone, the volume was never mirrored: destroyed on proof (I1)":           {seen(leafBound, rootGone), destroyUnmirrored{}},
+		"the root was made anew, the old volume was never mirrored (I1)":                     {seen(leafBound, rootNewer), destroyUnmirrored{}},
+		"the root is gone, the volume was mirrored: the host PV decides (I2)":                {seen(leafBound, stampedPV, rootGone), nothing{}},
+		"the root is gone, the leaf's PV is not seen: no evidence (I2)":                      {seen(leafBound, noLeafVolume, rootGone), nothing{}},
+		"the root is gone, the leaf's PV is another claim's (I4)":                            {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
+		"the root is gone, the leaf's PV is nobody's yet":                                    {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
+		"the root is gone, the leaf ends":                                                    {seen(pushed, leafDeleted, rootGone), nothing{}},
 
 		// Bound to a volume of this member.
 		"bound and pushed: at rest (I5)":                                         {seen(leafBound, bound), nothing{}},

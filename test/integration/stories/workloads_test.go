@@ -96,7 +96,7 @@ var _ = Describe("The end of a Pod", func() {
 		// KWOK ends its containers with exit code 0, as one that handles SIGTERM does.
 		Entry("it was evicted", SpecTimeout(storyTime), func(ctx context.Context, leaf *corev1.Pod) error {
 			return x.Member(one).API.SubResource("eviction").Create(ctx, leaf, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: leaf.Namespace, Name: leaf.Name}})
-		}, Or(phase(corev1.PodFailed), phase(corev1.PodSucceeded))),
+		}, And(phase(corev1.PodFailed), HaveField("Status.Reason", "LeafPodEvicted"))),
 	)
 
 	DescribeTable("is the member's, and Jobs count it", func(ctx SpecContext, annotation string, condition batchv1.JobConditionType, end corev1.PodPhase) {
