@@ -17,13 +17,7 @@ import (
 func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
 	case nothing:
-		switch {
-		case o.speaks():
-			return r.tell(ctx, o.root, d.problem)
-		case d.problem != nil:
-			r.eventProblem(o.root, d.problem)
-		}
-		return nil
+		return r.say(ctx, o, d.problem)
 	case place:
 		return r.annotate(ctx, o.root, func(annotations map[string]string) { annotations[v1alpha1.AnnotationPlacedIn] = r.ClusterID })
 	case unselect:
@@ -44,18 +38,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.boundLeaf.UID)
 		return r.Leaf.Patch(ctx, actor, o.leaf, after)
 	case withdraw:
-		if d.rootGone {
-			if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
-				return err
-			}
-		}
-		if err := r.Leaf.DeleteUnchanged(ctx, o.leaf); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if o.root != nil {
-			r.eventWithdrawn(o.root)
-		}
-		return nil
+		return r.withdraw(ctx, o, d.rootGone)
 	case destroyUnmirrored:
 		return r.destroyUnmirrored(ctx, o)
 	case deleteRetained:
@@ -64,6 +47,33 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		return r.unplace(ctx, o.root)
 	}
 	return fmt.Errorf("unknown decision %T", d)
+}
+
+// say tells the user of a problem: on the claim's condition if it is this
+// member's to keep, else by an event.
+func (r *reconciler) say(ctx context.Context, o observed, problem *mirror.Refusal) error {
+	if o.speaks() {
+		return r.tell(ctx, o.root, problem)
+	}
+	if problem != nil {
+		r.eventProblem(o.root, problem)
+	}
+	return nil
+}
+
+func (r *reconciler) withdraw(ctx context.Context, o observed, rootGone bool) error {
+	if rootGone {
+		if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
+			return err
+		}
+	}
+	if err := r.Leaf.DeleteUnchanged(ctx, o.leaf); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if o.root != nil {
+		r.eventWithdrawn(o.root)
+	}
+	return nil
 }
 
 func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolumeClaim, change func(map[string]string)) error {
