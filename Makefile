@@ -144,14 +144,15 @@ kube: ## Build the programs that loopback clusters are made of, once, into the u
 
 .PHONY: demo
 demo: kube build ## Host and two members on loopback, seed 001's example on them; DEMO_EXIT=1 ends it after its checks.
-	go run ./test/demo
+	@echo 'demo: compiling it (the first time this takes a minute or two)'
+	@go run ./test/demo
 
 ##@ Build
 
 .PHONY: build
 build: ## Build every command into bin/.
 	@mkdir -p $(BIN)
-	@for c in $(notdir $(wildcard cmd/*)); do echo "build: bin/$$c"; $(GO_BUILD) -o "$(BIN)/$$c" "./cmd/$$c"; done
+	@for c in $(notdir $(wildcard cmd/*)); do echo "build: bin/$$c (the first time this takes a minute or two)"; $(GO_BUILD) -o "$(BIN)/$$c" "./cmd/$$c"; done
 
 .PHONY: run
 run: manifests generate ## Run the manager here, against kubectl's current cluster.

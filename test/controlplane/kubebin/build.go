@@ -61,12 +61,37 @@ func Build(ctx context.Context, root string, progress func(format string, args .
 		}
 		progress("%s: building (the first ones take minutes, for all compile what they share)", label)
 		start := time.Now()
-		if err := buildOne(ctx, root, t, versions, path); err != nil {
+		done := ticking(func(since time.Duration) { progress("%s: still building, %s", label, since.Round(time.Second)) })
+		err := buildOne(ctx, root, t, versions, path)
+		done()
+		if err != nil {
 			return "", err
 		}
 		progress("%s: %s", label, time.Since(start).Round(time.Second))
 	}
 	return dir, nil
+}
+
+// tick is how often somebody who waits is told that it goes on.
+const tick = 15 * time.Second
+
+// ticking calls say every tick, with the time that has passed, until it is done.
+func ticking(say func(since time.Duration)) (done func()) {
+	start, stop, stopped := time.Now(), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case now := <-ticker.C:
+				say(now.Sub(start))
+			}
+		}
+	}()
+	return func() { close(stop); <-stopped }
 }
 
 func buildOne(ctx context.Context, root string, t target, versions map[string]string, path string) error {
