@@ -8,14 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
-
-// annSelectedNode is where kube-scheduler asks for a volume on a node
-// (k8s.io/component-helpers/storage/volume: AnnSelectedNode).
-const annSelectedNode = "volume.kubernetes.io/selected-node"
 
 // Root writes to the host on behalf of one member: the statuses of users' Pods
 // and claims, the annotations there that are ours, and objects of our own.
@@ -58,7 +55,7 @@ func (r *Root) AnnotateClaim(ctx context.Context, by Actor, before, after *corev
 }
 
 func ownAnnotation(key string) bool {
-	return strings.HasPrefix(key, v1alpha1.Prefix) || key == annSelectedNode
+	return strings.HasPrefix(key, v1alpha1.Prefix) || key == volumehelpers.AnnSelectedNode
 }
 
 // FinishPod removes a Pod that its owner has deleted and whose leaf is gone,

@@ -29,7 +29,7 @@ func FailedPodStatus(root *corev1.Pod, reason, message string) corev1.PodStatus 
 		also = append(also, *target)
 	}
 	status := ownPodStatus(root, also)
-	if status.Phase == corev1.PodFailed || status.Phase == corev1.PodSucceeded {
+	if Finished(root) {
 		return status
 	}
 	status.Phase, status.Reason, status.Message = corev1.PodFailed, reason, message

@@ -5,14 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// AnnSelectedNode is where kube-scheduler asks for a claim's volume on a node
-// (k8s.io/component-helpers/storage/volume).
-const AnnSelectedNode = "volume.kubernetes.io/selected-node"
+// AnnSelectedNode is where kube-scheduler asks for a claim's volume on a node.
+const AnnSelectedNode = volumehelpers.AnnSelectedNode
 
 // annProvisioner is where the PV controller asks a provisioner for a claim's
 // volume (k8s.io/component-helpers/storage/volume: AnnStorageProvisioner).

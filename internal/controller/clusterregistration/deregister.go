@@ -80,7 +80,7 @@ func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) }
 func (l *leaving) running() int {
 	n := 0
 	for i := range l.pods {
-		if phase := l.pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed && l.pods[i].DeletionTimestamp == nil {
+		if !mirror.Finished(&l.pods[i]) && l.pods[i].DeletionTimestamp == nil {
 			n++
 		}
 	}

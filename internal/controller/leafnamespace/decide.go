@@ -119,7 +119,7 @@ func surplus(root, leaf *corev1.Namespace) sets.Set[string] {
 func needsPod(pod *corev1.Pod, m mirror.Member) bool {
 	switch {
 	case mirror.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
-		pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
+		mirror.Finished(pod):
 		return false
 	case pod.Spec.NodeName != "":
 		return pod.Spec.NodeName == m.NodeName

@@ -47,7 +47,7 @@ func Setup(link *member.Link) error {
 // ofLeaf wakes the root of a leaf, and remembers how a leaf ended: it may be gone
 // before the root is reconciled.
 func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
-	if leaf, ok := obj.(*corev1.Pod); ok && ended(leaf) {
+	if leaf, ok := obj.(*corev1.Pod); ok && mirror.Finished(leaf) {
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
 			r.ended.Add(origin.UID, leaf)
 		}

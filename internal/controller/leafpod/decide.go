@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -56,19 +55,19 @@ func decide(o observed) decision {
 		want := o.want(o.leaf)
 		// What has ended has been counted: a leaf that a restored member brings back
 		// does not make it run again.
-		if ended(o.root) && want.Phase != o.root.Status.Phase || mirror.PodStatusCurrent(o.root, want) {
+		if mirror.Finished(o.root) && want.Phase != o.root.Status.Phase || mirror.PodStatusCurrent(o.root, want) {
 			return nothing{}
 		}
 		return shows(want)
 	}
 	switch {
-	case ended(o.root):
+	case mirror.Finished(o.root):
 		return nothing{}
 	case o.last != nil:
 		return shows(o.want(o.last))
 	case o.root.DeletionTimestamp != nil:
 		return fail{mirror.FailedPodStatus(o.root, reasonTerminated, "the Pod was deleted"), true}
-	case !pushed(o.root):
+	case mirror.Pushed(o.root) != corev1.ConditionTrue:
 		return o.admission()
 	}
 	return fail{mirror.FailedPodStatus(o.root, reasonLeafVanished, fmt.Sprintf(
@@ -118,17 +117,4 @@ func (o observed) admission() decision {
 		return fail{status: mirror.FailedPodStatus(o.root, refusal.Reason, refusal.Message)}
 	}
 	return nothing{}
-}
-
-func ended(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-func pushed(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == v1alpha1.PodPushed {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }

@@ -268,9 +268,8 @@ func (r *reconciler[T]) update(ctx context.Context, o observed) error {
 // the copy (a quota, an admission policy), and has it tried again at a bounded
 // rate.
 func (r *reconciler[T]) refusedByMember(o observed, doing string, err error) error {
-	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		r.eventRefused(o.users, &mirror.Refusal{Reason: reasonRefused, Message: fmt.Sprintf(
-			"member %s refuses to %s %s %s: %v", r.Registration, doing, r.kind.reference, o.key.Name, err)})
+	if refusal := guarded.RefusedByMember(r.Registration, doing, r.kind.reference+" "+o.key.Name, err); refusal != nil {
+		r.eventRefused(o.users, refusal)
 	}
 	return err
 }

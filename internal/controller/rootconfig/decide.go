@@ -133,7 +133,7 @@ const (
 func useOf(pod *corev1.Pod, m mirror.Member) use {
 	switch {
 	case mirror.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
-		pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
+		mirror.Finished(pod):
 		return unused
 	case pod.Spec.NodeName == m.NodeName:
 		return used

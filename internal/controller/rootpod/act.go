@@ -64,10 +64,10 @@ func (r *reconciler) create(ctx context.Context, root, leaf *corev1.Pod) error {
 // refusedByMember tells the user what the member's API server holds against a
 // Pod (a quota, Pod Security), and has it tried again at a bounded rate.
 func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doing string, err error) error {
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+	problem := guarded.RefusedByMember(r.Registration, doing, "the Pod", err)
+	if problem == nil {
 		return err
 	}
-	problem := &mirror.Refusal{Reason: reasonRefused, Message: fmt.Sprintf("member %s refuses to %s the Pod: %v", r.Registration, doing, err)}
 	if told := r.tell(ctx, root, problem); told != nil {
 		return told
 	}

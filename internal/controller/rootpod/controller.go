@@ -138,7 +138,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 // shared reports whether another Pod that has not ended uses a claim.
 func (r *reconciler) shared(ctx context.Context, claim types.NamespacedName, pod types.UID) (bool, error) {
 	users, err := index.PodsOfClaim(ctx, r.Host, claim)
-	return slices.ContainsFunc(users, func(user corev1.Pod) bool { return user.UID != pod && !finished(&user) }), err
+	return slices.ContainsFunc(users, func(user corev1.Pod) bool { return user.UID != pod && !mirror.Finished(&user) }), err
 }
 
 // waits reports whether a leaf claim's class waits for a consumer.

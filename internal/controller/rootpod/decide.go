@@ -87,7 +87,6 @@ const (
 	reasonClaimForeign      = "ClaimNotOfPod"
 	reasonVolumeUnreachable = "VolumeUnreachable"
 	reasonNameTaken         = "NameTaken"
-	reasonRefused           = "RefusedByMember"
 )
 
 func refuse(reason, format string, args ...any) nothing {
@@ -115,7 +114,7 @@ func decide(o observed) decision {
 		return o.early()
 	case !o.concerns():
 		return nothing{}
-	case pushedCondition(o.root) == corev1.ConditionTrue:
+	case mirror.Pushed(o.root) == corev1.ConditionTrue:
 		if o.ran() && !o.mayHaveStarted() {
 			return markWithdrawn{}
 		}
@@ -149,7 +148,7 @@ func (o observed) mayHaveStarted() bool {
 // concerns reports whether the Pod is, or may be about to be, this member's.
 func (o observed) concerns() bool {
 	return o.leaf != nil || o.root.Spec.NodeName == o.member.NodeName || o.root.Spec.NodeName == "" &&
-		(len(mirror.ClaimNames(o.root)) > 0 || pushedCondition(o.root) == corev1.ConditionTrue)
+		(len(mirror.ClaimNames(o.root)) > 0 || mirror.Pushed(o.root) == corev1.ConditionTrue)
 }
 
 // deleting: the root's owner, or the user, has deleted it; its kubelet is us.
@@ -162,7 +161,7 @@ func (o observed) deleting() decision {
 		return remove{grace: o.root.DeletionGracePeriodSeconds, why: "its root is deleted"}
 	case o.root.Spec.NodeName != o.member.NodeName:
 		return nothing{} // without a node, the API server has deleted it already
-	case !finished(o.root):
+	case !mirror.Finished(o.root):
 		return nothing{} // leaf_pod writes its end first, also if it never ran: Jobs count it
 	}
 	return finish{}
@@ -176,7 +175,7 @@ func (o observed) bound() decision {
 	switch {
 	case o.leaf != nil:
 		return o.current()
-	case finished(o.root), pushedCondition(o.root) == corev1.ConditionTrue:
+	case mirror.Finished(o.root), mirror.Pushed(o.root) == corev1.ConditionTrue:
 		return nothing{} // it ran, and is not run again: leaf_pod writes its end
 	case mirror.IsDaemonSetPod(o.root):
 		return refuseDaemonSet()
@@ -215,10 +214,10 @@ func (c claim) here(m mirror.Member) *mirror.Refusal {
 
 // current keeps the leaf of a bound root current.
 func (o observed) current() decision {
-	if pushedCondition(o.root) != corev1.ConditionTrue {
+	if mirror.Pushed(o.root) != corev1.ConditionTrue {
 		return markPushed{}
 	}
-	if o.leaf.DeletionTimestamp == nil && !finished(o.leaf) && !finished(o.root) {
+	if o.leaf.DeletionTimestamp == nil && !mirror.Finished(o.leaf) && !mirror.Finished(o.root) {
 		if drift := mirror.LeafPodDrift(o.root, o.leaf, o.member); !drift.Empty() {
 			return update{drift}
 		}
@@ -248,7 +247,7 @@ func (o observed) early() decision {
 			return remove{why: fmt.Sprintf("claim %s is bound to volume %s, which is not in member %s", c.name, c.volume.Name, o.member.Registration)}
 		}
 	}
-	if pushedCondition(o.root) != corev1.ConditionTrue {
+	if mirror.Pushed(o.root) != corev1.ConditionTrue {
 		return markPushed{}
 	}
 	return nothing{}
@@ -277,7 +276,7 @@ func (o observed) mayGoEarly() decision {
 		}
 	}
 	switch {
-	case !waits, len(o.root.Spec.SchedulingGates) > 0, finished(o.root), o.node == nil:
+	case !waits, len(o.root.Spec.SchedulingGates) > 0, mirror.Finished(o.root), o.node == nil:
 		return nothing{}
 	case o.nominated && o.root.Status.NominatedNodeName != o.member.NodeName:
 		return nothing{}
@@ -305,20 +304,6 @@ func (o observed) create() decision {
 		return nothing{} // leaf_namespace and root_config bring them, and their watches wake us
 	}
 	return create{leaf}
-}
-
-func finished(pod *corev1.Pod) bool {
-	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-}
-
-// pushedCondition is the status of the root's Pushed condition; empty if it has none.
-func pushedCondition(pod *corev1.Pod) corev1.ConditionStatus {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == v1alpha1.PodPushed {
-			return c.Status
-		}
-	}
-	return ""
 }
 
 // pushedMessage of the condition names the leaf.

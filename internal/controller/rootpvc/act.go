@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
@@ -113,10 +114,10 @@ func (r *reconciler) create(ctx context.Context, o observed, leaf *corev1.Persis
 // refusedByMember tells the user what the member's API server holds against a
 // claim (a quota, an admission policy), and has it tried again at a bounded rate.
 func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.PersistentVolumeClaim, doing string, err error) error {
-	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
+	problem := guarded.RefusedByMember(r.Registration, doing, "the claim", err)
+	if problem == nil {
 		return err
 	}
-	problem := &mirror.Refusal{Reason: reasonRefused, Message: fmt.Sprintf("member %s refuses to %s the claim: %v", r.Registration, doing, err)}
 	if told := r.tell(ctx, root, problem); told != nil {
 		return told
 	}

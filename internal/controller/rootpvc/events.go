@@ -7,10 +7,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-const (
-	reasonNameTaken = "NameTaken"
-	reasonRefused   = "RefusedByMember"
-)
+const reasonNameTaken = "NameTaken"
 
 func (r *reconciler) eventProblem(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
