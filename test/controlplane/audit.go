@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -49,6 +50,8 @@ type Request struct {
 	Namespace, Name       string
 	// Code is the HTTP status.
 	Code int
+	// Unauthorized: the authorizer (RBAC) refused it; admission never saw it.
+	Unauthorized bool
 }
 
 // Write tells whether the request was to change something, whether it did or not.
@@ -221,6 +224,7 @@ func lines(path string, from, to int64, f func(line []byte, end int64) error) er
 
 // auditEvent is what is read of an event of audit.k8s.io/v1.
 type auditEvent struct {
+	AuditID        string           `json:"auditID"`
 	Stage          string           `json:"stage"`
 	Verb           string           `json:"verb"`
 	UserAgent      string           `json:"userAgent"`
@@ -238,16 +242,35 @@ type auditEvent struct {
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// decisionAnnotation says what the authorizer decided.
+const decisionAnnotation = "authorization.k8s.io/decision"
+
+// counts reports whether an event stands for its request: of a watch the one of
+// its beginning, or, for one that was refused and never began, that of its end.
+func counts(e *auditEvent, begun map[string]bool) bool {
+	started := e.Stage == "ResponseStarted"
+	if e.Verb != "watch" {
+		return !started
+	}
+	if started {
+		begun[e.AuditID] = true
+		return true
+	}
+	return !begun[e.AuditID] && e.ResponseStatus.Code >= http.StatusBadRequest
 }
 
 func (a *Audit) read(from, to Mark) (Requests, error) {
 	var out Requests
+	begun := map[string]bool{} // watches, by audit ID
 	err := lines(a.path, int64(from), int64(to), func(line []byte, _ int64) error {
 		var e auditEvent
 		if err := json.Unmarshal(line, &e); err != nil {
 			return err
 		}
-		if e.User.Username == barrierUser || (e.Verb == "watch") != (e.Stage == "ResponseStarted") {
+		if e.User.Username == barrierUser || !counts(&e, begun) {
 			return nil
 		}
 		resource := e.ObjectRef.Resource
@@ -258,6 +281,7 @@ func (a *Audit) read(from, to Mark) (Requests, error) {
 			Time: e.StageTimestamp.Time, User: e.User.Username, UserAgent: e.UserAgent,
 			Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: resource,
 			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
+			Unauthorized: e.Annotations[decisionAnnotation] == "forbid",
 		})
 		return nil
 	})

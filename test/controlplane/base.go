@@ -106,7 +106,7 @@ func ensureRole(ctx context.Context, client kubernetes.Interface, user string, r
 func (c *Cluster) node(n int, name, version string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: nodeLabels(c.options, name, runtime.GOARCH),
+			Name: name, Labels: nodeLabels(c.options, c.nodesOf, name, runtime.GOARCH),
 			Annotations: map[string]string{"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
 		},
 		Spec: corev1.NodeSpec{PodCIDR: c.nodePodCIDR(n), PodCIDRs: []string{c.nodePodCIDR(n)}},

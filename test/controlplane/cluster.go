@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -29,9 +30,12 @@ const usableTimeout = 60 * time.Second
 // long as its Fleet. Its methods may be called from many goroutines, but those
 // that start and stop processes had better not be.
 type Cluster struct {
-	options  ClusterOptions
-	dir      string
-	ordinal  int
+	options ClusterOptions
+	dir     string
+	ordinal int
+	// nodesOf is the cluster that the Nodes are named after: a clone runs those
+	// that it has from its original.
+	nodesOf  string
 	progress func(format string, args ...any)
 
 	ca         *authority
@@ -41,14 +45,18 @@ type Cluster struct {
 	apiAddress string
 
 	processes []*Process // in the order in which they are started
+	snapshots atomic.Int32
 }
 
 // newCluster prepares a cluster: addresses, certificates, arguments. Nothing
-// runs afterwards but the proxy.
-func newCluster(f *Fleet, o ClusterOptions, ordinal int) (*Cluster, error) {
+// runs afterwards but the proxy. A clone has the keys of its original.
+func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cluster, error) {
 	c := &Cluster{
 		options: o, ordinal: ordinal, progress: f.options.Progress,
-		dir: filepath.Join(f.options.Dir, o.Name),
+		dir: filepath.Join(f.options.Dir, o.Name), nodesOf: o.Name,
+	}
+	if original != nil {
+		c.nodesOf = original.nodesOf
 	}
 	if n := len(c.socket()); o.Storage != nil && n > maxSocketPath {
 		return nil, fmt.Errorf("%s: a unix socket's path has at most %d characters: choose a shorter Options.Dir or TMPDIR",
@@ -62,10 +70,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int) (*Cluster, error) {
 		return nil, err
 	}
 	c.apiAddress = addresses.apiServer
-	if c.ca, err = newAuthority(o.Name); err != nil {
-		return nil, err
-	}
-	if err := c.ca.writePKI(c.path("pki")); err != nil {
+	if err := c.takeKeys(original); err != nil {
 		return nil, err
 	}
 	if err := c.writeConfigs(); err != nil {
@@ -86,6 +91,21 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int) (*Cluster, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// takeKeys gives the cluster an authority and keys: its own, or its original's.
+func (c *Cluster) takeKeys(original *Cluster) (err error) {
+	if original != nil {
+		c.ca = original.ca
+		if err := copyDir(c.path("pki"), original.path("pki")); err != nil {
+			return fmt.Errorf("copying the keys of %s: %w", original.Name(), err)
+		}
+		return nil
+	}
+	if c.ca, err = newAuthority(c.Name()); err != nil {
+		return err
+	}
+	return c.ca.writePKI(c.path("pki"))
 }
 
 func (c *Cluster) newAudit() error {
@@ -140,7 +160,7 @@ func (c *Cluster) ID(ctx context.Context) (string, error) {
 func (c *Cluster) NodeNames() []string {
 	names := make([]string, 0, c.options.Nodes)
 	for i := range c.options.Nodes {
-		names = append(names, fmt.Sprintf("%s-node-%d", c.Name(), i+1))
+		names = append(names, fmt.Sprintf("%s-node-%d", c.nodesOf, i+1))
 	}
 	return names
 }
@@ -245,7 +265,7 @@ func (c *Cluster) Wipe(ctx context.Context) error {
 	if err := c.Stop(ctx); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(c.path("etcd")); err != nil {
+	if err := os.RemoveAll(c.path(etcdDir)); err != nil {
 		return fmt.Errorf("wiping %s: %w", c.Name(), err)
 	}
 	return c.boot(ctx)

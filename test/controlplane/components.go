@@ -201,7 +201,7 @@ func (c *Cluster) etcdArgs(a addresses) []string {
 	peer := "http://" + a.etcdPeer
 	return []string{
 		"--name=" + c.Name(),
-		"--data-dir=" + c.path("etcd"),
+		"--data-dir=" + c.path(etcdDir),
 		"--listen-client-urls=http://" + a.etcd,
 		"--advertise-client-urls=http://" + a.etcd,
 		"--listen-peer-urls=" + peer,
@@ -287,7 +287,7 @@ func (c *Cluster) kwokArgs(a addresses) []string {
 		"--kubeconfig=" + c.kubeconfigOf(kubebin.KWOK),
 		"--config=" + c.path("stages-node.yaml"),
 		"--config=" + c.path("stages-pod.yaml"),
-		"--manage-nodes-with-label-selector=" + LabelKWOK + "=" + c.Name(),
+		"--manage-nodes-with-label-selector=" + LabelKWOK + "=" + c.nodesOf,
 		"--cidr=" + c.podCIDR(),
 		"--node-lease-duration-seconds=" + strconv.Itoa(leaseSeconds),
 		"--server-address=" + a.kwok,

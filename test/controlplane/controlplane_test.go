@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -165,6 +166,26 @@ var _ = Describe("A fleet", func() {
 		Expect(own[3].Code).To(Equal(404))
 	})
 
+	It("counts what is refused, watches too", func(ctx SpecContext) {
+		s := in(ctx, member())
+		client := clientOf(s.UserKubeconfig(controlplane.Direct, "nobody-in-particular"))
+		mark, err := s.Audit().Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = client.CoreV1().Secrets(s.namespace).Watch(ctx, metav1.ListOptions{})
+		Expect(err).To(Satisfy(apierrors.IsForbidden))
+		_, err = client.CoreV1().Secrets(s.namespace).List(ctx, metav1.ListOptions{})
+		Expect(err).To(Satisfy(apierrors.IsForbidden))
+
+		requests, err := s.Audit().Since(ctx, mark)
+		Expect(err).NotTo(HaveOccurred())
+		own := requests.By("nobody-in-particular")
+		Expect(own.Count()).To(Equal(map[controlplane.Key]int{
+			{User: "nobody-in-particular", Verb: "watch", Resource: "secrets"}: 1,
+			{User: "nobody-in-particular", Verb: "list", Resource: "secrets"}:  1,
+		}))
+		Expect(own).To(HaveEach(And(HaveField("Code", 403), HaveField("Unauthorized", true))))
+	})
+
 	It("runs what the controller manager makes", func(ctx SpecContext) {
 		s := in(ctx, fleet.Host)
 		s.pod(ctx, "app", "")
@@ -262,6 +283,63 @@ var _ = Describe("A cluster that fails", func() {
 		anew.pod(ctx, "app", "data")
 		anew.bound(ctx, "data")
 		anew.phase(ctx, "app", corev1.PodRunning)
+	})
+
+	It("goes back to a snapshot, and its disks do not", func(ctx SpecContext) {
+		s := in(ctx, member())
+		s.claim(ctx, "old", controlplane.ClassFast, "1Gi")
+		s.bound(ctx, "old")
+		id, err := s.ID(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		snapshot, err := s.Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		s.claim(ctx, "new", controlplane.ClassFast, "1Gi")
+		s.bound(ctx, "new")
+
+		Expect(s.Restore(ctx, snapshot)).To(Succeed())
+		Expect(s.ID(ctx)).To(Equal(id))
+		s.bound(ctx, "old")
+		_, err = s.getClaim("new")(ctx)
+		Expect(err).To(Satisfy(apierrors.IsNotFound))
+		book, err := s.Ledger()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(book.ForClaim(s.namespace, "new").Live()).To(HaveLen(1))
+		// A snapshot is good more than once, and the cluster works.
+		s.claim(ctx, "newer", controlplane.ClassFast, "1Gi")
+		s.bound(ctx, "newer")
+		Expect(s.Restore(ctx, snapshot)).To(Succeed())
+		_, err = s.getClaim("newer")(ctx)
+		Expect(err).To(Satisfy(apierrors.IsNotFound))
+	})
+
+	It("is cloned: the same identity twice", func(ctx SpecContext) {
+		s := in(ctx, fleet.Host)
+		id, err := s.ID(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		token, err := s.ServiceAccountToken(ctx, s.namespace, "default")
+		Expect(err).NotTo(HaveOccurred())
+
+		clone, err := fleet.CloneHost(ctx, "clone")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(clone.ID(ctx)).To(Equal(id))
+		copied := story{clone, s.namespace}
+		// A Node that nobody runs would keep the Pods that are put on it.
+		nodes, err := clone.Client().CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		for _, node := range nodes.Items {
+			Expect(clone.NodeNames()).To(ContainElement(node.Name))
+		}
+		Expect(copied.ServiceAccountToken(ctx, s.namespace, "default")).NotTo(BeEmpty())
+		review, err := clone.Client().AuthenticationV1().TokenReviews().Create(ctx,
+			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(review.Status.Authenticated).To(BeTrue(), review.Status.Error)
+		// From here on they are two.
+		copied.pod(ctx, "app", "")
+		copied.phase(ctx, "app", corev1.PodRunning)
+		_, err = s.getPod("app")(ctx)
+		Expect(err).To(Satisfy(apierrors.IsNotFound))
+		Expect(clone.Stop(ctx)).To(Succeed())
 	})
 })
 

@@ -38,6 +38,7 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	members []*Cluster
+	clones  []*Cluster
 	ordinal int // how many clusters there have been: their addresses differ by it
 	stopped bool
 }
@@ -77,7 +78,7 @@ func Start(ctx context.Context, o Options) (_ *Fleet, err error) {
 	begin := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	host := o.Host.withDefaults(true)
-	if f.Host, err = f.newCluster(host); err != nil {
+	if f.Host, err = f.newCluster(host, nil); err != nil {
 		return nil, err
 	}
 	group.Go(func() error { return f.Host.boot(ctx) })
@@ -159,7 +160,7 @@ func sweep() {
 // clusterName is what may be a part of file and node names.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
-func (f *Fleet) newCluster(o ClusterOptions) (*Cluster, error) {
+func (f *Fleet) newCluster(o ClusterOptions, original *Cluster) (*Cluster, error) {
 	if !clusterName.MatchString(o.Name) {
 		return nil, fmt.Errorf("cluster name %q: want lower case letters, digits and dashes", o.Name)
 	}
@@ -169,14 +170,14 @@ func (f *Fleet) newCluster(o ClusterOptions) (*Cluster, error) {
 		return nil, errors.New("the fleet was stopped")
 	}
 	f.ordinal++
-	return newCluster(f, o, f.ordinal)
+	return newCluster(f, o, f.ordinal, original)
 }
 
 func (f *Fleet) newMember(o ClusterOptions) (*Cluster, error) {
 	if f.Member(o.Name) != nil || o.Name == f.Host.Name() {
 		return nil, fmt.Errorf("two clusters are called %q", o.Name)
 	}
-	c, err := f.newCluster(o.withDefaults(false))
+	c, err := f.newCluster(o.withDefaults(false), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -244,10 +245,11 @@ func (f *Fleet) Stop(context.Context) error {
 		return nil
 	}
 	f.stopped = true
+	clones := f.clones
 	f.mu.Unlock()
 
 	var group errgroup.Group
-	for _, c := range f.Clusters() {
+	for _, c := range append(f.Clusters(), clones...) {
 		group.Go(c.retire)
 	}
 	err := group.Wait()

@@ -210,13 +210,14 @@ func (o StorageOptions) withDefaults() *StorageOptions {
 	return &o
 }
 
-// nodeLabels are those that a kubelet sets, and ours.
-func nodeLabels(o ClusterOptions, name, arch string) map[string]string {
+// nodeLabels are those that a kubelet sets, and ours; nodesOf tells KWOK whose Nodes
+// it runs.
+func nodeLabels(o ClusterOptions, nodesOf, name, arch string) map[string]string {
 	labels := map[string]string{
 		corev1.LabelHostname:   name,
 		corev1.LabelArchStable: arch,
 		corev1.LabelOSStable:   "linux",
-		LabelKWOK:              o.Name,
+		LabelKWOK:              nodesOf,
 	}
 	maps.Copy(labels, o.NodeLabels)
 	return labels

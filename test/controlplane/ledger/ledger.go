@@ -54,8 +54,8 @@ type Entry struct {
 	ReplyLost bool `json:"replyLost,omitempty"`
 }
 
-// done reports whether the call changed the disks.
-func (e Entry) done() bool { return (e.Code == OK || e.ReplyLost) && !e.Repeated }
+// Done reports whether the call changed the disks.
+func (e Entry) Done() bool { return (e.Code == OK || e.ReplyLost) && !e.Repeated }
 
 // Ledger is a ledger as it was read at one moment.
 type Ledger struct {
@@ -91,7 +91,7 @@ func Read(path string) (*Ledger, error) {
 func (l *Ledger) Live() map[string]Entry {
 	live := map[string]Entry{}
 	for _, e := range l.Entries {
-		if !e.done() {
+		if !e.Done() {
 			continue
 		}
 		switch e.Method {
@@ -117,7 +117,7 @@ func (l *Ledger) LiveIDs() []string { return slices.Sorted(maps.Keys(l.Live())) 
 func (l *Ledger) Count(method string) int {
 	n := 0
 	for _, e := range l.Entries {
-		if e.Method == method && e.done() {
+		if e.Method == method && e.Done() {
 			n++
 		}
 	}
