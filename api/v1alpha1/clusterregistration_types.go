@@ -116,13 +116,21 @@ type NodeTaint struct {
 // StorageSpec maps and publishes storage classes.
 type StorageSpec struct {
 	// classes maps host class names to member class names, exactly; wins over
-	// the class parameter xylem.io/member-class. Without either, the same name
-	// is looked for in the member.
+	// the class parameter xylem.io/member-class, which wins over the prefix.
+	// Without any of these, the same name is looked for in the member.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
 	// +listMapKey=host
 	Classes []ClassMapping `json:"classes,omitempty"`
+
+	// prefix of host class names: with virtual-disk-, the default, host class
+	// virtual-disk-ssd is the member's class ssd. Empty: no such rule.
+	// +optional
+	// +kubebuilder:default="virtual-disk-"
+	// +kubebuilder:validation:MaxLength=252
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*([a-z0-9][-a-z0-9]*)?$`
+	Prefix *string `json:"prefix,omitempty"`
 
 	// reflect publishes the member's classes in the host.
 	// +optional
@@ -135,14 +143,17 @@ type ClassMapping struct {
 	// host is the class that users name.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Host string `json:"host"`
 	// member is the class of the leaf claim.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Member string `json:"member"`
 }
 
-// ReflectSpec says which classes of the member are published in the host.
+// ReflectSpec says which classes of the member are published in the host, under
+// their own names, for Pods in members that offer them.
 type ReflectSpec struct {
 	// enabled turns reflection on.
 	// +optional
@@ -150,8 +161,20 @@ type ReflectSpec struct {
 	Enabled bool `json:"enabled,omitempty"`
 	// selector chooses the member's classes by their labels; empty means all.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="In and NotIn need values, Exists and DoesNotExist have none"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+	// max is how many classes are published at most: those that are already, then by
+	// name.
+	// +optional
+	// +kubebuilder:default=32
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=256
+	Max int32 `json:"max,omitempty"`
 }
+
+// DefaultMaxReflected is how many classes of a member are published at most, unless
+// its registration says otherwise.
+const DefaultMaxReflected = 32
 
 // ClusterRegistrationStatus is what Xylem knows of a member.
 type ClusterRegistrationStatus struct {
@@ -169,10 +192,17 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	// +kubebuilder:default={}
 	Volumes VolumeCounts `json:"volumes,omitzero"`
+	// orphans are the first of the orphaned volumes, the oldest finding first.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=volume
+	Orphans []OrphanedVolume `json:"orphans,omitempty"`
 	// observedGeneration is the generation of the spec that this status is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Connected, NodeReady, Synced, Ready.
+	// conditions: Connected, NodeReady, Synced, VolumesAccounted,
+	// DeletionsProgressing, ClassesReflected, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -197,6 +227,24 @@ type VolumeCounts struct {
 	// +optional
 	// +kubebuilder:default=0
 	Orphaned int32 `json:"orphaned"`
+}
+
+// MaxOrphans is how many orphaned volumes a status names.
+const MaxOrphans = 32
+
+// OrphanedVolume is a leaf volume that has no root.
+type OrphanedVolume struct {
+	// volume is the name of the PersistentVolume in the member.
+	// +kubebuilder:validation:MaxLength=253
+	Volume string `json:"volume"`
+	// claim is the claim of the host that it was made for, <namespace>/<name>.
+	// +kubebuilder:validation:MaxLength=512
+	Claim string `json:"claim"`
+	// reason: RootGone, RootReplaced, SurplusVolume or WithdrawnLate.
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+	// since when it has been known.
+	Since metav1.Time `json:"since"`
 }
 
 // ClusterRegistration makes a cluster a member: Pods of the host run there,

@@ -8,6 +8,14 @@ const (
 	ConditionNodeReady = "NodeReady"
 	// ConditionSynced: the member's objects are read and its controllers run.
 	ConditionSynced = "Synced"
+	// ConditionVolumesAccounted: every leaf volume of this host in the member has a
+	// root. Unknown while that cannot be found out.
+	ConditionVolumesAccounted = "VolumesAccounted"
+	// ConditionDeletionsProgressing: no deletion takes longer than it should.
+	ConditionDeletionsProgressing = "DeletionsProgressing"
+	// ConditionClassesReflected: the member's classes that are asked for are published
+	// in the host. There only while some are asked for.
+	ConditionClassesReflected = "ClassesReflected"
 	// ConditionReady sums up the others; under deletion it says what is waited for.
 	ConditionReady = "Ready"
 )
@@ -49,6 +57,36 @@ const (
 	ReasonMemberRestored = "MemberRestored"
 	// ReasonNodeNameTaken: a node of that name exists and is not ours.
 	ReasonNodeNameTaken = "NodeNameTaken"
+)
+
+// Reasons of the VolumesAccounted and DeletionsProgressing conditions.
+const (
+	// ReasonAllAccounted: there is no orphaned volume.
+	ReasonAllAccounted = "AllAccounted"
+	// ReasonOrphanedVolumes: there are some; the message names the first ones.
+	ReasonOrphanedVolumes = "OrphanedVolumes"
+	// ReasonNotAccounted: the volumes could not be read; the message says since when.
+	ReasonNotAccounted = "NotAccounted"
+	// ReasonProgressing: nothing is stuck.
+	ReasonProgressing = "Progressing"
+	// ReasonStuckDeletion: the message names the oldest, and its cause.
+	ReasonStuckDeletion = "StuckDeletion"
+	// ReasonNotLookedAt: nobody has looked yet.
+	ReasonNotLookedAt = "NotLookedAt"
+)
+
+// Reasons of the ClassesReflected condition.
+const (
+	// ReasonReflected: all of them are.
+	ReasonReflected = "Reflected"
+	// ReasonReflectionConflict: some have a name that the host has for something else:
+	// a class that is not Xylem's, one that another member offers with another policy,
+	// or one that a rule of the registration leads elsewhere.
+	ReasonReflectionConflict = "ReflectionConflict"
+	// ReasonTooManyClasses: there are more than spec.storage.reflect.max.
+	ReasonTooManyClasses = "TooManyClasses"
+	// ReasonSelectorInvalid: spec.storage.reflect.selector is none.
+	ReasonSelectorInvalid = "SelectorInvalid"
 )
 
 // Reasons of the NodeReady, Synced and Ready conditions.

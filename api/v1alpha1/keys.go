@@ -30,6 +30,10 @@ const (
 	// their registration says otherwise; value "true", effect NoSchedule.
 	DefaultTaintKey = "kosmos.io/node"
 
+	// DefaultClassPrefix is what the names of host classes have before the member
+	// class's own, unless their registration says otherwise.
+	DefaultClassPrefix = "virtual-disk-"
+
 	// KubeconfigKey is the key of a registration's Secret.
 	KubeconfigKey = "kubeconfig"
 
@@ -52,6 +56,12 @@ const (
 	// LabelClusterID is on virtual nodes and host PVs: the member's cluster ID.
 	LabelClusterID = Prefix + "cluster-id"
 
+	// LabelOfferedByPrefix and a registration's name are the label, "true", on a class
+	// of the host that was reflected from its member: `kubectl get storageclass -l
+	// offered-by.xylem.io/cluster38=true` lists them. A name has 56 characters at
+	// most, and of those that a label may have.
+	LabelOfferedByPrefix = "offered-by.xylem.io/"
+
 	// LabelVirtualNode is "true" on virtual nodes.
 	LabelVirtualNode = Prefix + "virtual-node"
 )
@@ -68,6 +78,14 @@ const (
 	// AnnotationPlacedIn is on root claims: the cluster ID of the one member
 	// that may hold a volume for them.
 	AnnotationPlacedIn = Prefix + "placed-in"
+
+	// AnnotationSteeredTo is on root claims that are tried in another member than
+	// the one that failed them: the virtual node that selected-node was rewritten to.
+	AnnotationSteeredTo = Prefix + "steered-to"
+
+	// AnnotationTried is on root claims that some member failed to meet: which, with
+	// what words, and when the next may be tried, as JSON.
+	AnnotationTried = Prefix + "tried"
 
 	// AnnotationReclaimPolicy is on leaf PVs that we stamped: the reclaim
 	// policy that the member had given them. They stand at Retain while in use.
@@ -89,8 +107,27 @@ const (
 	// AnnotationMockPV is "true" on promise volumes.
 	AnnotationMockPV = "virtual-kubelet.io/mock-pv"
 
+	// AnnotationVolume is on a promise that was fulfilled: <member cluster ID>/<leaf
+	// PV name>, as the volume handle of a mirrored volume has it. AttributeLeafUID,
+	// AttributeDriver and AttributeHandle are annotations there, since the source of
+	// a PV cannot change.
+	AnnotationVolume = Prefix + "volume"
+
+	// AnnotationConsumer is on a promise that a member has: the Pod that its disk is
+	// made for, <namespace>/<name>/<UID>.
+	AnnotationConsumer = Prefix + "consumer"
+
+	// AnnotationUnusedSince is on a fulfilled promise of ReleaseWhenUnused: since when
+	// no Pod uses it (RFC 3339).
+	AnnotationUnusedSince = Prefix + "unused-since"
+
+	// AnnotationReleasing is on a fulfilled promise of ReleaseWhenUnused whose disk is
+	// being destroyed: the UID of the leaf PV. No Pod is pushed for it meanwhile.
+	AnnotationReleasing = Prefix + "releasing"
+
 	// AnnotationAbandon, "true" on a host PV, lets the leaf volume go: Xylem
-	// forgets it and leaves its data.
+	// forgets it and leaves its data. A promise that was let go of, and that another
+	// member may fulfil, has the ID of the cluster that it was taken from instead.
 	AnnotationAbandon = Prefix + "abandon"
 
 	// AnnotationForceDeregister, "true" on a ClusterRegistration under
@@ -109,6 +146,26 @@ const (
 	// AnnotationFenceEpoch is on the fence Lease in a member and on its record
 	// in the host: the number of the leadership that last held it.
 	AnnotationFenceEpoch = Prefix + "fence-epoch"
+
+	// AnnotationLetGo is on the host's record of a member's fence: a line for each
+	// thing that an admin made Xylem let go of there, with the time.
+	AnnotationLetGo = Prefix + "let-go"
+
+	// AnnotationWithdrawn is on the host's record of a member: the leaf claims that
+	// were withdrawn while a provisioner may have been making a volume that outlives
+	// its claim.
+	AnnotationWithdrawn = Prefix + "withdrawn"
+
+	// AnnotationNamespaceUID is on leaf PVs that we stamped: the UID of the host's
+	// namespace that the root was in, which says whether a later claim of the same
+	// name is the same tenant's.
+	AnnotationNamespaceUID = Prefix + "root-namespace-uid"
+
+	// AnnotationAdopt on a ClusterRegistration allows claims to have orphaned
+	// volumes of that member by spec.volumeName where their namespace was made anew,
+	// or the volume was let go of: names of the member's volumes, separated by
+	// commas, or * for all.
+	AnnotationAdopt = Prefix + "adopt"
 
 	// AnnotationClusterGone is on host PVs whose member was deregistered: the
 	// name that it was registered under.
@@ -141,6 +198,14 @@ const (
 	ParameterMemberClass  = Prefix + "member-class"
 	ParameterRelease      = Prefix + "release"
 
+	// ParameterReleaseGrace is how long a disk of a class with
+	// ParameterRelease ReleaseWhenUnused outlives its last Pod: a Go duration.
+	ParameterReleaseGrace = Prefix + "release-grace"
+
+	// ParameterPlacementTimeout is how long a member may fail to meet a claim of
+	// the class before another one is tried: a Go duration.
+	ParameterPlacementTimeout = Prefix + "placement-timeout"
+
 	ProvisioningMirror  = "mirror"
 	ProvisioningPromise = "promise"
 
@@ -161,6 +226,22 @@ const ClaimPlaced corev1.PersistentVolumeClaimConditionType = Prefix + "Placed"
 // why no member can be chosen for it. It is there only while there is something
 // to say.
 const ClaimPlaceable corev1.PersistentVolumeClaimConditionType = Prefix + "Placeable"
+
+// ClaimPromise is the condition of a root claim that is bound to a promise: True
+// when there is a disk (ReasonFulfilled), else False with ReasonPromised or
+// ReasonBroken.
+const ClaimPromise corev1.PersistentVolumeClaimConditionType = Prefix + "Promise"
+
+// Reasons of ClaimPromise.
+const (
+	// ReasonPromised: no disk yet; one is made where the first Pod lands.
+	ReasonPromised = "Promised"
+	// ReasonFulfilled: the disk is there; the message says where.
+	ReasonFulfilled = "Fulfilled"
+	// ReasonBroken: a Pod has landed, and the member does not make the disk, or has
+	// lost it; the message has its words.
+	ReasonBroken = "Broken"
+)
 
 // Reserved reports whether a label, annotation or taint key is Xylem's own.
 func Reserved(key string) bool { return strings.HasPrefix(key, Prefix) }
