@@ -11,12 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -245,12 +247,23 @@ func TestHolds(t *testing.T) {
 	}
 }
 
+func promise() *corev1.PersistentVolume {
+	return mirror.PromiseFor(claim(), &storagev1.StorageClass{ObjectMeta: meta("fast")})
+}
+
 func TestOwnedRoot(t *testing.T) {
 	for name, tc := range map[string]struct {
 		object client.Object
 		want   bool
 	}{
-		"a host PV of ours":                  {hostVolume(), true},
+		"a host PV of ours": {hostVolume(), true},
+		"a promise of ours": {promise(), true},
+		"a mock volume of another's": {func() client.Object {
+			v := promise()
+			v.Annotations = map[string]string{v1alpha1.AnnotationMockPV: "true"}
+			return v
+		}(), false},
+		"a volume that says it is a promise": {func() client.Object { v := promise(); v.Spec.CSI.Driver = "other"; return v }(), false},
 		"a PV of another driver":             {func() client.Object { v := hostVolume(); v.Spec.CSI.Driver = "other"; return v }(), false},
 		"a PV without a CSI source":          {volume(corev1.PersistentVolumeReclaimDelete, ours), false},
 		"a PV that names no member":          {func() client.Object { v := hostVolume(); v.Labels = nil; return v }(), false},
@@ -300,6 +313,47 @@ func TestOwnedLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if err := ownedLease(tc.node, tc.lease); (err == nil) != tc.want {
 				t.Errorf("ownedLease: %v", err)
+			}
+		})
+	}
+}
+
+// deleting is a client that notes on what conditions it was asked to delete.
+type deleting struct {
+	client.Client
+	on *metav1.Preconditions
+}
+
+func (d *deleting) Delete(_ context.Context, _ client.Object, opts ...client.DeleteOption) error {
+	d.on = (&client.DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions().Preconditions
+	return nil
+}
+
+// What of the host is deleted is the object as it was seen: an admin who has made it
+// his own since then keeps it (I4).
+func TestHostDeletesCarryThePreconditions(t *testing.T) {
+	written := func(obj client.Object) client.Object {
+		obj.SetUID("uid")
+		obj.SetResourceVersion("7")
+		return obj
+	}
+	class := &storagev1.StorageClass{ObjectMeta: meta("fast", ours), Provisioner: v1alpha1.ProvisionerName}
+	class.Labels[v1alpha1.LabelOfferedByPrefix+"cluster38"] = "true"
+	for name, obj := range map[string]client.Object{
+		"a reflected class": class,
+		"a promise":         promise(),
+		"a host PV":         hostVolume(),
+		"a node":            &corev1.Node{ObjectMeta: meta("n", ours)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := &deleting{}
+			if err := NewRoot(asked, "cluster38", open).Delete(t.Context(), written(obj)); err != nil {
+				t.Fatal(err)
+			}
+			want := metav1.NewPreconditionDeleteOptions("uid").Preconditions
+			want.ResourceVersion = ptr.To("7")
+			if diff := cmp.Diff(want, asked.on); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
@@ -393,8 +447,22 @@ func TestWritesAreGuarded(t *testing.T) {
 			v.UID = "uid"
 			return r.Delete(ctx, v)
 		}},
-		"delete a host PV without UID":  {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, hostVolume()) }, foreign: true},
-		"delete another PV":             {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
+		"delete a host PV without UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, hostVolume()) }, foreign: true},
+		"delete another PV":            {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, bare) }, foreign: true},
+		"create a reflected class":     {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, reflectedClass()) }},
+		"create a class of nobody's":   {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Create(ctx, actor, unreflected()) }, foreign: true},
+		"patch a reflected class": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.Patch(ctx, actor, reflectedClass(), reflectedClass())
+		}},
+		"patch an admin's class": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.Patch(ctx, actor, unreflected(), reflectedClass())
+		}, foreign: true},
+		"delete an admin's class": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.Delete(ctx, unreflected()) }, foreign: true},
+		"delete another driver's class": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			class := reflectedClass()
+			class.Provisioner = "ebs.csi.aws.com"
+			return r.Delete(ctx, class)
+		}, foreign: true},
 		"patch a virtual node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.PatchNodeStatus(ctx, actor, node, node) }},
 		"patch another node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			n := &corev1.Node{ObjectMeta: meta("n")}
@@ -439,7 +507,7 @@ func TestSettling(t *testing.T) {
 		"all is well":                     {nil, reconcile.Result{}, false},
 		"a precondition missed":           {fmt.Errorf("patch: %w", conflict), reconcile.Result{RequeueAfter: behind}, false},
 		"the fence is lost":               {fmt.Errorf("patch: %w", ErrFenced), reconcile.Result{RequeueAfter: behind}, false},
-		"destruction is suspended":        {ErrSuspended, reconcile.Result{}, true},
+		"destruction waits for an admin":  {fmt.Errorf("delete: %w", ErrSuspended), reconcile.Result{}, false},
 		"an object is not ours":           {ErrForeign, reconcile.Result{}, true},
 		"another error, for the back-off": {other, reconcile.Result{}, true},
 	} {
@@ -453,4 +521,20 @@ func TestSettling(t *testing.T) {
 			}
 		})
 	}
+}
+
+func reflectedClass() *storagev1.StorageClass {
+	return &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "gp3", UID: "uid", Labels: map[string]string{
+			v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelOfferedByPrefix + "cluster38": "true",
+		}},
+		Provisioner: v1alpha1.ProvisionerName,
+	}
+}
+
+// unreflected is a class that carries the usual label, and is an admin's.
+func unreflected() *storagev1.StorageClass {
+	class := reflectedClass()
+	delete(class.Labels, v1alpha1.LabelOfferedByPrefix+"cluster38")
+	return class
 }

@@ -2,10 +2,11 @@ package guarded
 
 import (
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // noteLimit of an event's note in bytes: a longer one is refused, and nobody
@@ -18,14 +19,5 @@ func Recorder(r events.EventRecorder) events.EventRecorder { return cutting{r} }
 type cutting struct{ events.EventRecorder }
 
 func (c cutting) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
-	c.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", cut(fmt.Sprintf(note, args...), noteLimit))
-}
-
-// cut shortens a text to so many bytes, in whole characters.
-func cut(text string, limit int) string {
-	const ellipsis = "…"
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
+	c.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", mirror.Plain(fmt.Sprintf(note, args...), noteLimit))
 }

@@ -8,10 +8,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// ReasonRefusedByMember is that the member's API server holds something against a leaf
-// object: a quota, Pod Security, an admission policy.
-const ReasonRefusedByMember = "RefusedByMember"
-
 // RefusedByMember is what to tell the user of a write to a member that its API
 // server refused, in its own words; nil for an error of any other kind. what is
 // what was to be written, such as "the Pod".
@@ -19,5 +15,5 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return nil
 	}
-	return &mirror.Refusal{Reason: ReasonRefusedByMember, Message: fmt.Sprintf("member %s refuses to %s %s: %v", registration, doing, what, err)}
+	return &mirror.Refusal{Reason: mirror.ReasonRefusedByMember, Message: mirror.Plain(fmt.Sprintf("member %s refuses to %s %s: %v", registration, doing, what, err), noteLimit)}
 }

@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // Root writes to the host on behalf of one member: the statuses of users' Pods
@@ -83,23 +85,37 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return r.patch(ctx, by, before, after)
 }
 
-// Delete deletes a host PV, or another object of ours.
-func (r *Root) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
+// Delete deletes a host PV, or another object of ours, as it was seen: whoever may
+// write to it can have made it his own since then, by taking our labels off.
+func (r *Root) Delete(ctx context.Context, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {
 		return err
 	}
-	return r.delete(ctx, obj, opts...)
+	return r.delete(ctx, obj, unchanged(obj))
 }
 
 func ownedRoot(obj client.Object) error {
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
-		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.ProvisionerName && pv.Labels[v1alpha1.LabelClusterID] != "" {
+		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.ProvisionerName && pv.Labels[v1alpha1.LabelClusterID] != "" || mirror.IsPromise(pv) {
 			return nil
 		}
-		return foreign(obj, "it is no volume of a member")
+		return foreign(obj, "it is neither a volume of a member nor a promise")
+	}
+	if class, ok := obj.(*storagev1.StorageClass); ok && (class.Provisioner != v1alpha1.ProvisionerName || !reflected(class)) {
+		return foreign(obj, "no registration made it")
 	}
 	if obj.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
 		return nil
 	}
 	return foreign(obj, "it is not labelled "+v1alpha1.LabelManagedBy+"="+v1alpha1.ManagedByValue)
+}
+
+// reflected reports whether a class says which registrations offer it.
+func reflected(class *storagev1.StorageClass) bool {
+	for key := range class.Labels {
+		if strings.HasPrefix(key, v1alpha1.LabelOfferedByPrefix) {
+			return true
+		}
+	}
+	return false
 }

@@ -19,6 +19,10 @@ const (
 	claimsByPlace   = "xylem.claims-by-place"
 	volumesByLeaf   = "xylem.volumes-by-leaf"
 	volumesByPlace  = "xylem.volumes-by-place"
+	volumesByClaim  = "xylem.volumes-by-claim"
+	promisesByClaim = "xylem.promises-by-claim"
+	promisesByPlace = "xylem.promises-by-place"
+	claimsByClass   = "xylem.unbound-claims-by-class"
 )
 
 // SetupHost adds the indexes of the host's cache; before it starts.
@@ -30,9 +34,58 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.PersistentVolumeClaim{}, claimsByPlace, func(obj client.Object) []string {
 			return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn])
 		}},
-		{&corev1.PersistentVolume{}, volumesByLeaf, onVolume(func(cluster, leaf string) string { return cluster + "/" + leaf })},
-		{&corev1.PersistentVolume{}, volumesByPlace, onVolume(func(cluster, _ string) string { return cluster })},
+		{&corev1.PersistentVolume{}, volumesByLeaf, onVolume(func(_ *corev1.PersistentVolume, cluster, leaf string) string { return cluster + "/" + leaf })},
+		{&corev1.PersistentVolume{}, volumesByPlace, onVolume(func(_ *corev1.PersistentVolume, cluster, _ string) string { return cluster })},
+		{&corev1.PersistentVolume{}, volumesByClaim, onVolume(func(pv *corev1.PersistentVolume, _, _ string) string {
+			if ref := pv.Spec.ClaimRef; ref != nil {
+				return ref.Namespace + "/" + ref.Name
+			}
+			return ""
+		})},
+		{&corev1.PersistentVolume{}, promisesByClaim, onPromise(func(pv *corev1.PersistentVolume) string {
+			if ref := pv.Spec.ClaimRef; ref != nil {
+				return string(ref.UID)
+			}
+			return ""
+		})},
+		{&corev1.PersistentVolume{}, promisesByPlace, onPromise(func(pv *corev1.PersistentVolume) string {
+			if mirror.IsUnfulfilled(pv) {
+				return pv.Labels[v1alpha1.LabelClusterID]
+			}
+			return ""
+		})},
+		{&corev1.PersistentVolumeClaim{}, claimsByClass, func(obj client.Object) []string {
+			claim, ok := obj.(*corev1.PersistentVolumeClaim)
+			if !ok || claim.Spec.VolumeName != "" {
+				return nil
+			}
+			return nonEmpty(mirror.ClassName(claim))
+		}},
 	})
+}
+
+// PromiseOf is the promise whose claimRef names a claim; nil if there is none, or
+// if, by somebody's doing, there are several.
+func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.PersistentVolume, error) {
+	found, err := volumes(ctx, r, client.MatchingFields{promisesByClaim: string(claim)})
+	if err != nil || len(found) != 1 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// PromisesIn are the promises without a disk that a cluster has.
+func PromisesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, client.MatchingFields{promisesByPlace: clusterID})
+}
+
+// UnboundOfClass are the claims of a class that name no volume.
+func UnboundOfClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
+	var list corev1.PersistentVolumeClaimList
+	if err := r.List(ctx, &list, client.MatchingFields{claimsByClass: class}); err != nil {
+		return nil, fmt.Errorf("list the unbound claims of class %s: %w", class, err)
+	}
+	return list.Items, nil
 }
 
 // PodsOfClaim are the host's Pods that use a claim, finished ones included.
@@ -70,6 +123,11 @@ func VolumesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1
 	return volumes(ctx, r, client.MatchingFields{volumesByPlace: clusterID})
 }
 
+// VolumesOfClaim are the host PVs of members whose claimRef names a claim.
+func VolumesOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, client.MatchingFields{volumesByClaim: claim.String()})
+}
+
 func referenceKeys(pod *corev1.Pod) []string {
 	references := mirror.References(pod)
 	keys := make([]string, 0, len(references))
@@ -79,7 +137,17 @@ func referenceKeys(pod *corev1.Pod) []string {
 	return keys
 }
 
-func onVolume(key func(cluster, leaf string) string) client.IndexerFunc {
+func onPromise(key func(*corev1.PersistentVolume) string) client.IndexerFunc {
+	return func(obj client.Object) []string {
+		pv, ok := obj.(*corev1.PersistentVolume)
+		if !ok || !mirror.IsPromise(pv) {
+			return nil
+		}
+		return nonEmpty(key(pv))
+	}
+}
+
+func onVolume(key func(pv *corev1.PersistentVolume, cluster, leaf string) string) client.IndexerFunc {
 	return func(obj client.Object) []string {
 		pv, ok := obj.(*corev1.PersistentVolume)
 		if !ok {
@@ -89,6 +157,6 @@ func onVolume(key func(cluster, leaf string) string) client.IndexerFunc {
 		if !ours {
 			return nil
 		}
-		return []string{key(cluster, leaf)}
+		return nonEmpty(key(pv, cluster, leaf))
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/discovery"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,8 +26,10 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -53,6 +57,22 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	config.UserAgent = userAgent
 	config.QPS = -1 // the server's priority and fairness rules shape the load
 
+	// The heartbeat is every replica's; all else that is written is the leader's.
+	beats, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return fmt.Errorf("make a client of the host: %w", err)
+	}
+	me := identity()
+	var lock resourcelock.Interface
+	leads := func() error { return nil }
+	if o.LeaderElect {
+		leadership, err := newLeadership(config, o.Namespace, me)
+		if err != nil {
+			return err
+		}
+		lock, leads = leadership, leadership.current
+		config.Wrap(leadership.transport)
+	}
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
 		return fmt.Errorf("make a client of the host: %w", err)
@@ -62,14 +82,15 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme:                        scheme,
-		Cache:                         hostCache(o.Namespace),
-		Metrics:                       metricsOptions(o),
-		HealthProbeBindAddress:        o.ProbeAddress,
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              leaderElectionID,
-		LeaderElectionNamespace:       o.Namespace,
-		LeaderElectionReleaseOnCancel: true, // main ends when Run does
+		Scheme:                              scheme,
+		Cache:                               hostCache(o.Namespace),
+		Metrics:                             metricsOptions(o),
+		HealthProbeBindAddress:              o.ProbeAddress,
+		LeaderElection:                      o.LeaderElect,
+		LeaderElectionResourceLockInterface: lock,
+		LeaseDuration:                       ptr.To(leaseDuration),
+		RenewDeadline:                       ptr.To(renewDeadline),
+		LeaderElectionReleaseOnCancel:       true, // main ends when Run does
 	})
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
@@ -81,7 +102,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := router.Setup(ctx); err != nil {
 		return err
 	}
-	w := wiring{mgr: mgr, live: live, host: host, options: o, router: router, identity: identity()}
+	w := wiring{mgr: mgr, live: live, beats: beats, leads: leads, host: host, options: o, router: router, identity: me, book: account.NewBook(), classes: reflection.NewBook()}
 	if err := w.add(); err != nil {
 		return err
 	}
@@ -184,8 +205,9 @@ func (w *wiring) fleet(admit func(context.Context, member.Registration, member.I
 		HostID: w.host.id, Namespace: w.options.Namespace, Identity: w.identity, UserAgent: userAgent,
 		Scheme: w.mgr.GetScheme(), Host: w.mgr.GetClient(), HostLive: w.live,
 		Router: w.router, Recorder: w.recorder(),
-		AllowInsecure: w.options.AllowInsecure, FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval,
-		SyncTimeout: syncTimeout,
-		Admit:       admit, Session: w.session, Log: ctrl.Log.WithName("member"),
+		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
+		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,
+		SyncTimeout: syncTimeout, Leads: w.leads,
+		Admit: admit, Session: w.session, Log: ctrl.Log.WithName("member"),
 	})
 }

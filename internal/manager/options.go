@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/orphan"
+	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 )
 
@@ -25,11 +27,20 @@ type Options struct {
 	MetricsSecure                bool
 	// AllowInsecure lets members' kubeconfigs skip the verification of the server.
 	AllowInsecure bool
+	// AllowLoopback lets members' kubeconfigs lead to the manager's own machine.
+	AllowLoopback bool
 	// FenceDuration is how long a member's fence outlives the manager that held
 	// it; ProbeInterval how often it is renewed.
 	FenceDuration, ProbeInterval time.Duration
+	// EpochInterval is how often the fence takes its next epoch within a leadership.
+	EpochInterval time.Duration
 	// NodeGrace is how long a member may be away before its Node is NotReady.
 	NodeGrace time.Duration
+	// OrphanInterval is how often a member's volumes are held against the host's,
+	// live, when nothing asks for it.
+	OrphanInterval time.Duration
+	// StuckAfter is how long a deletion may take before it is told.
+	StuckAfter time.Duration
 	// NominatedNode says whether the host's scheduler shows where it is about to
 	// bind a Pod: auto goes by the host's version.
 	NominatedNode string
@@ -50,9 +61,13 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics by HTTPS, to those whom the API server lets read them.")
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "Address that /healthz and /readyz are served on; 0 serves none.")
 	flags.BoolVar(&o.AllowInsecure, "allow-insecure-members", false, "Let members' kubeconfigs say insecure-skip-tls-verify.")
+	flags.BoolVar(&o.AllowLoopback, "allow-loopback-members", true, "Let members' kubeconfigs lead to loopback addresses. In a Pod these are the Pod's own: the Deployment of config/manager does not.")
 	flags.DurationVar(&o.FenceDuration, "fence-duration", 30*time.Second, "How long a member's fence outlives a manager that crashed; another one waits as long before it writes there.")
 	flags.DurationVar(&o.ProbeInterval, "probe-interval", 10*time.Second, "How often a member is probed by renewing its fence; a third of --fence-duration at most.")
+	flags.DurationVar(&o.EpochInterval, "fence-epoch-interval", 5*time.Minute, "How often the fence takes its next epoch while the leader stays: a cluster that is restored from an older state than that is found out. Three writes a member.")
 	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "How long a member may be out of reach before its Node is NotReady.")
+	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "How often each member's volumes are held against the host's to find those without a root; at each connect, and when there is reason to, it is done in any case.")
+	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "How long the deletion of a volume, claim or Pod that concerns a member may take, a Pod's grace not counted, before it is told why it does.")
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (by the host's version), always or never.")
 }
 
@@ -70,6 +85,15 @@ func (o *Options) Complete() error {
 	}
 	if o.ProbeInterval <= 0 || o.ProbeInterval > o.FenceDuration/3 {
 		wrong = append(wrong, fmt.Errorf("--probe-interval %s: more than 0, and a third of --fence-duration (%s) at most", o.ProbeInterval, o.FenceDuration))
+	}
+	if o.EpochInterval <= 0 {
+		wrong = append(wrong, fmt.Errorf("--fence-epoch-interval %s: more than 0", o.EpochInterval))
+	}
+	if o.OrphanInterval < time.Second {
+		wrong = append(wrong, fmt.Errorf("--orphan-interval %s: at least 1s", o.OrphanInterval))
+	}
+	if o.StuckAfter <= 0 {
+		wrong = append(wrong, fmt.Errorf("--stuck-after %s: more than 0", o.StuckAfter))
 	}
 	switch o.NominatedNode {
 	case nominatedAuto, nominatedAlways, nominatedNever:

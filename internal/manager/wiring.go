@@ -11,24 +11,33 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/csidriver"
 	"github.com/xylem-io/xylem/internal/controller/heartbeat"
 	"github.com/xylem-io/xylem/internal/controller/hostclaim"
+	"github.com/xylem-io/xylem/internal/controller/hostclass"
+	"github.com/xylem-io/xylem/internal/controller/hostvolume"
 	"github.com/xylem-io/xylem/internal/controller/leafevent"
 	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
 	"github.com/xylem-io/xylem/internal/controller/leafnode"
 	"github.com/xylem-io/xylem/internal/controller/leafpod"
 	"github.com/xylem-io/xylem/internal/controller/leafpv"
 	"github.com/xylem-io/xylem/internal/controller/leafpvc"
+	"github.com/xylem-io/xylem/internal/controller/orphan"
+	"github.com/xylem-io/xylem/internal/controller/promise"
+	"github.com/xylem-io/xylem/internal/controller/recovery"
+	"github.com/xylem-io/xylem/internal/controller/reflectedclass"
 	"github.com/xylem-io/xylem/internal/controller/rootconfig"
 	"github.com/xylem-io/xylem/internal/controller/rootpod"
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
+	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -40,10 +49,14 @@ const syncTimeout = 2 * time.Minute
 type wiring struct {
 	mgr      ctrl.Manager
 	live     client.Client
+	beats    client.Client // of the heartbeat, whether or not this replica leads
+	leads    func() error
 	host     hostID
 	options  Options
 	router   *route.Router
 	identity string
+	book     *account.Book
+	classes  *reflection.Book
 }
 
 // recorder of events on objects of the host.
@@ -53,9 +66,10 @@ func (w *wiring) recorder() events.EventRecorder {
 
 // add adds the host's controllers, and the fleet that runs the members'.
 func (w *wiring) add() error {
+	records := &member.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
-		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.recorder(),
-		HostID: w.host.id, Namespace: w.options.Namespace,
+		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.recorder(), Records: records,
+		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{},
 	}
 	fleet := w.fleet(registrations.Admit)
 	registrations.Fleet = fleet
@@ -82,24 +96,58 @@ func (w *wiring) add() error {
 	if err := claims.SetupWithManager(w.mgr); err != nil {
 		return fmt.Errorf("add controller %s: %w", hostclaim.Name, err)
 	}
-	beat := &heartbeat.Heartbeat{Client: w.mgr.GetClient(), Live: w.live, Identity: w.identity}
+	classes := &hostclass.Reconciler{Client: w.mgr.GetClient(), Recorder: w.recorder()}
+	if err := classes.SetupWithManager(w.mgr); err != nil {
+		return fmt.Errorf("add controller %s: %w", hostclass.Name, err)
+	}
+	promises := &promise.Reconciler{Client: w.mgr.GetClient(), Recorder: w.recorder(), Clock: clock.RealClock{}}
+	if err := promises.SetupWithManager(w.mgr); err != nil {
+		return fmt.Errorf("add controller %s: %w", promise.Name, err)
+	}
+	reflected := &reflectedclass.Reconciler{Client: w.mgr.GetClient(), Book: w.classes}
+	if err := reflected.SetupWithManager(w.mgr); err != nil {
+		return fmt.Errorf("add controller %s: %w", reflectedclass.Name, err)
+	}
+	volumes := &hostvolume.Reconciler{Client: w.mgr.GetClient(), Live: w.live, Recorder: w.recorder(), Records: records}
+	if err := volumes.SetupWithManager(w.mgr); err != nil {
+		return fmt.Errorf("add controller %s: %w", hostvolume.Name, err)
+	}
+	if err := w.mgr.Add(&stuck.Watcher{
+		Client: w.mgr.GetClient(), Recorder: w.recorder(), Book: w.book, Clock: clock.RealClock{}, After: w.options.StuckAfter,
+	}); err != nil {
+		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
+	}
+	beat := &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity}
 	return beat.SetupWithManager(w.mgr)
 }
 
 // session adds the controllers of one member to its link.
 func (w *wiring) session(_ context.Context, link *member.Link) error {
+	exhausted := &account.Exhausted{}
 	for _, setup := range []func(*member.Link) error{
 		leafnamespace.Setup,
-		func(link *member.Link) error { return capacity.Setup(link, w.options.Namespace) },
+		func(link *member.Link) error {
+			return capacity.Setup(link, capacity.Options{Namespace: w.options.Namespace, Exhausted: exhausted})
+		},
+		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
-		rootpvc.Setup,
+		func(link *member.Link) error {
+			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, NominatedNode: w.nominates()})
+		},
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates()})
+		},
+		func(link *member.Link) error {
+			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.nominates(), Exhausted: exhausted})
 		},
 		rootpv.Setup,
 		leafpod.Setup,
 		leafpvc.Setup,
-		leafpv.Setup,
+		func(link *member.Link) error { return leafpv.Setup(link, leafpv.Options{Book: w.book}) },
+		func(link *member.Link) error {
+			return orphan.Setup(link, orphan.Options{Book: w.book, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace})
+		},
+		func(link *member.Link) error { return stuck.Setup(link, w.book) },
 		leafnode.Setup,
 		leafevent.Setup,
 	} {

@@ -11,11 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // newCache makes the cache of what a member's controllers decide on. Reading a
@@ -38,14 +41,18 @@ func newCache(ctx context.Context, c *connection, scheme *runtime.Scheme, hostID
 			&corev1.Node{}:                  {Transform: reduceNode},
 			&corev1.Namespace{}:             {},
 			&storagev1.StorageClass{}:       {},
+			&storagev1.CSIStorageCapacity{}: {Transform: reduceCapacity},
 			&corev1.Event{}:                 {Field: fields.OneTermEqualSelector("type", corev1.EventTypeWarning)},
 		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the member's cache: %w", err)
 	}
+	if err := index.SetupMember(ctx, built); err != nil {
+		return nil, err
+	}
 	return built, inform(ctx, built, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &corev1.ConfigMap{}, &corev1.Secret{},
-		&corev1.PersistentVolume{}, &corev1.Node{}, &corev1.Namespace{}, &storagev1.StorageClass{}, &corev1.Event{})
+		&corev1.PersistentVolume{}, &corev1.Node{}, &corev1.Namespace{}, &storagev1.StorageClass{}, &storagev1.CSIStorageCapacity{}, &corev1.Event{})
 }
 
 // inform makes the informers of a cache that has not started yet.
@@ -103,6 +110,25 @@ func reduceVolume(obj any) (any, error) {
 	return pv, nil
 }
 
+// reduceCapacity keeps of a CSIStorageCapacity what room is made out from: of its
+// topology, that there is one. A driver may publish one for each node and class.
+func reduceCapacity(obj any) (any, error) {
+	capacity, ok := obj.(*storagev1.CSIStorageCapacity)
+	if !ok {
+		return obj, nil
+	}
+	reduced := &storagev1.CSIStorageCapacity{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: capacity.Namespace, Name: capacity.Name, UID: capacity.UID, ResourceVersion: capacity.ResourceVersion,
+		},
+		StorageClassName: capacity.StorageClassName, Capacity: capacity.Capacity, MaximumVolumeSize: capacity.MaximumVolumeSize,
+	}
+	if capacity.NodeTopology != nil {
+		reduced.NodeTopology = &metav1.LabelSelector{}
+	}
+	return reduced, nil
+}
+
 // reduceNode keeps of a Node what capacity is summed from.
 func reduceNode(obj any) (any, error) {
 	node, ok := obj.(*corev1.Node)
@@ -120,10 +146,19 @@ func reduceNode(obj any) (any, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
 		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
 		Status: corev1.NodeStatus{
-			Capacity: node.Status.Capacity, Allocatable: node.Status.Allocatable, Conditions: ready,
-			NodeInfo: corev1.NodeSystemInfo{Architecture: node.Status.NodeInfo.Architecture, OperatingSystem: node.Status.NodeInfo.OperatingSystem},
+			Capacity: mirror.Amounts(node.Status.Capacity), Allocatable: mirror.Amounts(node.Status.Allocatable), Conditions: ready,
+			NodeInfo: corev1.NodeSystemInfo{Architecture: labelValue(node.Status.NodeInfo.Architecture), OperatingSystem: labelValue(node.Status.NodeInfo.OperatingSystem)},
 		},
 	}, nil
+}
+
+// labelValue is what a node says of itself, if it can be a label of the virtual
+// node; else nothing.
+func labelValue(said string) string {
+	if len(validation.IsValidLabelValue(said)) > 0 {
+		return ""
+	}
+	return said
 }
 
 // reduceWorkload keeps of a Pod where it is, whether it runs, and what it requests.

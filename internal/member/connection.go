@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -45,9 +44,11 @@ type connection struct {
 }
 
 // connect makes the transport and clients; nothing is sent yet.
-func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration) (*connection, error) {
+func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration, allowLoopback bool) (*connection, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
+	// What a member warns of is no news, and would be written into our log.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
 	// The server's priority and fairness rules shape the load, not the client.
 	config.QPS = -1
 
@@ -55,15 +56,20 @@ func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	if err != nil {
 		return nil, problem(v1alpha1.ReasonKubeconfigInvalid, "its TLS settings cannot be used: %v", err)
 	}
+	way, err := wayTo(config.Host, allowLoopback, utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment))
+	if err != nil {
+		return nil, err
+	}
 	// A transport of its own, not client-go's shared ones: it is closed with the
 	// link. SetTransportDefaults adds HTTP/2 with health checks of idle
-	// connections, so that a dead peer is found by the watches as well, and a
-	// proxy if the manager's own environment names one.
+	// connections, so that a dead peer is found by the watches as well.
 	transport := utilnet.SetTransportDefaults(&http.Transport{
-		TLSClientConfig:     tlsConfig,
-		TLSHandshakeTimeout: dialTimeout,
-		MaxIdleConnsPerHost: 25,
-		DialContext:         (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+		TLSClientConfig:        tlsConfig,
+		TLSHandshakeTimeout:    dialTimeout,
+		MaxIdleConnsPerHost:    25,
+		MaxResponseHeaderBytes: headerLimit,
+		Proxy:                  way.proxy,
+		DialContext:            way.dial,
 	})
 	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
@@ -72,8 +78,8 @@ func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	c := &connection{
 		config:    config,
 		transport: transport,
-		calls:     &http.Client{Transport: wrapped, Timeout: timeout, CheckRedirect: stay},
-		watches:   &http.Client{Transport: wrapped, CheckRedirect: stay},
+		calls:     &http.Client{Transport: answers{wrapped, config.BearerToken, answerLimit}, Timeout: timeout, CheckRedirect: stay},
+		watches:   &http.Client{Transport: answers{wrapped, config.BearerToken, listLimit}, CheckRedirect: stay},
 	}
 	if c.live, err = client.New(config, client.Options{HTTPClient: c.calls, Scheme: scheme, Mapper: mapper()}); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
@@ -81,10 +87,7 @@ func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, c.calls); err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	// Whatever is deprecated in the member is no news: we only look whether it is there.
-	unwarned := rest.CopyConfig(config)
-	unwarned.WarningHandlerWithContext = rest.NoWarnings{}
-	if c.metadata, err = metadata.NewForConfigAndClient(unwarned, c.calls); err != nil {
+	if c.metadata, err = metadata.NewForConfigAndClient(config, c.calls); err != nil {
 		return nil, fmt.Errorf("make a metadata client: %w", err)
 	}
 	return c, nil
@@ -121,7 +124,7 @@ func (c *connection) identify(ctx context.Context) (Identity, error) {
 	if len(validation.IsDNS1123Label(string(system.UID))) > 0 {
 		return Identity{}, problem(v1alpha1.ReasonUnreachable, "the member has no identity: the UID of its namespace kube-system is none")
 	}
-	return Identity{ClusterID: string(system.UID), Version: info.GitVersion}, nil
+	return Identity{ClusterID: string(system.UID), Version: versionOf(info.GitVersion)}, nil
 }
 
 // explain makes a Problem of an error of a call to a member.

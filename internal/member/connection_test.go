@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ func connectTo(t *testing.T, server *httptest.Server) *connection {
 	t.Helper()
 	c, err := connect(&rest.Config{Host: server.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}, "test", clientgoscheme.Scheme, callTimeout)
+	}}, "test", clientgoscheme.Scheme, callTimeout, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +99,94 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			}
 			if asked {
 				t.Error("the redirect was followed")
+			}
+		})
+	}
+}
+
+// hostileMember answers all but the version as it should.
+func hostileMember(version string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/version" {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(version))
+			return
+		}
+		memberWith("3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11")(w, r)
+	}
+}
+
+// What a member calls its version stands in the registration and on its node (I8).
+func TestHostileVersion(t *testing.T) {
+	for name, tc := range map[string]struct{ said, want string }{
+		"a version":             {"v1.36.3", "v1.36.3"},
+		"a distribution's":      {"v1.33.4-eks-99d6cc0", "v1.33.4-eks-99d6cc0"},
+		"with build data":       {"v1.31.2+k3s1", "v1.31.2+k3s1"},
+		"nothing":               {"", unknownVersion},
+		"an escape":             {"v1.36.3\\u001b[2J", unknownVersion},
+		"a word":                {"<script>", unknownVersion},
+		"one that does not end": {"v1.36." + strings.Repeat("9", 1<<16), unknownVersion},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewTLSServer(hostileMember(`{"gitVersion":"` + tc.said + `"}`))
+			t.Cleanup(server.Close)
+			got, err := connectTo(t, server).identify(t.Context())
+			if err != nil || got.Version != tc.want {
+				t.Errorf("version %.100q, error %v", got.Version, err)
+			}
+		})
+	}
+}
+
+// A member that answers without end takes no more memory than a large answer (I8).
+func TestAnswersAreBounded(t *testing.T) {
+	for name, header := range map[string]bool{"the body": false, "the header": true} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				chunk := strings.Repeat(" ", 1<<20)
+				if header {
+					w.Header().Set("X-Long", chunk)
+				}
+				w.Header().Set("Content-Type", "application/json")
+				for r.Context().Err() == nil {
+					if _, err := w.Write([]byte(chunk)); err != nil || header {
+						return
+					}
+				}
+			}))
+			t.Cleanup(server.Close)
+			_, err := connectTo(t, server).identify(t.Context())
+			p := &Problem{}
+			if !errors.As(err, &p) || p.Reason != v1alpha1.ReasonUnreachable || len(p.Message) > messageLimit {
+				t.Errorf("error is %v", err)
+			}
+			if !header && !errors.Is(err, errTooLong) && !strings.Contains(p.Message, errTooLong.Error()) {
+				t.Errorf("error is %v, want %v", err, errTooLong)
+			}
+		})
+	}
+}
+
+// What a member complains of is shown: short, plain, and without the token that
+// it was sent (I8).
+func TestComplaintsHideTheToken(t *testing.T) {
+	for name, code := range map[string]int{"refused": http.StatusUnauthorized, "forbidden": http.StatusForbidden, "ill": http.StatusInternalServerError, "moved": http.StatusFound} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+				status := `{"kind":"Status","apiVersion":"v1","status":"Failure","message":"you sent ` + token + `\u001b[2J ` + strings.Repeat("x", 1<<17) + `","code":` + strconv.Itoa(code) + `}`
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(code)
+				_, _ = w.Write([]byte(status)) //nolint:gosec // what a careless server does
+			}))
+			t.Cleanup(server.Close)
+			_, err := connectTo(t, server).identify(t.Context())
+			p := &Problem{}
+			if !errors.As(err, &p) {
+				t.Fatalf("error is %v", err)
+			}
+			if strings.Contains(p.Message, "secret") || strings.ContainsRune(p.Message, '\x1b') || len(p.Message) > messageLimit {
+				t.Errorf("message is %.300q, of %d bytes", p.Message, len(p.Message))
 			}
 		})
 	}

@@ -3,14 +3,10 @@ package member
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,6 +46,13 @@ type Fence struct {
 	lease     *coordinationv1.Lease // as last written by us; nil: not held
 	renewed   time.Time
 	suspended *Problem
+
+	// known is the lease as a write of this process was last acknowledged, held or
+	// not; next the epoch that it was last sent with, whose reply may be lost;
+	// recorded the epoch that the host's record was last seen or left at.
+	known    *coordinationv1.Lease
+	next     int64
+	recorded int64
 
 	// watched is the foreign holder's lease as first seen in its present state.
 	watched   *coordinationv1.Lease
@@ -126,9 +129,14 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if wait := f.yield(lease); wait != nil {
 		return wait
 	}
-	record, err := getLease(ctx, f.host, f.namespace, recordPrefix+f.clusterID)
+	if f.wentBack(lease) {
+		if err := f.noteRestored(ctx, epoch(lease, v1alpha1.AnnotationFenceEpoch)); err != nil {
+			return err
+		}
+	}
+	record, err := f.readRecord(ctx)
 	if err != nil {
-		return fmt.Errorf("read the host's record of the fence: %w", err)
+		return err
 	}
 	return f.take(ctx, lease, record, confirmed)
 }
@@ -166,7 +174,8 @@ func (f *Fence) yield(lease *coordinationv1.Lease) error {
 // host. Epochs that do not agree mean that one of the clusters was restored;
 // they are left as they are, so that the evidence stays until it is confirmed.
 func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, confirmed string) error {
-	there, here, next := epoch(lease, v1alpha1.AnnotationFenceEpoch), epoch(record, v1alpha1.AnnotationFenceEpoch), epoch(record, annotationNextEpoch)
+	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	here, next := epochs(record)
 	suspended := disagreement(there, here, next, confirmed)
 	target := there
 	if suspended == nil {
@@ -175,26 +184,37 @@ func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, c
 			target = there // the same leadership connects again
 		}
 	}
+	return f.step(ctx, lease, record, target, suspended)
+}
+
+// step brings lease and record to an epoch. One that the record has already, or
+// that is the evidence of a restore, is not recorded.
+func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, target int64, suspended *Problem) error {
+	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	records := suspended == nil && target != epoch(record, v1alpha1.AnnotationFenceEpoch)
 	var err error
-	if suspended == nil && target != here {
+	if records {
 		// With what is known by now of the member: should the lease not follow, the
 		// two agree none the less.
+		f.recorded = there
 		if record, err = f.write(ctx, f.host, recordPrefix+f.clusterID, record, there, target); err != nil {
 			return fmt.Errorf("record the fence in the host: %w", err)
 		}
 	}
 	sent := f.clock.Now()
+	f.next = target
 	if lease, err = f.write(ctx, f.member, f.hostID, lease, target, 0); err != nil {
 		return explain("take the fence", err)
 	}
-	if suspended == nil && target != here {
+	f.mu.Lock()
+	f.lease, f.renewed, f.suspended, f.known = lease, sent, suspended, lease
+	f.mu.Unlock()
+	if records {
 		if _, err = f.write(ctx, f.host, recordPrefix+f.clusterID, record, target, 0); err != nil {
 			return fmt.Errorf("record the fence in the host: %w", err)
 		}
+		f.recorded = target
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.lease, f.renewed, f.suspended = lease, sent, suspended
 	return nil
 }
 
@@ -213,63 +233,6 @@ func disagreement(there, here, next int64, confirmed string) *Problem {
 	return problem(v1alpha1.ReasonMemberRestored,
 		"the host remembers leadership %d, the member has seen %d: the member was restored from an older state. Nothing is destroyed there until you have checked its volumes and annotated this registration %s=%s",
 		here, there, v1alpha1.AnnotationConfirmRestore, token)
-}
-
-// Renew renews the fence, and thereby probes the member. A lease that is no
-// longer as we wrote it is lost.
-func (f *Fence) Renew(ctx context.Context) error {
-	f.mu.RLock()
-	lease := f.lease
-	f.mu.RUnlock()
-	if lease == nil {
-		return fmt.Errorf("renew: %w", guarded.ErrFenced)
-	}
-	sent := f.clock.Now()
-	renewed, err := f.renew(ctx, lease, sent)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		if lease, err = f.reread(ctx); err != nil {
-			return err
-		}
-		renewed, err = f.renew(ctx, lease, sent)
-	}
-	if err != nil {
-		return explain("renew the fence", err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.lease != nil {
-		f.lease, f.renewed = renewed, sent
-	}
-	return nil
-}
-
-func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.Time) (*coordinationv1.Lease, error) {
-	renewed := lease.DeepCopy()
-	renewed.Spec.RenewTime = &metav1.MicroTime{Time: at}
-	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
-}
-
-// reread resolves a conflict: the lease is still ours, by our own renewal whose
-// reply was lost or with somebody's edit, or it is somebody else's. Ours has to
-// be renewed all the same: who watches it goes by when it last moved.
-func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
-	now, err := getLease(ctx, f.member, f.namespace, f.hostID)
-	if err != nil {
-		return nil, explain("read the fence", err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now == nil {
-		// What this member lacks is no evidence before it has said again who it is.
-		f.lease = nil
-		return nil, problem(v1alpha1.ReasonUnreachable, "the fence is gone: was the member made anew, or restored?")
-	}
-	if f.lease == nil || ptr.Deref(now.Spec.HolderIdentity, "") != f.identity ||
-		epoch(now, v1alpha1.AnnotationFenceEpoch) != epoch(f.lease, v1alpha1.AnnotationFenceEpoch) {
-		f.lease = nil
-		return nil, problem(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence")
-	}
-	return now, nil
 }
 
 // Drop stops writing at once; the lease stands until it runs out.
@@ -294,73 +257,4 @@ func (f *Fence) Release(ctx context.Context) error {
 		return explain("release the fence", err)
 	}
 	return nil
-}
-
-const fieldOwner = client.FieldOwner("xylem-fence")
-
-// write creates a lease, or takes it over on condition that it is still as it
-// was read. next of 0 leaves no intent.
-func (f *Fence) write(ctx context.Context, to client.Client, name string, was *coordinationv1.Lease, epoch, next int64) (*coordinationv1.Lease, error) {
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
-	if was != nil {
-		lease = was.DeepCopy()
-	}
-	if lease.Labels == nil {
-		lease.Labels = map[string]string{}
-	}
-	lease.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
-	lease.Labels[v1alpha1.LabelHost] = f.hostID
-	if lease.Annotations == nil {
-		lease.Annotations = map[string]string{}
-	}
-	lease.Annotations[v1alpha1.AnnotationFenceEpoch] = strconv.FormatInt(epoch, 10)
-	delete(lease.Annotations, annotationNextEpoch)
-	if next != 0 {
-		lease.Annotations[annotationNextEpoch] = strconv.FormatInt(next, 10)
-	}
-	now := metav1.NewMicroTime(f.clock.Now())
-	lease.Spec.HolderIdentity = &f.identity
-	lease.Spec.LeaseDurationSeconds = ptr.To(int32(max(f.duration/time.Second, 1))) //nolint:gosec // a duration has 292 years at most: 2^33 s, and nobody's fence outlives 2^31
-	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
-	if was == nil {
-		return lease, to.Create(ctx, lease, fieldOwner)
-	}
-	return lease, to.Patch(ctx, lease, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), fieldOwner)
-}
-
-func (f *Fence) ensureNamespace(ctx context.Context) error {
-	var namespace corev1.Namespace
-	err := f.member.Get(ctx, client.ObjectKey{Name: f.namespace}, &namespace)
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	err = f.member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name:   f.namespace,
-		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
-	}}, fieldOwner)
-	if apierrors.IsAlreadyExists(err) {
-		return nil
-	}
-	return err
-}
-
-// getLease reads a lease live; nil if there is none.
-func getLease(ctx context.Context, from client.Client, namespace, name string) (*coordinationv1.Lease, error) {
-	var lease coordinationv1.Lease
-	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &lease); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	return &lease, nil
-}
-
-// epoch reads a number off a lease; 0 where there is none.
-func epoch(lease *coordinationv1.Lease, annotation string) int64 {
-	if lease == nil {
-		return 0
-	}
-	n, err := strconv.ParseInt(lease.Annotations[annotation], 10, 64)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
 }

@@ -7,12 +7,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/xylem-io/xylem/internal/guarded"
@@ -38,11 +35,19 @@ type Config struct {
 	Recorder events.EventRecorder
 	// AllowInsecure lets kubeconfigs skip the verification of the server.
 	AllowInsecure bool
+	// AllowLoopback lets kubeconfigs lead to this machine itself.
+	AllowLoopback bool
 	// FenceDuration is how long a fence outlives its holder; ProbeInterval, less
 	// than a third of it, is how often it is renewed.
 	FenceDuration, ProbeInterval time.Duration
+	// EpochInterval is how often a fence takes its next epoch within a leadership:
+	// a cluster that is restored from a state older than that is found out.
+	EpochInterval time.Duration
 	// SyncTimeout bounds the first fill of a member's caches.
 	SyncTimeout time.Duration
+	// Leads is nil while this process leads, else it wraps guarded.ErrFenced: a
+	// process that was frozen must not renew what its successor waits for.
+	Leads func() error
 	// Admit records a member's identity, or refuses it with a Problem.
 	Admit func(context.Context, Registration, Identity) error
 	// Session adds the controllers of a member to its link.
@@ -62,7 +67,8 @@ type Fleet struct {
 	mu          sync.Mutex
 	ctx         context.Context //nolint:containedctx // of Start: supervisors live as long
 	supervisors map[string]*supervisor
-	queues      map[workqueue.TypedRateLimitingInterface[reconcile.Request]]struct{}
+	waker       route.Waker
+	failed      chan error
 }
 
 // NewFleet makes a fleet without members.
@@ -74,20 +80,27 @@ func NewFleet(config Config) *Fleet {
 	return &Fleet{
 		Config: config, clock: c,
 		supervisors: map[string]*supervisor{},
-		queues:      map[workqueue.TypedRateLimitingInterface[reconcile.Request]]struct{}{},
+		failed:      make(chan error, 1),
 	}
 }
 
 // Start lets members be linked until the context ends, and returns when the
-// last link has.
+// last link has. An error says that the whole process has to start anew.
 func (f *Fleet) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	f.mu.Lock()
 	f.ctx = ctx
 	for _, s := range f.supervisors {
 		f.launch(s) //nolint:contextcheck // it has the context: f.ctx, just set
 	}
 	f.mu.Unlock()
-	<-ctx.Done()
+	var failure error
+	select {
+	case <-ctx.Done():
+	case failure = <-f.failed:
+		cancel()
+	}
 	f.mu.Lock()
 	running := make([]*supervisor, 0, len(f.supervisors))
 	for _, s := range f.supervisors {
@@ -97,7 +110,15 @@ func (f *Fleet) Start(ctx context.Context) error {
 	for _, s := range running {
 		<-s.done
 	}
-	return nil
+	return failure
+}
+
+// fail ends Start.
+func (f *Fleet) fail(err error) {
+	select {
+	case f.failed <- err:
+	default: // it ends already
+	}
 }
 
 // NeedLeaderElection is true: only the leader writes to members.
@@ -183,24 +204,6 @@ func (f *Fleet) State(name string) (State, bool) {
 
 // Source wakes a controller's request of a registration's name whenever the
 // state of that member changes.
-func (f *Fleet) Source() source.Source {
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.queues[queue] = struct{}{}
-		context.AfterFunc(ctx, func() {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			delete(f.queues, queue)
-		})
-		return nil
-	})
-}
+func (f *Fleet) Source() source.Source { return f.waker.Source() }
 
-func (f *Fleet) notify(name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for queue := range f.queues {
-		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: name}})
-	}
-}
+func (f *Fleet) notify(name string) { f.waker.Wake(name) }

@@ -13,6 +13,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // Problem is why a member cannot be connected: the reason and message of the
@@ -25,7 +26,7 @@ type Problem struct {
 func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
 
 func problem(reason, format string, args ...any) *Problem {
-	return &Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+	return &Problem{Reason: reason, Message: mirror.Plain(fmt.Sprintf(format, args...), messageLimit)}
 }
 
 // ParseKubeconfig builds a client configuration from a kubeconfig, field by

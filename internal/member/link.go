@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
@@ -39,7 +40,8 @@ type Link struct {
 	mirror.Member
 
 	// Cache of the member: stamped Pods, claims, ConfigMaps and Secrets of this
-	// host; all PVs, Nodes, Namespaces and StorageClasses, reduced; Warning events.
+	// host; all PVs, Nodes, Namespaces, StorageClasses and CSIStorageCapacities,
+	// reduced; Warning events.
 	Cache cache.Cache
 	// Workloads is a cache of the member's other Pods, reduced to what they request.
 	Workloads cache.Cache
@@ -66,7 +68,6 @@ type Link struct {
 
 	log         logr.Logger
 	publish     func(NodeFacts)
-	orphaned    func(int)
 	controllers []controller.Controller
 	runnables   []func(context.Context) error
 }
@@ -91,8 +92,9 @@ func (l *Link) Owner() route.Owner {
 // Publish tells the fleet what the member's nodes add up to.
 func (l *Link) Publish(facts NodeFacts) { l.publish(facts) }
 
-// Orphaned tells the fleet how many leaf volumes of this host have no root.
-func (l *Link) Orphaned(n int) { l.orphaned(n) }
+// RecordName is the name of the host's record of a member: a Lease in the
+// manager's namespace that outlives the member's registration.
+func RecordName(clusterID string) string { return recordPrefix + clusterID }
 
 // Controller adds a controller to the link, with a queue and workers of its
 // own; it starts once the member's caches are synced.
@@ -142,6 +144,17 @@ func (l *Link) LeafSource(object client.Object, requests route.Requests) source.
 // member.
 func (l *Link) RootSource(object client.Object, requests route.Requests) source.Source {
 	return l.Router.Source(l.Owner(), object, requests)
+}
+
+// Own leaves out the objects of the host that are not labelled as this member's:
+// promises, which every member hears of, among them.
+func (l *Link) Own(requests route.Requests) route.Requests {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		if obj.GetLabels()[v1alpha1.LabelClusterID] != l.ClusterID {
+			return nil
+		}
+		return requests(ctx, obj)
+	}
 }
 
 // SameKey wakes the request of an object's own namespace and name: leaf Pods

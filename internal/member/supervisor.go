@@ -55,8 +55,6 @@ type State struct {
 	Identity Identity
 	// Node is what its nodes add up to, as last seen; nil before.
 	Node *NodeFacts
-	// Orphaned counts the leaf volumes of this host that have no root.
-	Orphaned int
 	// MayDestroy is false while destruction is suspended.
 	MayDestroy bool
 }
@@ -123,6 +121,9 @@ func (s *supervisor) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			break
 		}
+		if errors.Is(err, ErrHostRestored) {
+			s.fleet.fail(err)
+		}
 		pause := backoff.Step()
 		select {
 		case <-changed:
@@ -180,11 +181,14 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	if r.Refused != nil {
 		return r.Refused
 	}
+	if err := s.fleet.Leads(); err != nil {
+		return err
+	}
 	config, err := ParseKubeconfig(r.Kubeconfig, s.fleet.AllowInsecure)
 	if err != nil {
 		return err
 	}
-	connection, err := connect(config, s.fleet.UserAgent, s.fleet.Scheme, min(callTimeout, s.fleet.FenceDuration/3))
+	connection, err := connect(config, s.fleet.UserAgent, s.fleet.Scheme, min(callTimeout, s.fleet.FenceDuration/3), s.fleet.AllowLoopback)
 	if err != nil {
 		return err
 	}
@@ -258,7 +262,6 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *connection, fe
 		MayDestroy: fence.MayDestroy,
 		log:        s.log,
 		publish:    func(facts NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },
-		orphaned:   func(n int) { s.update(func(state *State) { state.Orphaned = n }) },
 	}
 	if err := s.fleet.Session(ctx, l); err != nil {
 		return nil, fmt.Errorf("set up the controllers of the member: %w", err)
@@ -318,20 +321,30 @@ func (s *supervisor) synced(ctx context.Context, l *Link) error {
 	return nil
 }
 
-// probe renews the fence at intervals. A failure is tried again soon; several
-// in a row, or a fence that is lost, end the link.
+// probe renews the fence at intervals, and now and then takes its next epoch. A
+// failure is tried again soon; several in a row, or a fence that is lost, end the
+// link.
 func (s *supervisor) probe(ctx context.Context, fence *Fence) error {
 	failures := 0
 	pause := s.fleet.ProbeInterval
+	advanced := s.fleet.clock.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.fleet.clock.After(pause):
 		}
+		if err := s.fleet.Leads(); err != nil {
+			return err
+		}
 		started := s.fleet.clock.Now()
 		probeCtx, cancel := context.WithTimeout(ctx, min(probeTimeout, s.fleet.FenceDuration/3))
 		err := fence.Renew(probeCtx)
+		if err == nil && started.Sub(advanced) >= s.fleet.EpochInterval {
+			if err = fence.Advance(probeCtx); err == nil {
+				advanced = started
+			}
+		}
 		cancel()
 		if ctx.Err() != nil {
 			return nil
@@ -344,7 +357,7 @@ func (s *supervisor) probe(ctx context.Context, fence *Fence) error {
 		failures++
 		pause = min(probeRetry, s.fleet.ProbeInterval)
 		p := &Problem{}
-		lost := errors.As(err, &p) && p.Reason != v1alpha1.ReasonUnreachable
+		lost := errors.Is(err, ErrHostRestored) || errors.As(err, &p) && p.Reason != v1alpha1.ReasonUnreachable
 		if lost || failures >= probeFailures || fence.Held() != nil {
 			return err
 		}

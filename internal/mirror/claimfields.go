@@ -18,7 +18,7 @@ var claimTable = Table{
 		{"selector", Keep, "chooses among the member's volumes; provisioners say what they think of it"},
 		{"resources", Keep, "the same amount; later changes are carried over"},
 		{"volumeName", Drop, "names a volume of the host; a leaf claim that has to have a certain volume gets its name from WithVolume"},
-		{"storageClassName", Translate, "the member's class: the registration's rule, else the class parameter, else the same name"},
+		{"storageClassName", Translate, "the member's class: the registration's exact rule, else the class parameter, else what follows the registration's prefix, else the same name"},
 		{"volumeMode", Keep, "Block stays Block"},
 		{"dataSource", Refuse, noDataSource},
 		{"dataSourceRef", Refuse, noDataSource},

@@ -36,6 +36,8 @@ func ownClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolume
 	own.Conditions = slices.DeleteFunc(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
 		return !slices.Contains(volumeConditions, c.Type)
 	})
+	own.Conditions = firstOf(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) corev1.PersistentVolumeClaimConditionType { return c.Type })
+	bound(&own)
 	return own
 }
 

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -19,28 +21,40 @@ type Class struct {
 	MemberClass string
 	// Release is v1alpha1.ReleaseOnClaimDeletion or ReleaseWhenUnused.
 	Release string
+	// ReleaseGrace is how long a disk outlives its last Pod where Release is
+	// ReleaseWhenUnused.
+	ReleaseGrace time.Duration
+	// PlacementTimeout is how long a member may fail to meet a claim before another
+	// one is tried.
+	PlacementTimeout time.Duration
 }
+
+// Defaults and bounds of a class's durations. A Pod that its owner makes again
+// comes within a few seconds, and finds its disk; what cannot be met for a minute
+// is not about to be.
+const (
+	DefaultReleaseGrace     = 30 * time.Second
+	DefaultPlacementTimeout = 60 * time.Second
+	minPlacementTimeout     = time.Second
+	maxDuration             = 24 * time.Hour
+)
 
 // ReadClass reads Xylem's parameters of a host StorageClass, with defaults.
 // Parameters that are not Xylem's are not looked at: they stand in the member's
 // class. The error, if any, is a *Refusal that names what is unknown.
 func ReadClass(class *storagev1.StorageClass) (Class, error) {
-	c := Class{Provisioning: v1alpha1.ProvisioningMirror, Release: v1alpha1.ReleaseOnClaimDeletion}
+	c := Class{
+		Provisioning: v1alpha1.ProvisioningMirror, Release: v1alpha1.ReleaseOnClaimDeletion,
+		ReleaseGrace: DefaultReleaseGrace, PlacementTimeout: DefaultPlacementTimeout,
+	}
 	var wrong []string
 	for key, value := range class.Parameters {
+		read, known := parameters[key]
 		switch {
-		case key == v1alpha1.ParameterMemberClass && value != "":
-			c.MemberClass = value
-		case key == v1alpha1.ParameterProvisioning && oneOf(value, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise):
-			c.Provisioning = value
-		case key == v1alpha1.ParameterRelease && oneOf(value, v1alpha1.ReleaseOnClaimDeletion, v1alpha1.ReleaseWhenUnused):
-			c.Release = value
-		case key == v1alpha1.ParameterMemberClass:
-			wrong = append(wrong, key+" is empty; name a class of the members, or leave it out")
-		case key == v1alpha1.ParameterProvisioning:
-			wrong = append(wrong, fmt.Sprintf("%s is %q; it is %s or %s", key, value, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise))
-		case key == v1alpha1.ParameterRelease:
-			wrong = append(wrong, fmt.Sprintf("%s is %q; it is %s or %s", key, value, v1alpha1.ReleaseOnClaimDeletion, v1alpha1.ReleaseWhenUnused))
+		case known:
+			if want := read(value, &c); want != "" {
+				wrong = append(wrong, fmt.Sprintf("%s is %q; it is %s", key, value, want))
+			}
 		case v1alpha1.Reserved(key):
 			wrong = append(wrong, key+" is no parameter that Xylem knows")
 		}
@@ -48,6 +62,12 @@ func ReadClass(class *storagev1.StorageClass) (Class, error) {
 	if c.Release == v1alpha1.ReleaseWhenUnused && c.Provisioning != v1alpha1.ProvisioningPromise {
 		wrong = append(wrong, fmt.Sprintf("%s %s goes with %s %s only", v1alpha1.ParameterRelease, c.Release,
 			v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))
+	}
+	if c.Release == v1alpha1.ReleaseWhenUnused && reclaimPolicy(class) == corev1.PersistentVolumeReclaimRetain {
+		wrong = append(wrong, fmt.Sprintf("%s %s goes with reclaimPolicy Delete only: what is to be retained is never released", v1alpha1.ParameterRelease, c.Release))
+	}
+	if _, set := class.Parameters[v1alpha1.ParameterReleaseGrace]; set && c.Release != v1alpha1.ReleaseWhenUnused {
+		wrong = append(wrong, fmt.Sprintf("%s goes with %s %s only", v1alpha1.ParameterReleaseGrace, v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused))
 	}
 	if len(wrong) == 0 {
 		return c, nil
@@ -60,17 +80,45 @@ func ReadClass(class *storagev1.StorageClass) (Class, error) {
 	}
 }
 
-func oneOf(value string, values ...string) bool { return slices.Contains(values, value) }
+// parameters are those of a class that are Xylem's: each is read into a Class, or
+// what its value has to be is returned.
+var parameters = map[string]func(value string, into *Class) (want string){
+	v1alpha1.ParameterProvisioning: func(value string, c *Class) string {
+		return oneOf(value, &c.Provisioning, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise)
+	},
+	v1alpha1.ParameterMemberClass: func(value string, c *Class) string {
+		if !isClassName(value) {
+			return "the name of a class in the members, or is left out"
+		}
+		c.MemberClass = value
+		return ""
+	},
+	v1alpha1.ParameterRelease: func(value string, c *Class) string {
+		return oneOf(value, &c.Release, v1alpha1.ReleaseOnClaimDeletion, v1alpha1.ReleaseWhenUnused)
+	},
+	v1alpha1.ParameterReleaseGrace: func(value string, c *Class) string {
+		return between(value, &c.ReleaseGrace, 0, "5m")
+	},
+	v1alpha1.ParameterPlacementTimeout: func(value string, c *Class) string {
+		return between(value, &c.PlacementTimeout, minPlacementTimeout, "90s")
+	},
+}
 
-// MemberClass is the member's class for claims of a host class, and by which
-// rule, in words for messages: the registration's exact rule, else the class
-// parameter xylem.io/member-class, else the class of the same name.
-func MemberClass(hostClass *storagev1.StorageClass, m Member) (name, rule string) {
-	if name := m.Classes[hostClass.Name]; name != "" {
-		return name, fmt.Sprintf("rule in storage.classes of ClusterRegistration %s", m.Registration)
+// between reads a duration that is not shorter than low, nor longer than maxDuration.
+func between(value string, into *time.Duration, low time.Duration, such string) string {
+	d, err := time.ParseDuration(value)
+	if err != nil || d < low || d > maxDuration {
+		return fmt.Sprintf("a duration from %s to %s, such as %s", low, maxDuration, such)
 	}
-	if name := hostClass.Parameters[v1alpha1.ParameterMemberClass]; name != "" {
-		return name, fmt.Sprintf("parameter %s of StorageClass %s", v1alpha1.ParameterMemberClass, hostClass.Name)
+	*into = d
+	return ""
+}
+
+// oneOf reads a word that is one of two.
+func oneOf(value string, into *string, first, second string) string {
+	if value != first && value != second {
+		return first + " or " + second
 	}
-	return hostClass.Name, "the same name"
+	*into = value
+	return ""
 }

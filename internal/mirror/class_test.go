@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -21,25 +22,37 @@ func TestReadClass(t *testing.T) {
 		want       Class
 		refused    []string
 	}{
-		"defaults": {want: Class{Provisioning: "mirror", Release: "OnClaimDeletion"}},
+		"defaults": {want: Class{Provisioning: "mirror", Release: "OnClaimDeletion", ReleaseGrace: 30 * time.Second, PlacementTimeout: time.Minute}},
 		"another's parameters": {
 			parameters: map[string]string{"type": "gp3", "csi.storage.k8s.io/fstype": "xfs"},
-			want:       Class{Provisioning: "mirror", Release: "OnClaimDeletion"},
+			want:       Class{Provisioning: "mirror", Release: "OnClaimDeletion", ReleaseGrace: 30 * time.Second, PlacementTimeout: time.Minute},
 		},
 		"all set": {
-			parameters: map[string]string{"xylem.io/provisioning": "promise", "xylem.io/member-class": "gp3", "xylem.io/release": "WhenUnused"},
-			want:       Class{Provisioning: "promise", MemberClass: "gp3", Release: "WhenUnused"},
+			parameters: map[string]string{
+				"xylem.io/provisioning": "promise", "xylem.io/member-class": "gp3", "xylem.io/release": "WhenUnused",
+				"xylem.io/release-grace": "0s", "xylem.io/placement-timeout": "2m30s",
+			},
+			want: Class{Provisioning: "promise", MemberClass: "gp3", Release: "WhenUnused", PlacementTimeout: 150 * time.Second},
 		},
 		"wrong values and an unknown key": {
 			parameters: map[string]string{
 				"xylem.io/provisioning": "Mirror", "xylem.io/member-class": "", "xylem.io/release": "", "xylem.io/size": "x",
 			},
-			refused: []string{`xylem.io/provisioning is "Mirror"`, "xylem.io/member-class is empty", `xylem.io/release is ""`, "xylem.io/size is no parameter", "StorageClass ssd"},
+			refused: []string{`xylem.io/provisioning is "Mirror"`, `xylem.io/member-class is ""`, `xylem.io/release is ""`, "xylem.io/size is no parameter", "StorageClass ssd"},
+		},
+		"a member class that cannot be": {
+			parameters: map[string]string{"xylem.io/member-class": "GP3 fast"},
+			refused:    []string{`xylem.io/member-class is "GP3 fast"; it is the name of a class`},
 		},
 		"release in mirror mode": {
 			parameters: map[string]string{"xylem.io/release": "WhenUnused"},
 			refused:    []string{"goes with xylem.io/provisioning promise only"},
 		},
+	}
+	retained := class(map[string]string{"xylem.io/provisioning": "promise", "xylem.io/release": "WhenUnused"})
+	retained.ReclaimPolicy = ptr(corev1.PersistentVolumeReclaimRetain)
+	if _, err := ReadClass(retained); err == nil || !strings.Contains(err.Error(), "goes with reclaimPolicy Delete only") {
+		t.Errorf("a disk that is released and retained: %v", err)
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -55,30 +68,6 @@ func TestReadClass(t *testing.T) {
 				if !strings.Contains(refusal.Message, part) {
 					t.Errorf("the message lacks %q: %s", part, refusal.Message)
 				}
-			}
-		})
-	}
-}
-
-func TestMemberClass(t *testing.T) {
-	withRule := member
-	withRule.Classes = map[string]string{"ssd": "by-rule", "hdd": "other"}
-	parameter := map[string]string{"xylem.io/member-class": "by-parameter"}
-	cases := map[string]struct {
-		m          Member
-		parameters map[string]string
-		name, rule string
-	}{
-		"a rule wins":          {withRule, parameter, "by-rule", "rule in storage.classes of ClusterRegistration cluster38"},
-		"then the parameter":   {member, parameter, "by-parameter", "parameter xylem.io/member-class of StorageClass ssd"},
-		"then the name":        {member, nil, "ssd", "the same name"},
-		"an empty one is none": {member, map[string]string{"xylem.io/member-class": ""}, "ssd", "the same name"},
-	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			name, rule := MemberClass(class(c.parameters), c.m)
-			if name != c.name || rule != c.rule {
-				t.Errorf("got %q, %q; want %q, %q", name, rule, c.name, c.rule)
 			}
 		})
 	}

@@ -13,27 +13,62 @@ import (
 // nil if the claim shows that already. The condition keeps the time since which
 // it has been there.
 func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, problem *Refusal, now time.Time) *unstructured.Unstructured {
-	var has *corev1.PersistentVolumeClaimCondition
-	for i := range root.Status.Conditions {
-		if root.Status.Conditions[i].Type == kind {
-			has = &root.Status.Conditions[i]
-		}
+	if problem != nil {
+		return ClaimStatement(root, kind, corev1.ConditionFalse, problem.Reason, problem.Message, now)
 	}
-	switch {
-	case has == nil && problem == nil:
+	if claimCondition(root, kind) == nil {
 		return nil
-	case problem == nil:
-		return statusApply("PersistentVolumeClaim", root, map[string]any{})
-	case has == nil:
+	}
+	return statusApply("PersistentVolumeClaim", root, map[string]any{})
+}
+
+// ClaimStatement is the body of a server-side apply of a condition of a root
+// claim's status; nil if the claim shows that already. The condition keeps the time
+// since which its status has been the same, and what is waited for: a time that a
+// member is given does not begin with another problem.
+func ClaimStatement(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
+	has := claimCondition(root, kind)
+	if has != nil && has.Status == status && has.Reason == reason && has.Message == message {
+		return nil
+	}
+	if has == nil || has.Status != status || waitsFor(has.Reason) != waitsFor(reason) {
 		has = &corev1.PersistentVolumeClaimCondition{LastTransitionTime: metav1.NewTime(now)}
-	case has.Status == corev1.ConditionFalse && has.Reason == problem.Reason && has.Message == problem.Message:
-		return nil
 	}
 	since := has.LastTransitionTime.UTC().Format(time.RFC3339)
 	return statusApply("PersistentVolumeClaim", root, map[string]any{"conditions": []any{map[string]any{
-		"type": string(kind), "status": string(corev1.ConditionFalse), "reason": problem.Reason, "message": problem.Message,
+		"type": string(kind), "status": string(status), "reason": reason, "message": message,
 		"lastProbeTime": since, "lastTransitionTime": since, // kubectl prints both
 	}}})
+}
+
+// waitsFor is what is given time by a condition of that reason: a member that fails
+// the claim, one that is away, or nothing.
+func waitsFor(reason string) string {
+	switch {
+	case FailsClaim(reason):
+		return "a member that fails"
+	case reason == ReasonMemberAway:
+		return reason
+	}
+	return ""
+}
+
+// claimCondition of a claim; nil if it has none of that type.
+func claimCondition(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *corev1.PersistentVolumeClaimCondition {
+	for i := range claim.Status.Conditions {
+		if claim.Status.Conditions[i].Type == kind {
+			return &claim.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// ClaimProblem is what a False condition of a claim says; nil if there is none.
+func ClaimProblem(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *Refusal {
+	if c := claimCondition(claim, kind); c != nil && c.Status == corev1.ConditionFalse {
+		return &Refusal{Reason: c.Reason, Message: c.Message}
+	}
+	return nil
 }
 
 // PodCondition is the body of a server-side apply of one condition of a root

@@ -16,4 +16,9 @@ type Member struct {
 	PodCIDRs []netip.Prefix
 	// Classes are the registration's exact rules, host class to member class.
 	Classes map[string]string
+	// ClassPrefix is what the names of host classes have before the member class's
+	// own; empty for none.
+	ClassPrefix string
+	// Adopt are the leaf volumes that an admin lets claims have by name; see Adoptable.
+	Adopt []string
 }

@@ -19,13 +19,28 @@ const (
 	ReasonNamespaceConflict = "NamespaceConflict"
 	// ReasonNamespaceTerminating: the member's namespace is on its way out.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonNamespaceReserved: a namespace of that name is the member's own, in
+	// every cluster.
+	ReasonNamespaceReserved = "NamespaceReserved"
 )
+
+// ReservedNamespace reports whether a name is one of Kubernetes' own or of
+// Xylem's: what runs or lies there in a member has rights that no host's tenant
+// is to get, so that nothing is pushed there, whoever labels it.
+func ReservedNamespace(name string) bool {
+	return strings.HasPrefix(name, "kube-") || name == v1alpha1.DefaultNamespace
+}
 
 // UseNamespace says whether leaves may be put into a member's namespace: into
 // one that Xylem made for this host, or that the member's admin handed to it.
 // A nil namespace is not there yet: it is being made, and nothing is refused.
-// What is refused is allowed again as soon as the namespace is another.
-func UseNamespace(ns *corev1.Namespace, hostID, registration string) (bool, *Refusal) {
+// What is refused is allowed again as soon as the namespace is another, unless
+// its name is reserved.
+func UseNamespace(name string, ns *corev1.Namespace, hostID, registration string) (bool, *Refusal) {
+	if ReservedNamespace(name) {
+		return false, &Refusal{Reason: ReasonNamespaceReserved, Message: fmt.Sprintf(
+			"namespace %s is a cluster's own, so nothing is pushed into that of member %s: use a namespace of another name", name, registration)}
+	}
 	if ns == nil {
 		return false, nil
 	}

@@ -54,7 +54,7 @@ func TestUseNamespace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			usable, refusal := UseNamespace(tc.ns, host, "cluster38")
+			usable, refusal := UseNamespace("shop", tc.ns, host, "cluster38")
 			if usable != tc.usable {
 				t.Errorf("usable: %v, want %v", usable, tc.usable)
 			}
@@ -70,6 +70,27 @@ func TestUseNamespace(t *testing.T) {
 			for _, part := range []string{tc.says, "cluster38", "shop"} {
 				if !strings.Contains(refusal.Message, part) {
 					t.Errorf("message %q lacks %q", refusal.Message, part)
+				}
+			}
+		})
+	}
+}
+
+// Whoever labels it, and whether it is there or not (I8).
+func TestReservedNamespace(t *testing.T) {
+	for name, reserved := range map[string]bool{
+		"kube-system": true, "kube-public": true, "kube-node-lease": true, "kube-anything": true, "xylem-system": true,
+		"default": false, "kubernetes": false, "kube": false, "xylem": false, "my-kube-system": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}
+			for _, ns := range []*corev1.Namespace{nil, handed} {
+				usable, refusal := UseNamespace(name, ns, "host-1", "cluster38")
+				if usable != (!reserved && ns != nil) || (refusal != nil) != reserved {
+					t.Errorf("usable %t, refusal %v", usable, refusal)
+				}
+				if refusal != nil && (refusal.Reason != ReasonNamespaceReserved || !strings.Contains(refusal.Message, name)) {
+					t.Errorf("refusal %+v", refusal)
 				}
 			}
 		})

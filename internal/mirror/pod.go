@@ -37,3 +37,9 @@ func IsDaemonSetPod(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")
 }
+
+// KeptOut reports whether a Pod is not pushed, wherever it is bound: a DaemonSet's,
+// unless it was pushed before a DaemonSet adopted it.
+func KeptOut(pod *corev1.Pod) bool {
+	return IsDaemonSetPod(pod) && Pushed(pod) != corev1.ConditionTrue
+}

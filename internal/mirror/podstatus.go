@@ -29,9 +29,7 @@ const reasonReadinessGates = "ReadinessGatesNotReady"
 func RootPodStatus(root, leaf *corev1.Pod, m Member) corev1.PodStatus {
 	want := *leaf.Status.DeepCopy()
 	shaped(podStatusShape, &want, podStatusTable.root)
-	if want.Phase == "" {
-		want.Phase = corev1.PodPending
-	}
+	want.Phase = shownPhase(want.Phase)
 	want.PodIPs = shownIPs(leaf.Status, m.PodCIDRs)
 	want.PodIP = ""
 	if len(want.PodIPs) > 0 {
@@ -41,7 +39,19 @@ func RootPodStatus(root, leaf *corev1.Pod, m Member) corev1.PodStatus {
 	want.ContainerStatuses = statusesOf(root.Spec.Containers, want.ContainerStatuses)
 	want.ObservedGeneration = observed(root, leaf, m)
 	want.Conditions = shownConditions(root, leaf, want.ObservedGeneration)
+	bound(&want)
 	return want
+}
+
+// shownPhase is a phase that Pods have: the host's controllers decide by it.
+func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
+	switch phase {
+	case "":
+		return corev1.PodPending
+	case corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown:
+		return phase
+	}
+	return corev1.PodUnknown
 }
 
 // observed is the generation of the root that the leaf's status is about.
@@ -61,11 +71,16 @@ func shownIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
 	}
 	var shown []corev1.PodIP
 	for _, ip := range ips {
-		if len(cidrs) == 0 || within(ip.IP, cidrs) {
+		if len(cidrs) == 0 && isAddress(ip.IP) || within(ip.IP, cidrs) {
 			shown = append(shown, ip)
 		}
 	}
-	return shown
+	return firstOf(shown, func(ip corev1.PodIP) string { return ip.IP })
+}
+
+func isAddress(ip string) bool {
+	_, err := netip.ParseAddr(ip)
+	return err == nil
 }
 
 func within(ip string, cidrs []netip.Prefix) bool {
@@ -74,9 +89,14 @@ func within(ip string, cidrs []netip.Prefix) bool {
 }
 
 func statusesOf(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	return slices.DeleteFunc(statuses, func(s corev1.ContainerStatus) bool {
+	statuses = slices.DeleteFunc(statuses, func(s corev1.ContainerStatus) bool {
 		return !slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
 	})
+	statuses = firstOf(statuses, func(s corev1.ContainerStatus) string { return s.Name })
+	for i := range statuses {
+		statuses[i].VolumeMounts = firstOf(statuses[i].VolumeMounts, func(m corev1.VolumeMountStatus) string { return m.MountPath })
+	}
+	return statuses
 }
 
 func shownConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondition {
@@ -95,7 +115,7 @@ func shownConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondi
 		c.LastProbeTime = metav1.Time{}
 		shown = append(shown, c)
 	}
-	return shown
+	return firstOf(shown, func(c corev1.PodCondition) corev1.PodConditionType { return c.Type })
 }
 
 // gated is the leaf's Ready condition, less what the root's readiness gates

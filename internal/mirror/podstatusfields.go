@@ -16,7 +16,7 @@ var podStatusTable = Table{
 	holder: reflect.TypeFor[corev1.PodStatus](),
 	Fields: slices.Concat([]Field{
 		{"observedGeneration", Translate, "the root's generation, once the leaf has all of it and the member's kubelet has seen that"},
-		{"phase", Keep, "the Pod runs there and nowhere else"},
+		{"phase", Translate, "the Pod runs there and nowhere else; what is none of Kubernetes' phases is shown as Unknown"},
 		{"conditions", Translate, "those that a kubelet sets, and DisruptionTarget while True (a Job's failure policy asks for it); Ready also waits for the root's readiness gates. PodScheduled is the host scheduler's, other types belong to whoever sets them on the root"},
 		{"message", Keep, "the member's kubelet says it"},
 		{"reason", Keep, "the member's kubelet says it"},

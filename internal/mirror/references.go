@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Kinds of References.
@@ -48,7 +49,9 @@ func References(pod *corev1.Pod) []Reference {
 type references map[[2]string]bool
 
 func (r references) add(kind, name string, optional bool) {
-	if name == "" || kind == KindConfigMap && name == rootCAConfigMap {
+	// A name that none can have is no reason to hold the Pod up, and is asked of
+	// nobody: the member's kubelet says what it thinks of it.
+	if len(validation.IsDNS1123Subdomain(name)) > 0 || kind == KindConfigMap && name == rootCAConfigMap {
 		return
 	}
 	key := [2]string{kind, name}

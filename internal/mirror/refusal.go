@@ -27,6 +27,9 @@ const (
 	ReasonSecretUnsupported = "SecretUnsupported"
 )
 
+// ReasonVolumeLost says that the member has the claim's volume no more.
+const ReasonVolumeLost = "VolumeLost"
+
 // Reasons of Admit, as a kubelet gives them.
 const (
 	// ReasonNodeAffinity: node selector or required node affinity does not match.

@@ -27,6 +27,8 @@ func HostVolume(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClai
 ) *corev1.PersistentVolume {
 	spec := *leaf.Spec.DeepCopy()
 	shaped(volumeShape, &spec, volumeTable.root)
+	bound(&spec)
+	spec.Capacity = storageOf(leaf)
 	spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: hostSource(leaf, spec.CSI, m)}
 	spec.ClaimRef = &corev1.ObjectReference{
 		APIVersion: "v1",
@@ -36,10 +38,7 @@ func HostVolume(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClai
 		UID:        root.UID,
 	}
 	spec.PersistentVolumeReclaimPolicy = policy
-	spec.StorageClassName = ""
-	if class := root.Spec.StorageClassName; class != nil {
-		spec.StorageClassName = *class
-	}
+	spec.StorageClassName = ClassName(root)
 	spec.VolumeAttributesClassName = clone(root.Spec.VolumeAttributesClassName)
 	spec.NodeAffinity = affinityTo(m.ClusterID)
 	return &corev1.PersistentVolume{
@@ -63,6 +62,7 @@ func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSo
 		VolumeAttributes: map[string]string{v1alpha1.AttributeLeafUID: string(leaf.UID)},
 	}
 	driver, handle := SourceOf(leaf)
+	driver, handle = Plain(driver, attributeLimit), Plain(handle, attributeLimit)
 	if driver != "" {
 		host.VolumeAttributes[v1alpha1.AttributeDriver] = driver
 	}
@@ -75,12 +75,29 @@ func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSo
 	return host
 }
 
+// attributeLimit in bytes of what the host PV says of the member's volume.
+const attributeLimit = 1024
+
+// storageOf a leaf PV: the one resource that a PV has.
+func storageOf(leaf *corev1.PersistentVolume) corev1.ResourceList {
+	amount, there := leaf.Spec.Capacity[corev1.ResourceStorage]
+	if !there {
+		return nil
+	}
+	return corev1.ResourceList{corev1.ResourceStorage: amount.DeepCopy()}
+}
+
 func affinityTo(clusterID string) *corev1.VolumeNodeAffinity {
+	return affinity(v1alpha1.LabelClusterID, clusterID)
+}
+
+// affinity to the nodes that have a label.
+func affinity(label, value string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{
-			Key:      v1alpha1.LabelClusterID,
+			Key:      label,
 			Operator: corev1.NodeSelectorOpIn,
-			Values:   []string{clusterID},
+			Values:   []string{value},
 		}},
 	}}}}
 }
@@ -106,24 +123,39 @@ func HostVolumeName(leafName, clusterID string, collides bool) string {
 
 func volumeHandle(clusterID, leafName string) string { return clusterID + "/" + leafName }
 
-// LeafVolumeOf says which leaf PV a host PV mirrors; false for every PV that is
-// not ours, and for one whose handle, label and node affinity do not agree on
-// the member, as somebody has written it then.
+// LeafVolumeOf says which leaf PV a host PV stands for: as its mirror, or as a
+// promise that was fulfilled with it. False for every PV that is not ours, and for
+// one whose record, label and node affinity do not agree on the member, as somebody
+// has written it then.
 func LeafVolumeOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
 	csi := host.Spec.CSI
-	if csi == nil || csi.Driver != v1alpha1.ProvisionerName {
+	switch {
+	case csi == nil:
+		return "", "", "", false
+	case csi.Driver == v1alpha1.PromiseDriverName:
+		return promisedLeaf(host)
+	case csi.Driver != v1alpha1.ProvisionerName:
 		return "", "", "", false
 	}
 	clusterID, leafName, ok = strings.Cut(csi.VolumeHandle, "/")
 	leafUID = types.UID(csi.VolumeAttributes[v1alpha1.AttributeLeafUID])
-	if !ok || clusterID == "" || leafUID == "" || len(validation.IsDNS1123Subdomain(leafName)) > 0 ||
-		host.Labels[v1alpha1.LabelClusterID] != clusterID || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {
+	if !ok || !isLeaf(host, clusterID, leafName, leafUID) || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {
 		return "", "", "", false
 	}
 	return clusterID, leafName, leafUID, true
 }
 
+// isLeaf reports whether what a host PV records can be a leaf PV in the member that
+// its label names.
+func isLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID) bool {
+	return clusterID != "" && uid != "" && len(validation.IsDNS1123Subdomain(name)) == 0 && host.Labels[v1alpha1.LabelClusterID] == clusterID
+}
+
 func isAffinityTo(a *corev1.VolumeNodeAffinity, clusterID string) bool {
+	return isAffinity(a, v1alpha1.LabelClusterID, clusterID)
+}
+
+func isAffinity(a *corev1.VolumeNodeAffinity, label, value string) bool {
 	if a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) != 1 {
 		return false
 	}
@@ -132,8 +164,7 @@ func isAffinityTo(a *corev1.VolumeNodeAffinity, clusterID string) bool {
 		return false
 	}
 	e := term.MatchExpressions[0]
-	return e.Key == v1alpha1.LabelClusterID && e.Operator == corev1.NodeSelectorOpIn &&
-		len(e.Values) == 1 && e.Values[0] == clusterID
+	return e.Key == label && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 && e.Values[0] == value
 }
 
 // Policy is the reclaim policy of a host PV: Delete only if the host's class

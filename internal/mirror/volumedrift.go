@@ -24,8 +24,8 @@ func (c VolumeChange) Empty() bool {
 // for the two to bind.
 func VolumeDrift(host, leaf *corev1.PersistentVolume) VolumeChange {
 	var change VolumeChange
-	if len(leaf.Spec.Capacity) > 0 && !equality.Semantic.DeepEqual(host.Spec.Capacity, leaf.Spec.Capacity) {
-		change.Capacity = leaf.Spec.Capacity.DeepCopy()
+	if storage := storageOf(leaf); storage != nil && !equality.Semantic.DeepEqual(host.Spec.Capacity, storage) {
+		change.Capacity = storage
 	}
 	if vac := leaf.Spec.VolumeAttributesClassName; vac != nil && host.Status.Phase == corev1.VolumeBound &&
 		!equality.Semantic.DeepEqual(host.Spec.VolumeAttributesClassName, vac) {

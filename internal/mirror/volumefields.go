@@ -14,7 +14,7 @@ var volumeTable = Table{
 	root:   "spec",
 	holder: reflect.TypeFor[corev1.PersistentVolumeSpec](),
 	Fields: []Field{
-		{"capacity", Keep, "what there is; changes are carried over"},
+		{"capacity", Translate, "how much storage there is; changes are carried over"},
 		{"accessModes", Keep, "what the volume can do"},
 		{"claimRef", Translate, "the root claim, with its UID in the host"},
 		{"persistentVolumeReclaimPolicy", Translate, "Retain if either side says so; leaf volumes themselves stand at Retain while in use"},

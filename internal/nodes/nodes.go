@@ -68,6 +68,12 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 // Ready is a Node's Ready condition, nil if it has none.
 func Ready(node *corev1.Node) *corev1.NodeCondition { return Condition(node, corev1.NodeReady) }
 
+// IsReady reports whether a Node is Ready.
+func IsReady(node *corev1.Node) bool {
+	ready := Ready(node)
+	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
 // Condition is a Node's condition of that type, nil if it has none.
 func Condition(node *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range node.Status.Conditions {

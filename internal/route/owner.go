@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // AnnSelectedNode is where kube-scheduler asks for a claim's volume on a node.
@@ -67,6 +68,13 @@ func ownersOf(obj client.Object) []key {
 		if boundWithoutUs(obj) {
 			// A volume that is used again, to which the claim was bound without any
 			// node having been selected: its member has still to place the claim.
+			keys = append(keys, key{kind: byAll})
+		}
+	case *corev1.PersistentVolume:
+		add(byCluster, obj.Labels[v1alpha1.LabelClusterID])
+		if mirror.IsPromise(obj) {
+			// Pods may wait for it in any member, and go on, or fail, by what becomes of
+			// it in another.
 			keys = append(keys, key{kind: byAll})
 		}
 	case *storagev1.StorageClass, *corev1.Namespace:

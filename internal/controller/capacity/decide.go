@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"maps"
-	"math"
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,6 +23,10 @@ type observed struct {
 	// hostClass of that name, nil if there is none; leaf: the member has its class.
 	hostClass *storagev1.StorageClass
 	leaf      bool
+	// segments are what the member's driver says of its class, if anything; limit is
+	// the most that it did not refuse, nil if nothing is known to fail.
+	segments []storagev1.CSIStorageCapacity
+	limit    *resource.Quantity
 	// capacity that is published, nil if none is.
 	capacity *storagev1.CSIStorageCapacity
 }
@@ -75,6 +78,11 @@ func (o observed) offered() bool {
 	return o.registration != nil && o.registration.DeletionTimestamp == nil && mirrored(o.hostClass) && o.leaf
 }
 
+// promisesTooMuch: what is published is known to fail, and cannot wait.
+func (o observed) promisesTooMuch() bool {
+	return o.limit != nil && o.capacity != nil && bytes(o.capacity.MaximumVolumeSize) > bytes(o.limit)
+}
+
 // mirrored: the class is ours, in mirror mode, and says what it means.
 func mirrored(class *storagev1.StorageClass) bool {
 	if class == nil || class.Provisioner != v1alpha1.ProvisionerName {
@@ -89,7 +97,7 @@ func published(o observed) *storagev1.CSIStorageCapacity {
 	// The scheduler's filter reads MaximumVolumeSize, its scoring (alpha) reads
 	// Capacity without looking whether it is there
 	// (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
-	anything := resource.NewQuantity(math.MaxInt64, resource.BinarySI)
+	has := roomIn(o.segments).within(o.limit)
 	return &storagev1.CSIStorageCapacity{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: o.namespace, Name: nameOf(o.hostClass.Name, o.member.ClusterID),
@@ -104,8 +112,8 @@ func published(o observed) *storagev1.CSIStorageCapacity {
 		},
 		StorageClassName:  o.hostClass.Name,
 		NodeTopology:      &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelClusterID: o.member.ClusterID}},
-		Capacity:          anything,
-		MaximumVolumeSize: anything,
+		Capacity:          resource.NewQuantity(has.free, resource.BinarySI),
+		MaximumVolumeSize: resource.NewQuantity(has.largest, resource.BinarySI),
 	}
 }
 

@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -71,7 +70,13 @@ func TestDecide(t *testing.T) {
 		"a label lost":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { delete(c.Labels, v1alpha1.LabelCluster) })), patch},
 		"a label of another's stays": {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.Labels["x"] = "y" })), nothing},
 		"another size":               {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.MaximumVolumeSize = nil })), patch},
-		"another topology":           {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.NodeTopology = nil })), remove},
+		"room that the driver found": {seen(standing(), func(o *observed) { o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")} }), patch},
+		"room as published": {seen(func(o *observed) {
+			o.segments = []storagev1.CSIStorageCapacity{segment("1Gi", "")}
+			o.capacity = published(*o)
+		}), nothing},
+		"less than was tried in vain": {seen(standing(), func(o *observed) { o.limit = quantity("1Gi") }), patch},
+		"another topology":            {seen(standing(func(c *storagev1.CSIStorageCapacity) { c.NodeTopology = nil })), remove},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.observed.capacity.DeepCopy()
@@ -93,12 +98,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestPublished(t *testing.T) {
-	got := published(seen())
-	if got.MaximumVolumeSize.Value() != math.MaxInt64 || got.Capacity.Value() != math.MaxInt64 {
-		t.Errorf("room for %s and %s, want room for anything", got.MaximumVolumeSize, got.Capacity)
-	}
-	if nameOf("a", "b") == nameOf("b", "a") || nameOf("fast", "3f0c") != got.Name {
-		t.Errorf("name %q", got.Name)
+func TestName(t *testing.T) {
+	if nameOf("a", "b") == nameOf("b", "a") || nameOf("fast", "3f0c") != published(seen()).Name {
+		t.Errorf("name %q", nameOf("fast", "3f0c"))
 	}
 }

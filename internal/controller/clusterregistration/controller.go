@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -20,8 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/reflection"
 )
 
 const (
@@ -47,6 +50,14 @@ type Reconciler struct {
 	Fleet Fleet
 	// Recorder of events on registrations, Pods and claims.
 	Recorder events.EventRecorder
+	// Records of what was let go.
+	Records *member.Records
+	// Book has what is known of the members' volumes beyond their caches.
+	Book *account.Book
+	// Classes has what classes the members have.
+	Classes *reflection.Book
+	// Clock is the wall clock.
+	Clock clock.PassiveClock
 	// HostID is the host's cluster ID; Namespace holds the Secrets.
 	HostID, Namespace string
 
@@ -54,11 +65,12 @@ type Reconciler struct {
 }
 
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations/status,verbs=get;patch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations/status,verbs=patch
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=secrets,namespace=xylem-system,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=secrets,namespace=xylem-system,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
 // SetupWithManager adds the controller; fleet wakes it when a member's state changes.
@@ -73,6 +85,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *member.Fleet) err
 		Watches(&corev1.PersistentVolumeClaim{}, delayed(r.ofObject)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.deletingOfPod)).
 		WatchesRawSource(fleet.Source()).
+		WatchesRawSource(r.Book.Source()).
+		WatchesRawSource(r.Classes.Changes()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(guarded.Settling(r))
 }
@@ -84,6 +98,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, &registration); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.Fleet.Remove(request.Name)
+			r.Book.Forget(request.Name)
+			r.Classes.Forget(request.Name)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("read registration %s: %w", request.Name, err)

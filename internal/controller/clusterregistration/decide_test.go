@@ -6,10 +6,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 const clusterID = "3f0c"
@@ -50,6 +53,10 @@ func TestNext(t *testing.T) {
 		"a claim without a volume":                                          {leaving{connected: true, node: true, unbound: claim}, withdrawClaims},
 		"a claim without a volume, and the member is away (I1)":             {leaving{node: true, unbound: claim}, waitForMember},
 		"a claim without a volume, the member is away, forced":              {leaving{forced: true, node: true, unbound: claim}, withdrawClaims},
+		"a promise without a disk":                                          {leaving{connected: true, node: true, promises: held}, withdrawClaims},
+		"a promise without a disk, Drain waits for it":                      {leaving{connected: true, policy: drain, node: true, promises: held}, withdrawClaims},
+		"a promise without a disk, and the member is away (I1)":             {leaving{node: true, promises: held}, waitForMember},
+		"a promise without a disk, the member is away, forced":              {leaving{forced: true, node: true, promises: held}, withdrawClaims},
 		"Pods first, claims then":                                           {leaving{connected: true, confirmed: true, pods: running, unbound: claim}, evictPods},
 		"Retain: bound claims stay, their volumes are let go of":            {leaving{connected: true, policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
 		"Retain, and the member is away: nothing there is needed":           {leaving{policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
@@ -66,6 +73,38 @@ func TestNext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.leaving.next(); got != tc.want {
 				t.Errorf("next step is %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// Of a lost member that an admin insists on leaving, promises are taken whose disks
+// were not to outlive their Pods.
+func TestRecall(t *testing.T) {
+	m := mirror.Member{Registration: "cluster38", ClusterID: clusterID}
+	volume := func(name, release string) corev1.PersistentVolume {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
+		pv := mirror.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: release}})
+		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: "leaf"}}
+		pv = mirror.Fulfil(mirror.WithMember(pv, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
+		pv.Name, pv.Status.Phase = name, corev1.VolumeBound
+		return *pv
+	}
+	for name, tc := range map[string]struct {
+		connected, forced bool
+		promises, volumes string
+	}{
+		"the member is lost, forced":  {forced: true, promises: "scratch", volumes: "data"},
+		"forced, and it is connected": {connected: true, forced: true, volumes: "data, scratch"},
+		"away, nobody insists":        {volumes: "data, scratch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := leaving{connected: tc.connected, forced: tc.forced, volumes: []corev1.PersistentVolume{
+				volume("data", v1alpha1.ReleaseOnClaimDeletion), volume("scratch", v1alpha1.ReleaseWhenUnused),
+			}}
+			l.recall()
+			if diff := cmp.Diff([]string{tc.promises, tc.volumes}, []string{some(l.promises), some(l.volumes)}); diff != "" {
+				t.Errorf("promises and volumes (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -167,5 +206,26 @@ func TestSomeNamesTheFirstFew(t *testing.T) {
 	}
 	if got, want := some(pods[:2]), "shop/a, shop/b"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestLeft(t *testing.T) {
+	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}}
+	volume := corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
+	for name, tc := range map[string]struct {
+		l    leaving
+		want string
+	}{
+		"a claim and its volume": {
+			leaving{bound: []corev1.PersistentVolumeClaim{claim}, volumes: []corev1.PersistentVolume{volume}},
+			"1 claims (ns/data) and 1 volumes (pvc-1)",
+		},
+		"a volume that is retained": {leaving{volumes: []corev1.PersistentVolume{volume}}, "1 volumes (pvc-1)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.l.left(); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
 	}
 }

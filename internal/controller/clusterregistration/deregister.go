@@ -10,6 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -29,8 +30,11 @@ type leaving struct {
 	policy                       v1alpha1.DeregistrationPolicy
 	// pods of the host that are bound to the virtual node, DaemonSets' excepted.
 	pods []corev1.Pod
-	// unbound and bound claims that are placed there.
+	// unbound and bound claims that are placed there; those that are bound to a promise
+	// without a disk count as unbound.
 	unbound, bound []corev1.PersistentVolumeClaim
+	// promises without a disk that the member has, and those that are recalled.
+	promises []corev1.PersistentVolume
 	// volumes of the host whose leaf is there.
 	volumes []corev1.PersistentVolume
 	// node: the virtual node is still there.
@@ -55,7 +59,7 @@ const (
 // next decides. The virtual node is cordoned and, once its Pods are gone,
 // removed by its own controller. Pure.
 func (l *leaving) next() step {
-	there := len(l.pods)+len(l.unbound) > 0
+	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0
 	switch {
 	case !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0):
 		return waitForMember
@@ -63,7 +67,7 @@ func (l *leaving) next() step {
 		return waitForConfirmation
 	case len(l.pods) > 0:
 		return evictPods
-	case len(l.unbound) > 0:
+	case len(l.unbound)+len(l.promises) > 0:
 		return withdrawClaims
 	case l.policy == v1alpha1.DeregistrationDrain && !l.forced && l.claims() > 0:
 		return waitForClaims
@@ -76,6 +80,19 @@ func (l *leaving) next() step {
 }
 
 func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) }
+
+// left says what Drain waits for, by name: a volume may be left without a claim,
+// where it is to be retained. Pure.
+func (l *leaving) left() string {
+	var parts []string
+	if len(l.bound) > 0 {
+		parts = append(parts, fmt.Sprintf("%d claims (%s)", len(l.bound), some(l.bound)))
+	}
+	if len(l.volumes) > 0 {
+		parts = append(parts, fmt.Sprintf("%d volumes (%s)", len(l.volumes), some(l.volumes)))
+	}
+	return strings.Join(parts, " and ")
+}
 
 func (l *leaving) running() int {
 	n := 0
@@ -124,12 +141,15 @@ func (r *Reconciler) deregister(ctx context.Context, cr *v1alpha1.ClusterRegistr
 		return r.withdraw(ctx, cr, l)
 	case waitForClaims:
 		return r.report(ctx, cr, readiness{v1alpha1.ReasonDraining, fmt.Sprintf(
-			"policy Drain: %d claims and %d volumes are left there (%s): delete them, or set spec.deregistration to Retain", len(l.bound), len(l.volumes), some(l.bound))})
+			"policy Drain: %s are left there: delete them, or set spec.deregistration to Retain", l.left())})
 	case releaseVolumes:
-		return r.release(ctx, cr, l.volumes)
+		return r.release(ctx, cr, l.volumes, l.forced)
 	case waitForNode:
 		return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting for node %s to go", cr.NodeName())})
 	case finish:
+	}
+	if err := r.leaveClaims(ctx, cr, l.bound); err != nil {
+		return err
 	}
 	before := cr.DeepCopy()
 	controllerutil.RemoveFinalizer(cr, v1alpha1.FinalizerRegistration)
@@ -170,14 +190,50 @@ func (r *Reconciler) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 		return nil, err
 	}
 	for _, claim := range claims {
-		if claim.Spec.VolumeName == "" {
+		promised, err := r.promised(ctx, &claim, l.lost())
+		if err != nil {
+			return nil, err
+		}
+		if claim.Spec.VolumeName == "" || promised {
 			l.unbound = append(l.unbound, claim)
 		} else {
 			l.bound = append(l.bound, claim)
 		}
 	}
+	if l.promises, err = index.PromisesIn(ctx, r.Client, cr.Status.ClusterID); err != nil {
+		return nil, err
+	}
 	l.volumes, err = index.VolumesIn(ctx, r.Client, cr.Status.ClusterID)
+	l.recall()
 	return l, err
+}
+
+// lost: the member cannot be reached, and an admin insists.
+func (l *leaving) lost() bool { return l.forced && !l.connected }
+
+// recall counts the promises of a lost member whose disks were not to outlive their
+// Pods as such without a disk: other members are to fulfil them. Pure.
+func (l *leaving) recall() {
+	if !l.lost() {
+		return
+	}
+	l.volumes = slices.DeleteFunc(l.volumes, func(pv corev1.PersistentVolume) bool {
+		movable := mirror.Movable(&pv)
+		if movable {
+			l.promises = append(l.promises, pv)
+		}
+		return movable
+	})
+}
+
+// promised reports whether a claim is bound to a promise without a disk, or, if its
+// member is lost, with one that was not to outlive its Pods.
+func (r *Reconciler) promised(ctx context.Context, claim *corev1.PersistentVolumeClaim, lost bool) (bool, error) {
+	if !mirror.NamesPromise(claim.Spec.VolumeName) {
+		return false, nil
+	}
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(claim.Spec.VolumeName))
+	return pv != nil && (mirror.IsUnfulfilled(pv) || lost && mirror.Movable(pv)), err
 }
 
 // shared reports whether another registration, which is not being deleted, has
@@ -203,10 +259,12 @@ func (r *Reconciler) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration
 		uid := pod.UID
 		switch {
 		case pod.DeletionTimestamp != nil && l.forced && !l.connected:
+			if err := r.force(ctx, cr, pod, fmt.Sprintf("Pod %s/%s is removed, and may still run there", pod.Namespace, pod.Name)); err != nil {
+				return err
+			}
 			if err := writer.FinishPod(ctx, pod); client.IgnoreNotFound(err) != nil {
 				return err
 			}
-			r.eventForced(cr, fmt.Sprintf("removed Pod %s/%s, which may still run there", pod.Namespace, pod.Name))
 		case pod.DeletionTimestamp != nil:
 		default:
 			err := r.Client.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
@@ -242,13 +300,31 @@ func (r *Reconciler) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration
 // is taken off here.
 func (r *Reconciler) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
+	for i := range l.promises {
+		if l.connected {
+			break // root_pvc and root_pv let go of them
+		}
+		before := &l.promises[i]
+		if err := r.force(ctx, cr, before, fmt.Sprintf("what may be there for promise %s is abandoned", before.Name)); err != nil {
+			return err
+		}
+		claim, err := r.claimOf(ctx, before)
+		if err != nil {
+			return err
+		}
+		if err := writer.Patch(ctx, actor, before, mirror.LetGo(before, claim, cr.Status.ClusterID)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
 	for i := range l.unbound {
 		before := &l.unbound[i]
 		after := before.DeepCopy()
 		delete(after.Annotations, route.AnnSelectedNode)
 		if !l.connected {
 			delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
-			r.eventForced(cr, fmt.Sprintf("abandoned what may be there of claim %s/%s", before.Namespace, before.Name))
+			if err := r.force(ctx, cr, before, fmt.Sprintf("what may be there of claim %s/%s is abandoned", before.Namespace, before.Name)); err != nil {
+				return err
+			}
 		}
 		if len(after.Annotations) == len(before.Annotations) {
 			continue
@@ -261,9 +337,22 @@ func (r *Reconciler) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 	return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf("withdrawing %d claims that have no volume yet (%s)", len(l.unbound), some(l.unbound))})
 }
 
+// claimOf is the claim that a promise is for; nil if it is gone.
+func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return nil, nil
+	}
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if claim != nil && claim.UID != ref.UID {
+		claim = nil
+	}
+	return claim, err
+}
+
 // release drops our finalizer from the host PVs and says on each that its
 // cluster is gone. Nothing in the member is touched.
-func (r *Reconciler) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume) error {
+func (r *Reconciler) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume, forced bool) error {
 	writer := r.writer(cr)
 	for i := range volumes {
 		before := &volumes[i]
@@ -276,12 +365,45 @@ func (r *Reconciler) release(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 			after.Annotations = map[string]string{}
 		}
 		after.Annotations[v1alpha1.AnnotationClusterGone] = cr.Name
+		if forced {
+			if err := r.force(ctx, cr, before, fmt.Sprintf("volume %s stays there", before.Name)); err != nil {
+				return err
+			}
+		}
 		if err := writer.Patch(ctx, actor, before, after); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 		r.eventClusterGone(cr, after)
 	}
 	return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf("letting go of %d volumes, which stay there", len(volumes))})
+}
+
+// force says and records what is let go of because an admin insists, without the
+// member having been reached; before it is done.
+func (r *Reconciler) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, about client.Object, what string) error {
+	err := r.Records.LetGo(ctx, r.writer(cr), cr.Status.ClusterID,
+		fmt.Sprintf("registration %s: %s=true: %s", cr.Name, v1alpha1.AnnotationForceDeregister, what))
+	if err == nil {
+		r.eventForced(cr, about, what)
+	}
+	return err
+}
+
+// leaveClaims says on the claims whose volumes stay in the member that it is gone.
+// The condition is root_pvc's, which keeps it again when the cluster is back.
+func (r *Reconciler) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
+	writer := r.writer(cr)
+	for i := range claims {
+		shown := mirror.ClaimCondition(&claims[i], v1alpha1.ClaimPlaced, &mirror.Refusal{Reason: "ClusterGone", Message: fmt.Sprintf(
+			"cluster %s, where its volume is, was deregistered (as %s): the data stay there, and are the claim's again when the cluster is registered anew", cr.Status.ClusterID, cr.Name)}, r.Clock.Now())
+		if shown == nil {
+			continue
+		}
+		if err := writer.ApplyStatus(ctx, guarded.Actor("root-pvc"), shown); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *Reconciler) writer(cr *v1alpha1.ClusterRegistration) *guarded.Root {
@@ -300,7 +422,7 @@ func some[T any, P interface {
 			return strings.Join(names, ", ") + ", …"
 		}
 		obj := P(&objects[i])
-		names = append(names, obj.GetNamespace()+"/"+obj.GetName())
+		names = append(names, strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/"))
 	}
 	return strings.Join(names, ", ")
 }

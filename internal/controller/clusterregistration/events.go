@@ -4,8 +4,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 )
 
 // announce says on the registration that the connection came or went.
@@ -22,12 +24,24 @@ func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 	r.Recorder.Eventf(after, nil, kind, is.Reason, "Connect", "%s", is.Message)
 }
 
+// announceStuck says on the registration that deletions are stuck there, and again
+// when another one is the oldest.
+func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) {
+	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDeletionsProgressing)
+	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionDeletionsProgressing)
+	if is == nil || is.Reason != v1alpha1.ReasonStuckDeletion || was != nil && was.Message == is.Message {
+		return
+	}
+	r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Delete", "%s", is.Message)
+}
+
 func (r *Reconciler) eventEvicted(cr *v1alpha1.ClusterRegistration, pod *corev1.Pod) {
 	r.Recorder.Eventf(pod, cr, corev1.EventTypeNormal, "Evicted", "Deregister", "evicted: member %s is being deregistered", cr.Name)
 }
 
-func (r *Reconciler) eventForced(cr *v1alpha1.ClusterRegistration, what string) {
-	r.Recorder.Eventf(cr, nil, corev1.EventTypeWarning, "ForcedDeregistration", "Deregister",
+// eventForced names the object: events that differ in their note only are one.
+func (r *Reconciler) eventForced(cr *v1alpha1.ClusterRegistration, about client.Object, what string) {
+	r.Recorder.Eventf(cr, about, corev1.EventTypeWarning, "ForcedDeregistration", "Deregister",
 		"let go of the member without reaching it (%s=true): %s", v1alpha1.AnnotationForceDeregister, what)
 }
 
@@ -39,4 +53,19 @@ func (r *Reconciler) eventWithdrawn(cr *v1alpha1.ClusterRegistration, claim *cor
 func (r *Reconciler) eventClusterGone(cr *v1alpha1.ClusterRegistration, pv *corev1.PersistentVolume) {
 	r.Recorder.Eventf(pv, cr, corev1.EventTypeWarning, "ClusterGone", "Deregister",
 		"member %s (cluster %s) was deregistered: the data stay there, out of reach; registering the same cluster again adopts them", cr.Name, cr.Status.ClusterID)
+}
+
+func (r *Reconciler) eventOrphan(cr *v1alpha1.ClusterRegistration, o account.Orphan) {
+	todo := "To use it again, make claim " + o.Root.String() + " anew with spec.volumeName: " + o.Volume
+	switch o.Reason {
+	case account.Surplus:
+		todo = "See which of the two holds the data that are needed"
+	case account.WithdrawnLate:
+		todo = "It was never used"
+	}
+	// Related to its volume: events that differ in their note alone are taken for the
+	// same one.
+	volume := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: o.Volume, UID: o.UID}
+	r.Recorder.Eventf(cr, volume, corev1.EventTypeWarning, "OrphanedVolume", "Account",
+		"volume %s in the member has no root: %s. Its data are kept. %s; to be rid of it, set its reclaim policy to Delete there, and delete its claim if it has one", o.Volume, o.Message, todo)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,17 +22,14 @@ import (
 // the host not to link it.
 func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (member.Registration, error) {
 	wanted := member.Registration{
-		Member: mirror.Member{
+		Member: mirror.WithClassRules(mirror.Member{
 			Registration: cr.Name,
 			NodeName:     cr.NodeName(),
 			HostID:       r.HostID,
-			Classes:      map[string]string{},
-		},
+			Adopt:        names(cr.Annotations[v1alpha1.AnnotationAdopt]),
+		}, cr.Spec.Storage),
 		UID:            cr.UID,
 		ConfirmRestore: cr.Annotations[v1alpha1.AnnotationConfirmRestore],
-	}
-	for _, mapping := range cr.Spec.Storage.Classes {
-		wanted.Classes[mapping.Host] = mapping.Member
 	}
 	for _, cidr := range cr.Spec.Node.PodCIDRs {
 		prefix, err := netip.ParsePrefix(cidr)
@@ -60,6 +59,11 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 		wanted.Kubeconfig = secret.Data[v1alpha1.KubeconfigKey]
 	}
 	return wanted, nil
+}
+
+// names are those of a list that is separated by commas.
+func names(list string) []string {
+	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
 }
 
 // nodeTaken refuses a registration whose node's name belongs to a node that is

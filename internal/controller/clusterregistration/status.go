@@ -28,7 +28,17 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if err != nil {
 		return err
 	}
-	counts, err := r.count(ctx, cr.Status.ClusterID, state.Orphaned)
+	orphans := r.Book.Orphans(cr.Name)
+	counts, err := r.count(ctx, cr.Status.ClusterID)
+	if err != nil {
+		return err
+	}
+	// What is not known is what it was.
+	counts.Orphaned = cr.Status.Volumes.Orphaned
+	if orphans.Known {
+		counts.Orphaned = bounded(len(orphans.Found))
+	}
+	reflected, err := r.reflected(ctx, cr)
 	if err != nil {
 		return err
 	}
@@ -36,10 +46,18 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	cr.Status.NodeName = cr.NodeName()
 	cr.Status.ObservedGeneration = cr.Generation
 	cr.Status.Volumes = counts
+	if orphans.Known {
+		cr.Status.Orphans = listed(orphans.Found, cr.Status.Orphans, metav1.NewTime(r.Clock.Now()))
+	}
 	if state.Connected {
 		cr.Status.KubernetesVersion = state.Identity.Version
 	}
-	for _, condition := range conditions(state, nodes.ReadyCondition(node, cr), ready) {
+	all := append(conditions(state, nodes.ReadyCondition(node, cr), ready), accounted(orphans, &cr.Status), progressing(r.Book.Stuck(cr.Name)))
+	all = append(all, reflected...)
+	if !cr.Spec.Storage.Reflect.Enabled {
+		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionClassesReflected)
+	}
+	for _, condition := range all {
 		condition.ObservedGeneration = cr.Generation
 		// What an unreachable member's errors say differs at each attempt.
 		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
@@ -55,6 +73,9 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 		return fmt.Errorf("write the status of registration %s: %w", cr.Name, err)
 	}
 	r.announce(before, cr)
+	r.announceOrphans(before, cr, orphans.Found)
+	r.announceStuck(before, cr)
+	r.announceReflection(before, cr)
 	return nil
 }
 
@@ -95,9 +116,9 @@ func conditions(state member.State, nodeReady metav1.Condition, ready readiness)
 }
 
 // count counts the volumes of a member from the host's side; how many orphans
-// there are, only the member's own controllers know.
-func (r *Reconciler) count(ctx context.Context, clusterID string, orphaned int) (v1alpha1.VolumeCounts, error) {
-	counts := v1alpha1.VolumeCounts{Orphaned: bounded(orphaned)}
+// there are, the account says.
+func (r *Reconciler) count(ctx context.Context, clusterID string) (v1alpha1.VolumeCounts, error) {
+	var counts v1alpha1.VolumeCounts
 	if clusterID == "" {
 		return counts, nil
 	}
@@ -107,6 +128,17 @@ func (r *Reconciler) count(ctx context.Context, clusterID string, orphaned int) 
 	}
 	for i := range claims {
 		if claims[i].Spec.VolumeName == "" {
+			counts.Pending++
+		}
+	}
+	promises, err := index.PromisesIn(ctx, r.Client, clusterID)
+	if err != nil {
+		return counts, err
+	}
+	for i := range promises {
+		if promises[i].Status.Phase == corev1.VolumeReleased {
+			counts.Deleting++
+		} else {
 			counts.Pending++
 		}
 	}

@@ -40,7 +40,7 @@ type Reconciler struct {
 }
 
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,verbs=list;watch;create
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,resourceNames=csi.xylem.io,verbs=get;patch;delete
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csidrivers,resourceNames=csi.xylem.io,verbs=patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.

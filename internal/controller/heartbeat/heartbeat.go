@@ -51,10 +51,10 @@ const (
 
 // Heartbeat renews the Leases; add it to the manager as a Runnable.
 type Heartbeat struct {
-	// Client reads Nodes from the host's cache and writes to the host; Live
-	// bypasses the cache.
-	Client client.Client
-	Live   client.Reader
+	// Cache of the host; Live reads and writes past it, whether or not this
+	// replica leads.
+	Cache client.Reader
+	Live  client.Client
 	// Identity of this process, unlike that of any other.
 	Identity string
 	// Clock is the real one unless given.
@@ -104,7 +104,7 @@ func (h *Heartbeat) Start(ctx context.Context) error {
 // a call: what finds no slot is due again at the next tick.
 func (h *Heartbeat) round(ctx context.Context, calls *sync.WaitGroup) {
 	var list corev1.NodeList
-	if err := h.Client.List(ctx, &list, client.MatchingLabels{
+	if err := h.Cache.List(ctx, &list, client.MatchingLabels{
 		v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
 	}); err != nil {
 		if ctx.Err() == nil {
@@ -193,7 +193,7 @@ func (h *Heartbeat) renew(ctx context.Context, node *corev1.Node, b *beat) {
 // beat renews one Lease, unless another replica has lately, and returns the
 // Lease as it is then. known is the Lease as last seen here, if at all.
 func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node, known *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	host := guarded.NewRoot(h.Client, node.Labels[v1alpha1.LabelCluster], guarded.HostOnly{})
+	host := guarded.NewRoot(h.Live, node.Labels[v1alpha1.LabelCluster], guarded.HostOnly{})
 	if !heldBy(known, h.Identity) { // another's is looked at, our own renewed straight away
 		var err error
 		if known, err = h.read(ctx, node.Name); err != nil {

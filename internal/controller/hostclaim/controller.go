@@ -56,8 +56,8 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=list;watch
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -88,13 +88,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 			return reconcile.Result{}, err
 		}
 	}
-	return reconcile.Result{}, r.tell(ctx, o.claim, d)
+	return reconcile.Result{RequeueAfter: d.again}, r.tell(ctx, o.claim, d)
 }
 
 // unselect takes the selected node off; false if the claim is another by now.
 func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
 	after := claim.DeepCopy()
 	delete(after.Annotations, route.AnnSelectedNode)
+	delete(after.Annotations, v1alpha1.AnnotationSteeredTo)
 	err := r.writer().AnnotateClaim(ctx, actor, claim, after)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return false, nil // the watch is about to bring what is new
@@ -109,12 +110,10 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 	if claim == nil {
 		return nil
 	}
+	var problem *mirror.Refusal
 	if d.unselect {
 		told(r.Recorder, claim, d)
-		return nil
-	}
-	var problem *mirror.Refusal
-	if d.reason != "" {
+	} else if d.reason != "" {
 		problem = &mirror.Refusal{Reason: d.reason, Message: d.note}
 	}
 	shown := mirror.ClaimCondition(claim, v1alpha1.ClaimPlaceable, problem, r.Clock.Now())
@@ -133,21 +132,24 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 func (r *Reconciler) writer() *guarded.Root { return guarded.NewRoot(r.Client, "", guarded.HostOnly{}) }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	var o observed
+	o := observed{now: r.Clock.Now()}
 	var claim corev1.PersistentVolumeClaim
 	if there, err := index.Get(ctx, r.Client, key, &claim); err != nil {
 		return o, err
 	} else if !there || !waiting(&claim) {
 		r.waiting.forget(key)
+		if there && claim.DeletionTimestamp == nil {
+			o.claim = &claim // what was said of it is taken back
+		}
 		return o, nil
 	}
 	o.claim = &claim
 	// Before anything around it is read, so that no change of that is missed.
 	selected := claim.Annotations[route.AnnSelectedNode]
-	r.waiting.note(key, classOf(&claim), selected)
+	r.waiting.note(key, mirror.ClassName(&claim), selected)
 
 	var class storagev1.StorageClass
-	if there, err := index.Get(ctx, r.Client, client.ObjectKey{Name: classOf(&claim)}, &class); err != nil {
+	if there, err := index.Get(ctx, r.Client, client.ObjectKey{Name: mirror.ClassName(&claim)}, &class); err != nil {
 		return o, err
 	} else if !there || class.Provisioner != v1alpha1.ProvisionerName {
 		return o, nil
@@ -214,22 +216,15 @@ func (r *Reconciler) members(ctx context.Context, class *storagev1.StorageClass,
 		if cr.DeletionTimestamp != nil {
 			continue
 		}
-		m := memberSeen{name: cr.Name, connected: meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)}
+		m := memberSeen{name: cr.Name, node: cr.NodeName(), cluster: cr.Status.ClusterID, connected: meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)}
 		condition := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
-		m.connecting = condition == nil || condition.Reason == v1alpha1.ReasonConnecting
-		m.class, m.rule = mirror.MemberClass(class, mirror.Member{Registration: cr.Name, Classes: classesOf(cr)})
+		m.connecting = condition == nil || condition.Reason == v1alpha1.ReasonConnecting || condition.Reason == v1alpha1.ReasonWaitingForFence
+		m.class, m.rule = mirror.MemberClass(class, mirror.WithClassRules(mirror.Member{Registration: cr.Name}, cr.Spec.Storage))
 		m.offers = offering[cr.Status.ClusterID]
+		m.excluded = !mirror.Admits(class, cr.Status.ClusterID)
 		members = append(members, m)
 	}
 	return members, nil
-}
-
-func classesOf(cr *v1alpha1.ClusterRegistration) map[string]string {
-	classes := make(map[string]string, len(cr.Spec.Storage.Classes))
-	for _, mapping := range cr.Spec.Storage.Classes {
-		classes[mapping.Host] = mapping.Member
-	}
-	return classes
 }
 
 func (r *Reconciler) stuck(ctx context.Context, claim types.NamespacedName) (bool, error) {

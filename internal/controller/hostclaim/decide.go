@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -17,8 +18,6 @@ import (
 const (
 	// reasonImmediate: the host class does not wait for a consumer.
 	reasonImmediate = "ImmediateUnsupported"
-	// reasonPromise: the host class makes promises.
-	reasonPromise = "PromiseUnsupported"
 	// reasonSelectedNode: a node was selected that stands for no member.
 	reasonSelectedNode = "SelectedNodeNotVirtual"
 	// reasonNoMembers: no cluster is registered.
@@ -47,13 +46,17 @@ const (
 
 // memberSeen is a registration as far as a claim's class is concerned.
 type memberSeen struct {
-	name      string
-	connected bool
-	// connecting: the first attempt has not ended.
+	name string
+	// node that stands for it, cluster that it is known to be.
+	node, cluster string
+	connected     bool
+	// connecting: the first attempt of this manager has not ended.
 	connecting bool
 	// class that is looked for there, by which rule, and whether it is there.
 	class, rule string
 	offers      bool
+	// excluded: the host class's allowedTopologies keep Pods off.
+	excluded bool
 }
 
 // observed is all that is known of a claim.
@@ -64,6 +67,7 @@ type observed struct {
 	members  []memberSeen
 	// stuck: a Pod that uses the claim cannot be scheduled.
 	stuck bool
+	now   time.Time
 }
 
 // decision is what to do: say something, or nothing; and whether to take the
@@ -71,22 +75,19 @@ type observed struct {
 type decision struct {
 	reason, note string // empty: nothing
 	unselect     bool
+	again        time.Duration // 0: when something changes
 }
 
 func say(reason, format string, args ...any) decision {
 	return decision{reason: reason, note: fmt.Sprintf(format, args...)}
 }
 
-// waiting: nobody has bound the claim yet, or means to.
+// waiting: nobody has bound the claim yet, or means to. One that names a volume
+// waits for it, which is no good to a claim that something is to be promised to.
 func waiting(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.DeletionTimestamp == nil && claim.Spec.VolumeName == "" && classOf(claim) != ""
-}
-
-func classOf(claim *corev1.PersistentVolumeClaim) string {
-	if claim.Spec.StorageClassName == nil {
-		return ""
-	}
-	return *claim.Spec.StorageClassName
+	named := claim.Spec.VolumeName
+	return claim.DeletionTimestamp == nil && mirror.ClassName(claim) != "" &&
+		(named == "" || claim.Status.Phase == corev1.ClaimPending && named != mirror.PromiseName(claim.UID))
 }
 
 func decide(o observed) decision {
@@ -94,6 +95,9 @@ func decide(o observed) decision {
 		return decision{}
 	}
 	class, err := mirror.ReadClass(o.class)
+	if o.claim.Spec.VolumeName != "" && class.Provisioning != v1alpha1.ProvisioningPromise {
+		return decision{}
+	}
 	var refusal *mirror.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -101,8 +105,10 @@ func decide(o observed) decision {
 	case err != nil:
 		return say(mirror.ReasonClassInvalid, "%v", err)
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
-		return say(reasonPromise, "StorageClass %s has %s=%s, which is not supported yet: use a class with %s=%s",
-			o.class.Name, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
+		if refusal := mirror.PromiseRefusal(o.claim); refusal != nil {
+			return say(refusal.Reason, "%s", refusal.Message)
+		}
+		return decision{} // the controller promise binds it at once, wherever members are
 	case o.class.VolumeBindingMode == nil || *o.class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
 		return say(reasonImmediate, "StorageClass %s binds immediately, before it is known in which cluster the Pod will run: use a class with volumeBindingMode %s (the binding mode of a class cannot be changed: make another)",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
@@ -114,7 +120,7 @@ func decide(o observed) decision {
 	case missing:
 		return unselected(o, "which does not exist (any more)")
 	case virtual:
-		return decision{} // root_pvc's from here
+		return away(o, class.PlacementTimeout)
 	case none:
 	}
 	return unplaced(o)
@@ -140,6 +146,8 @@ func unplaced(o observed) decision {
 			connecting++
 		case !m.connected:
 			away = append(away, m.name)
+		case m.excluded:
+			lacking = append(lacking, fmt.Sprintf("%s is not among the members that the class's allowedTopologies name", m.name))
 		case m.offers:
 			offering = append(offering, m.name)
 		default:

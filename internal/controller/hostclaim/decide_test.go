@@ -3,6 +3,7 @@ package hostclaim
 import (
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -14,8 +15,11 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
+var now = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
 func seen(change ...func(*observed)) observed {
 	o := observed{
+		now: now,
 		claim: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "data"},
 			Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast")},
@@ -41,6 +45,12 @@ func lacks(name string) memberSeen {
 	return memberSeen{name: name, connected: true, class: "gp3", rule: "parameter"}
 }
 
+func excluded(name string) memberSeen {
+	m := offers(name)
+	m.excluded = true
+	return m
+}
+
 func selected(s selection) func(*observed) {
 	return func(o *observed) {
 		o.selected = s
@@ -49,6 +59,29 @@ func selected(s selection) func(*observed) {
 }
 
 func members(of ...memberSeen) func(*observed) { return func(o *observed) { o.members = of } }
+
+// named: the claim waits for a certain volume.
+func named(volume string) func(*observed) {
+	return func(o *observed) { o.claim.Spec.VolumeName, o.claim.Status.Phase = volume, corev1.ClaimPending }
+}
+
+// off is a member that is not connected.
+func off(name, node string) memberSeen {
+	return memberSeen{name: name, node: node, cluster: "id-" + name}
+}
+
+func placed(cluster string) func(*observed) {
+	return func(o *observed) { o.claim.Annotations[v1alpha1.AnnotationPlacedIn] = cluster }
+}
+
+// awayFor: the claim says for so long that the member is away.
+func awayFor(age time.Duration) func(*observed) {
+	return func(o *observed) {
+		o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+			Type: v1alpha1.ClaimPlaceable, Status: corev1.ConditionFalse, Reason: mirror.ReasonMemberAway, LastTransitionTime: metav1.NewTime(now.Add(-age)),
+		}}
+	}
+}
 
 func stuck(o *observed) { o.stuck = true }
 
@@ -62,39 +95,58 @@ func TestDecide(t *testing.T) {
 		reason   string // empty: nothing is said
 		says     []string
 		unselect bool
+		again    time.Duration
 	}{
-		"gone":                {observed: observed{}},
-		"in order":            {observed: seen()},
-		"in order, stuck":     {observed: seen(stuck)},
-		"bound":               {observed: seen(members(), func(o *observed) { o.claim.Spec.VolumeName = "v" })},
-		"deleting":            {observed: seen(members(), func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} })},
-		"no class by name":    {observed: seen(members(), func(o *observed) { o.claim.Spec.StorageClassName = nil })},
-		"class unknown":       {observed: seen(members(), func(o *observed) { o.class = nil })},
-		"another's class":     {observed: seen(members(), selected(plain), func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" })},
-		"immediate":           {observed: seen(func(o *observed) { o.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingImmediate) }), reason: reasonImmediate, says: []string{"fast", "WaitForFirstConsumer"}},
-		"no binding mode":     {observed: seen(func(o *observed) { o.class.VolumeBindingMode = nil }), reason: reasonImmediate},
-		"immediate, selected": {observed: seen(selected(plain), func(o *observed) { o.class.VolumeBindingMode = nil }), reason: reasonImmediate},
-		"promise":             {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise")), reason: reasonPromise, says: []string{"not supported yet"}},
-		"misspelled":          {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: mirror.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
+		"gone":                              {observed: observed{}},
+		"in order":                          {observed: seen()},
+		"in order, stuck":                   {observed: seen(stuck)},
+		"bound":                             {observed: seen(members(), func(o *observed) { o.claim.Spec.VolumeName = "v" })},
+		"deleting":                          {observed: seen(members(), func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{} })},
+		"no class by name":                  {observed: seen(members(), func(o *observed) { o.claim.Spec.StorageClassName = nil })},
+		"class unknown":                     {observed: seen(members(), func(o *observed) { o.class = nil })},
+		"another's class":                   {observed: seen(members(), selected(plain), func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" })},
+		"immediate":                         {observed: seen(func(o *observed) { o.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingImmediate) }), reason: reasonImmediate, says: []string{"fast", "WaitForFirstConsumer"}},
+		"no binding mode":                   {observed: seen(func(o *observed) { o.class.VolumeBindingMode = nil }), reason: reasonImmediate},
+		"immediate, selected":               {observed: seen(selected(plain), func(o *observed) { o.class.VolumeBindingMode = nil }), reason: reasonImmediate},
+		"promise":                           {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"))},
+		"promise, no members":               {observed: seen(members(), parameter(v1alpha1.ParameterProvisioning, "promise"))},
+		"promise, immediate":                {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.class.VolumeBindingMode = nil })},
+		"promise, a selector":               {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), reason: mirror.ReasonSelectorUnsupported, says: []string{"spec.selector"}},
+		"promise, a volume":                 {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v")), reason: mirror.ReasonVolumeNameUnsupported, says: []string{"volume v"}},
+		"promise, a volume, bound to it":    {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v"), func(o *observed) { o.claim.Status.Phase = corev1.ClaimBound })},
+		"promise, being bound":              {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(mirror.PromiseName(o.claim.UID))(o) })},
+		"a volume is waited for":            {observed: seen(members(), named("v"))},
+		"the class that Kubernetes goes by": {observed: seen(func(o *observed) { o.claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: ""} })},
+		"misspelled":                        {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: mirror.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
 
 		"a virtual node selected": {observed: seen(selected(virtual), members(lacks("a")), stuck)},
 		"a plain node selected":   {observed: seen(selected(plain)), reason: reasonSelectedNode, says: []string{"worker-1", "node of the host itself"}, unselect: true},
 		"a node that is gone":     {observed: seen(selected(missing)), reason: reasonSelectedNode, says: []string{"worker-1", "does not exist"}, unselect: true},
 
-		"no member":              {observed: seen(members()), reason: reasonNoMembers, says: []string{"ClusterRegistration"}},
-		"none connected":         {observed: seen(members(memberSeen{name: "a"}, memberSeen{name: "b"})), reason: reasonNoneConnected, says: []string{"(a, b)"}},
-		"being connected":        {observed: seen(members(memberSeen{name: "a", connecting: true}))},
-		"not offered":            {observed: seen(members(lacks("a")))},
-		"not offered, stuck":     {observed: seen(members(lacks("a"), memberSeen{name: "b"}), stuck), reason: reasonNotOffered, says: []string{`a has no class "gp3" (looked for by parameter)`, "not connected: b"}},
-		"partly offered, stuck":  {observed: seen(members(offers("a"), lacks("b")), stuck), reason: reasonNotOffered, says: []string{"offered by a", "b has no class"}},
-		"partly offered":         {observed: seen(members(offers("a"), lacks("b")))},
-		"many members, named":    {observed: seen(members(lacks("a"), lacks("b"), lacks("c"), lacks("d"), lacks("e"), lacks("f"), lacks("g")), stuck), reason: reasonNotOffered, says: []string{"and 2 more"}},
-		"offered by one, others": {observed: seen(members(offers("a"), memberSeen{name: "b"}), stuck)},
+		"a member that is away":                       {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: mirror.ReasonMemberAway, says: []string{"a was selected", "within 1m0s"}, again: time.Minute},
+		"the same, for a while":                       {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: mirror.ReasonMemberAway, again: 20 * time.Second},
+		"the same, for the timeout":                   {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: mirror.ReasonMemberAway, says: []string{"nothing was made"}, unselect: true},
+		"the same, the manager has only started":      {observed: seen(selected(virtual), members(memberSeen{name: "a", node: "worker-1", connecting: true}), awayFor(time.Hour))},
+		"away, and not selected":                      {observed: seen(selected(virtual), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
+		"away, and may have a volume: kept (I3)":      {observed: seen(selected(virtual), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: mirror.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
+		"another is away that may have a volume (I3)": {observed: seen(selected(virtual), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: mirror.ReasonMemberAway},
+		"away, placed in one that is there":           {observed: seen(selected(virtual), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: mirror.ReasonMemberAway, unselect: true},
+
+		"no member":                           {observed: seen(members()), reason: reasonNoMembers, says: []string{"ClusterRegistration"}},
+		"none connected":                      {observed: seen(members(memberSeen{name: "a"}, memberSeen{name: "b"})), reason: reasonNoneConnected, says: []string{"(a, b)"}},
+		"being connected":                     {observed: seen(members(memberSeen{name: "a", connecting: true}))},
+		"not offered":                         {observed: seen(members(lacks("a")))},
+		"not offered, stuck":                  {observed: seen(members(lacks("a"), memberSeen{name: "b"}), stuck), reason: reasonNotOffered, says: []string{`a has no class "gp3" (looked for by parameter)`, "not connected: b"}},
+		"partly offered, stuck":               {observed: seen(members(offers("a"), lacks("b")), stuck), reason: reasonNotOffered, says: []string{"offered by a", "b has no class"}},
+		"partly offered":                      {observed: seen(members(offers("a"), lacks("b")))},
+		"offered by one, another is left out": {observed: seen(members(offers("a"), excluded("b")), stuck), reason: reasonNotOffered, says: []string{"offered by a", "b is not among the members that the class's allowedTopologies name"}},
+		"many members, named":                 {observed: seen(members(lacks("a"), lacks("b"), lacks("c"), lacks("d"), lacks("e"), lacks("f"), lacks("g")), stuck), reason: reasonNotOffered, says: []string{"and 2 more"}},
+		"offered by one, others":              {observed: seen(members(offers("a"), memberSeen{name: "b"}), stuck)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)
-			if got.reason != tc.reason || got.unselect != tc.unselect {
-				t.Errorf("decided %+v, want reason %q, unselect %t", got, tc.reason, tc.unselect)
+			if got.reason != tc.reason || got.unselect != tc.unselect || got.again != tc.again {
+				t.Errorf("decided %+v, want reason %q, unselect %t, again in %s", got, tc.reason, tc.unselect, tc.again)
 			}
 			for _, part := range tc.says {
 				if !strings.Contains(got.note, part) {

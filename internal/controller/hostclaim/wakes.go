@@ -61,7 +61,7 @@ func (w *waitingClaims) requests(match func(awaits) bool) []reconcile.Request {
 // one that was just bound is forgotten.
 func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || claim.Spec.VolumeName != "" || classOf(claim) == "" {
+	if !ok || !waiting(claim) && mirror.ClaimProblem(claim, v1alpha1.ClaimPlaceable) == nil {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}

@@ -140,11 +140,11 @@ func repeated(o observed) *corev1.Event {
 		},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: "v1", Kind: kindOf(o.event), Namespace: o.root.GetNamespace(), Name: o.root.GetName(), UID: o.root.GetUID(),
-			FieldPath: o.event.InvolvedObject.FieldPath,
+			FieldPath: mirror.Plain(o.event.InvolvedObject.FieldPath, messageLimit),
 		},
 		Type:           corev1.EventTypeWarning,
-		Reason:         cut(o.event.Reason, reasonLimit),
-		Message:        cut(o.member.Registration+": "+o.event.Message, messageLimit),
+		Reason:         mirror.Plain(o.event.Reason, reasonLimit),
+		Message:        mirror.Plain(o.member.Registration+": "+o.event.Message, messageLimit),
 		Source:         corev1.EventSource{Component: sourceOf(o.event), Host: o.member.NodeName},
 		Count:          t.count,
 		FirstTimestamp: metav1.NewTime(t.first),
@@ -155,9 +155,9 @@ func repeated(o observed) *corev1.Event {
 // sourceOf is who says it in the member.
 func sourceOf(e *corev1.Event) string {
 	if e.Source.Component != "" {
-		return e.Source.Component
+		return mirror.Plain(e.Source.Component, reasonLimit)
 	}
-	return e.ReportingController
+	return mirror.Plain(e.ReportingController, reasonLimit)
 }
 
 // brought brings an event that was told before up to date; nil if it is.
@@ -179,14 +179,4 @@ func nameOf(root, clusterID string, event types.UID) string {
 		root = strings.TrimRight(root[:longest], ".-")
 	}
 	return root + suffix
-}
-
-// cut shortens a text to so many bytes, in whole characters.
-func cut(text string, limit int) string {
-	const ellipsis = "…"
-	text = strings.ToValidUTF8(text, "")
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(ellipsis)], "") + ellipsis
 }

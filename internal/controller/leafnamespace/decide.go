@@ -67,7 +67,7 @@ func (remove) decision()  {}
 func decide(o observed) decision {
 	switch {
 	case o.leaf == nil:
-		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil {
+		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil && !mirror.ReservedNamespace(o.root.Name) {
 			return create{mirror.LeafNamespace(o.root, o.member.HostID)}
 		}
 		return nothing{}

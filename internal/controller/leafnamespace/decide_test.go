@@ -23,6 +23,12 @@ func host(labels map[string]string) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u1", Labels: labels}}
 }
 
+func named(name string) *corev1.Namespace {
+	ns := host(nil)
+	ns.Name = name
+	return ns
+}
+
 func made(root *corev1.Namespace, change ...func(*corev1.Namespace)) *corev1.Namespace {
 	leaf := mirror.LeafNamespace(root, here.HostID)
 	leaf.UID, leaf.ResourceVersion = "l1", "5"
@@ -51,25 +57,26 @@ func TestDecide(t *testing.T) {
 		observed
 		want decision
 	}{
-		"nothing anywhere":                  {observed{}, nothing{}},
-		"not needed":                        {observed{root: plain}, nothing{}},
-		"needed":                            {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here.HostID)}},
-		"needed, the host's not seen yet":   {observed{needed: true}, nothing{}},
-		"needed, the host's terminating":    {observed{root: deleted(host(nil)), needed: true}, nothing{}},
-		"there":                             {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
-		"occupied":                          {observed{root: plain, leaf: made(plain), occupied: true, idle: time.Hour}, nothing{}},
-		"terminating":                       {observed{root: plain, leaf: deleted(made(plain)), needed: true}, nothing{}},
-		"terminating, idle":                 {observed{root: plain, leaf: deleted(made(plain)), idle: time.Hour}, nothing{}},
-		"foreign":                           {observed{root: strict, leaf: foreign, needed: true}, nothing{}},
-		"foreign, idle":                     {observed{root: strict, leaf: foreign, idle: time.Hour}, nothing{}},
-		"handed over":                       {observed{root: strict, leaf: handed, needed: true}, nothing{}},
-		"handed over, idle":                 {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
-		"another host's":                    {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
-		"idle at first":                     {observed{root: plain, leaf: made(plain)}, linger{quiet}},
-		"idle for a while":                  {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
-		"idle for long":                     {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
-		"idle for long, the host's is gone": {observed{leaf: made(plain), idle: quiet}, remove{}},
-		"idle for long, suspended":          {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
+		"nothing anywhere":                   {observed{}, nothing{}},
+		"not needed":                         {observed{root: plain}, nothing{}},
+		"needed":                             {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here.HostID)}},
+		"needed, and the cluster's own (I8)": {observed{root: named("kube-public"), needed: true}, nothing{}},
+		"needed, the host's not seen yet":    {observed{needed: true}, nothing{}},
+		"needed, the host's terminating":     {observed{root: deleted(host(nil)), needed: true}, nothing{}},
+		"there":                              {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
+		"occupied":                           {observed{root: plain, leaf: made(plain), occupied: true, idle: time.Hour}, nothing{}},
+		"terminating":                        {observed{root: plain, leaf: deleted(made(plain)), needed: true}, nothing{}},
+		"terminating, idle":                  {observed{root: plain, leaf: deleted(made(plain)), idle: time.Hour}, nothing{}},
+		"foreign":                            {observed{root: strict, leaf: foreign, needed: true}, nothing{}},
+		"foreign, idle":                      {observed{root: strict, leaf: foreign, idle: time.Hour}, nothing{}},
+		"handed over":                        {observed{root: strict, leaf: handed, needed: true}, nothing{}},
+		"handed over, idle":                  {observed{root: strict, leaf: handed, idle: time.Hour}, nothing{}},
+		"another host's":                     {observed{root: strict, leaf: made(strict, labelled(map[string]string{v1alpha1.LabelHost: "h2"})), idle: time.Hour}, nothing{}},
+		"idle at first":                      {observed{root: plain, leaf: made(plain)}, linger{quiet}},
+		"idle for a while":                   {observed{root: plain, leaf: made(plain), idle: quiet - time.Second}, linger{time.Second}},
+		"idle for long":                      {observed{root: plain, leaf: made(plain), idle: quiet}, remove{}},
+		"idle for long, the host's is gone":  {observed{leaf: made(plain), idle: quiet}, remove{}},
+		"idle for long, suspended":           {observed{leaf: made(plain), idle: quiet, suspended: true}, nothing{}},
 		"Pod Security came": {
 			observed{root: strict, leaf: made(plain), needed: true},
 			relabel{made(strict)},

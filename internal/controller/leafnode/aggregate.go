@@ -53,7 +53,7 @@ func newAggregate() *aggregate {
 func (a *aggregate) setNode(n *corev1.Node) {
 	a.change(n.Name, func(entry *node) {
 		entry.known = true
-		entry.usable, entry.ready = usable(n), ready(n)
+		entry.usable, entry.ready = usable(n), nodes.IsReady(n)
 		entry.capacity, entry.allocatable = n.Status.Capacity, n.Status.Allocatable
 		entry.architecture, entry.os = n.Status.NodeInfo.Architecture, n.Status.NodeInfo.OperatingSystem
 	})
@@ -181,13 +181,7 @@ func agreed(counts map[string]int) string {
 
 // usable: a Pod of the host could be scheduled there.
 func usable(n *corev1.Node) bool {
-	return ready(n) && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, keepsOut)
-}
-
-// ready: Pods that are there run, whether or not new ones are let in.
-func ready(n *corev1.Node) bool {
-	condition := nodes.Ready(n)
-	return condition != nil && condition.Status == corev1.ConditionTrue
+	return nodes.IsReady(n) && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, keepsOut)
 }
 
 // keepsOut reports whether a taint keeps ordinary Pods off a node, as a control

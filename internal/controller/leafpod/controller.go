@@ -41,6 +41,8 @@ func Setup(link *member.Link) error {
 	return link.Controller(Name, workers, r,
 		link.LeafSource(&corev1.Pod{}, r.ofLeaf),
 		link.RootSource(&corev1.Pod{}, member.SameKey),
+		link.RootSource(&corev1.PersistentVolume{}, r.ofPromise),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofUnmet),
 	)
 }
 
@@ -61,11 +63,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.act(ctx, o, decide(o))
+	d := decide(o)
+	if f, failing := d.(fail); failing && f.unmet != "" {
+		unbound, err := r.unbound(ctx, o.unmet.claim)
+		if err != nil || !unbound {
+			return reconcile.Result{RequeueAfter: o.unmet.timeout}, err // no claim's event brings us back
+		}
+	}
+	return reconcile.Result{RequeueAfter: o.again()}, r.act(ctx, o, d)
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.Member}
+	o := observed{member: r.Member, now: r.Clock.Now()}
 	var err error
 	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil || o.root == nil {
 		return o, err
@@ -86,7 +95,13 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.node == nil && o.leaf == nil && o.root.Spec.NodeName == r.NodeName {
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
 	}
-	return o, nil
+	if o.leaf == nil && o.root.Spec.NodeName == r.NodeName {
+		if o.stranded, err = r.strandedBy(ctx, o.root); err != nil {
+			return o, err
+		}
+	}
+	o.unmet, err = r.unmetOf(ctx, o.root)
+	return o, err
 }
 
 func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
@@ -98,6 +113,11 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case fail:
 		if d.leafGone {
 			if gone, err := r.leafGone(ctx, o.root); err != nil || !gone {
+				return err
+			}
+		}
+		if d.unmet != "" {
+			if err := r.note(ctx, o); err != nil {
 				return err
 			}
 		}

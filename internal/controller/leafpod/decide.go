@@ -21,6 +21,13 @@ type observed struct {
 	last *corev1.Pod
 	// node is the member's virtual node.
 	node *corev1.Node
+	// stranded says that the disk of a promise, for which the Pod waits here, was made
+	// in another member.
+	stranded *mirror.Refusal
+	// unmet is a promise that this member cannot keep, and that keeps the Pod waiting;
+	// nil unless the Pod may be made again elsewhere.
+	unmet *unmet
+	now   time.Time
 }
 
 type decision interface{ decision() }
@@ -29,10 +36,12 @@ type (
 	nothing struct{}
 	// show the leaf's status.
 	show struct{ status corev1.PodStatus }
-	// fail the root. If leafGone, the leaf's absence is to be proven first.
+	// fail the root. If leafGone, the leaf's absence is to be proven first; if a claim
+	// is unmet, that it has no volume.
 	fail struct {
 		status   corev1.PodStatus
 		leafGone bool
+		unmet    string
 	}
 )
 
@@ -51,6 +60,9 @@ func decide(o observed) decision {
 	if o.root == nil || o.root.Spec.NodeName != o.member.NodeName {
 		return nothing{} // not bound yet, or not here: the scheduler has the word
 	}
+	if o.overdue() {
+		return o.giveUp()
+	}
 	if o.leaf != nil {
 		want := o.want(o.leaf)
 		// What has ended has been counted: a leaf that a restored member brings back
@@ -66,12 +78,12 @@ func decide(o observed) decision {
 	case o.last != nil:
 		return shows(o.want(o.last))
 	case o.root.DeletionTimestamp != nil:
-		return fail{mirror.FailedPodStatus(o.root, reasonTerminated, "the Pod was deleted"), true}
+		return fail{status: mirror.FailedPodStatus(o.root, reasonTerminated, "the Pod was deleted"), leafGone: true}
 	case mirror.Pushed(o.root) != corev1.ConditionTrue:
 		return o.admission()
 	}
-	return fail{mirror.FailedPodStatus(o.root, reasonLeafVanished, fmt.Sprintf(
-		"the Pod's counterpart in member %s is gone, evicted or deleted there; it is not run again under this name", o.member.Registration)), true}
+	return fail{status: mirror.FailedPodStatus(o.root, reasonLeafVanished, fmt.Sprintf(
+		"the Pod's counterpart in member %s is gone, evicted or deleted there; it is not run again under this name", o.member.Registration)), leafGone: true}
 }
 
 // shows is the decision to show a leaf's status, with an event if that is the end
@@ -115,6 +127,9 @@ func (o observed) admission() decision {
 	}
 	if refusal := mirror.Admit(o.root, o.node); refusal != nil {
 		return fail{status: mirror.FailedPodStatus(o.root, refusal.Reason, refusal.Message)}
+	}
+	if o.stranded != nil {
+		return fail{status: mirror.FailedPodStatus(o.root, o.stranded.Reason, o.stranded.Message), leafGone: true}
 	}
 	return nothing{}
 }

@@ -1,12 +1,14 @@
 package leafpod
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -81,7 +83,63 @@ func daemonSet(o *observed) {
 func showing(p corev1.PodPhase) decision { return show{corev1.PodStatus{Phase: p}} }
 
 func fails(reason string, leafGone bool) decision {
-	return fail{corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}, leafGone}
+	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}, leafGone: leafGone}
+}
+
+func stranded(o *observed) { o.stranded = &mirror.Refusal{Reason: reasonVolumeElsewhere} }
+
+// waitsFor: a promise of the Pod cannot be kept here, and the member's time is over
+// in so long.
+func waitsFor(left time.Duration) func(*observed) {
+	return func(o *observed) {
+		o.now = now.Time
+		o.unmet = &unmet{claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}, problem: &mirror.Refusal{Reason: mirror.ReasonProvisioningFailed, Message: "no"}, until: now.Add(left)}
+	}
+}
+
+func givesUp() decision {
+	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: mirror.ReasonPlacementFailed}, unmet: "data"}
+}
+
+func TestUnmetBy(t *testing.T) {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", UID: "claim-uid"}}
+	promise := mirror.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{
+		v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterPlacementTimeout: "10s"}})
+	at := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(d)) }
+	given := func(pause time.Duration) string {
+		return fmt.Sprintf(`{"rounds":3,"moved":%d,"until":%d,"members":[{"cluster":"id38"}]}`, now.Unix(), now.Add(pause).Unix())
+	}
+	for name, tc := range map[string]struct {
+		reason string // empty: nothing is said
+		pod    metav1.Time
+		want   time.Duration // from now; 0: the member can keep it
+		tried  string
+	}{
+		"nothing is said of it":                        {"", at(-time.Hour), 0, ""},
+		"failed in the member":                         {mirror.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
+		"a Pod that was made later has the whole time": {mirror.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
+		"told of something that is no different":       {"PlacedElsewhere", at(-time.Hour), 0, ""},
+		"the member lacks the class":                   {mirror.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
+		"failed before, and the pause lasts":           {mirror.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
+		"the same, a Pod that was made before that":    {mirror.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := claim.DeepCopy()
+			claim.Annotations = map[string]string{v1alpha1.AnnotationTried: tc.tried}
+			if tc.reason != "" {
+				claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+					Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: tc.reason, Message: "member cluster38 cannot: no", LastTransitionTime: now}}
+			}
+			u := unmetBy(claim, promise, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: tc.pod}}, here)
+			var left time.Duration
+			if u != nil {
+				left = u.until.Sub(now.Time)
+			}
+			if left != tc.want {
+				t.Errorf("it is given up in %s, not in %s", left, tc.want)
+			}
+		})
+	}
 }
 
 func TestDecide(t *testing.T) {
@@ -107,6 +165,9 @@ func TestDecide(t *testing.T) {
 		"a leaf came back from a restore: what has ended stays ended":   {seen(phase(corev1.PodFailed)), nothing{}},
 		"a Job's Pod has succeeded, its leaf came back: it stays":       {seen(phase(corev1.PodSucceeded)), nothing{}},
 
+		"the disk that it waits for was made elsewhere":                       {seen(noLeaf, notPushed, stranded), fails(reasonVolumeElsewhere, true)},
+		"the same, and it has failed already: at rest (I5)":                   {seen(noLeaf, notPushed, stranded, phase(corev1.PodFailed)), nothing{}},
+		"a Pod that runs is not stranded":                                     {seen(shown, stranded), nothing{}},
 		"the leaf vanished: Failed, once that is proven, and never run again": {seen(noLeaf, shown), fails(reasonLeafVanished, true)},
 		"the leaf vanished after the end was shown: at rest (I5)":             {seen(noLeaf, phase(corev1.PodSucceeded)), nothing{}},
 		"the leaf vanished after the failure was shown: at rest (I5)":         {seen(noLeaf, phase(corev1.PodFailed)), nothing{}},
@@ -114,6 +175,12 @@ func TestDecide(t *testing.T) {
 		"deleted by the user before it was pushed: its end is shown":          {seen(noLeaf, notPushed, deleted), fails(reasonTerminated, true)},
 		"a DaemonSet's Pod is deleted: its end is shown":                      {seen(noLeaf, notPushed, daemonSet, deleted), fails(reasonTerminated, true)},
 		"deleted by the user after its end was shown":                         {seen(noLeaf, phase(corev1.PodFailed), deleted), nothing{}},
+
+		"a promise cannot be kept here, its owner makes it again":        {seen(shown, waitsFor(0)), givesUp()},
+		"the same, its leaf was refused":                                 {seen(noLeaf, notPushed, waitsFor(0)), givesUp()},
+		"the same, the member has still time":                            {seen(shown, waitsFor(time.Second)), nothing{}},
+		"a promise that cannot be kept, and it has failed: at rest (I5)": {seen(waitsFor(0), phase(corev1.PodFailed)), nothing{}},
+		"the same, and it is being deleted":                              {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(reasonTerminated, true)},
 
 		"not pushed yet: it waits for its leaf":                       {seen(noLeaf, notPushed), nothing{}},
 		"withdrawn before it was bound, and bound then: it waits":     {seen(noLeaf, withdrawn), nothing{}},

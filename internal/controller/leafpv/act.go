@@ -3,14 +3,13 @@ package leafpv
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -29,10 +28,48 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		return r.Leaf.PatchVolume(ctx, actor, o.leaf, d.after, o.claim)
 	case create:
 		return r.create(ctx, o, d.host)
+	case adopt:
+		return r.adopt(ctx, o, d.host)
 	case patchHost:
 		return r.Root.Patch(ctx, actor, o.host, d.after)
+	case fulfil:
+		return r.fulfil(ctx, o, d.after)
 	}
 	return fmt.Errorf("unknown decision %T", d)
+}
+
+// adopt makes the host PV of a volume that was let go of, for the claim that asks
+// for it: if, by live reads, the claim is the one that was seen and asks for it
+// still, so that the earlier one of its name is gone, and nothing holds the volume.
+func (r *reconciler) adopt(ctx context.Context, o observed, host *corev1.PersistentVolume) error {
+	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.asking))
+	if err != nil || asking == nil || asking.UID != o.asking.UID || !mirror.AsksFor(asking, o.leaf, r.Member) {
+		return err
+	}
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Name))
+	if err != nil || leaf == nil || leaf.UID != o.leaf.UID || leaf.Status.Phase != corev1.VolumeReleased {
+		return err
+	}
+	if err := r.Root.Create(ctx, actor, host); err != nil {
+		return err
+	}
+	r.eventAdopted(asking, host)
+	return nil
+}
+
+// fulfil records the leaf PV on its promise, if a live read shows that it is there
+// and held: a promise may have had a disk before, which a cache that lags still has.
+func (r *reconciler) fulfil(ctx context.Context, o observed, after *corev1.PersistentVolume) error {
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Name))
+	if err != nil || leaf == nil || leaf.UID != o.leaf.UID || leaf.DeletionTimestamp != nil ||
+		leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		return err
+	}
+	if err := r.Root.Patch(ctx, actor, o.promise, after); err != nil {
+		return err
+	}
+	r.eventFulfilled(o, after)
+	return nil
 }
 
 // create makes the host PV, which binds the root. A PV of that name that was
@@ -40,7 +77,11 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 func (r *reconciler) create(ctx context.Context, o observed, host *corev1.PersistentVolume) error {
 	err := r.Root.Create(ctx, actor, host)
 	if !apierrors.IsAlreadyExists(err) {
-		if err == nil {
+		switch {
+		case err != nil:
+		case o.root.Spec.VolumeName != "":
+			r.eventMadeAnew(o.root, host)
+		default:
 			r.eventMirrored(o.root, host)
 		}
 		return err
@@ -53,31 +94,4 @@ func (r *reconciler) create(ctx context.Context, o observed, host *corev1.Persis
 		return nil
 	}
 	return fmt.Errorf("create volume %s: %w", host.Name, err) // with the cache caught up, under another name
-}
-
-// orphans counts the leaf volumes that have no root, and tells the fleet.
-type orphans struct {
-	link *member.Link
-
-	mu    sync.Mutex
-	names map[string]struct{}
-}
-
-func newOrphans(link *member.Link) *orphans {
-	link.Orphaned(0)
-	return &orphans{link: link, names: map[string]struct{}{}}
-}
-
-func (o *orphans) set(name string, is bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if _, was := o.names[name]; was == is {
-		return
-	}
-	if is {
-		o.names[name] = struct{}{}
-	} else {
-		delete(o.names, name)
-	}
-	o.link.Orphaned(len(o.names))
 }

@@ -2,14 +2,15 @@ package leafpv
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -27,18 +28,24 @@ const (
 // reconciler reconciles the PVs of a member, by their names there.
 type reconciler struct {
 	*member.Link
-	orphans *orphans
+	Options
+}
+
+// Options of the controller in all members.
+type Options struct {
+	// Book in which suspicions of orphans are noted.
+	Book *account.Book
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create;patch;delete
 
 // Setup adds the controller to a member's link.
-func Setup(link *member.Link) error {
-	r := &reconciler{Link: link, orphans: newOrphans(link)}
+func Setup(link *member.Link, o Options) error {
+	r := &reconciler{Link: link, Options: o}
 	return link.Controller(Name, workers, r,
 		link.LeafSource(&corev1.PersistentVolume{}, sameName),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofClaim),
-		link.RootSource(&corev1.PersistentVolume{}, ofHostVolume),
+		link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume)),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
 	)
 }
@@ -49,8 +56,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if o.leaf == nil {
+		r.Book.Gone(r.Registration, request.Name)
+		return reconcile.Result{}, nil
+	}
 	d := decide(o)
-	r.orphans.set(request.Name, isOrphan(d))
+	r.Book.Suspect(r.Registration, request.Name, suspicious(o, d))
 	return reconcile.Result{}, r.act(ctx, o, d)
 }
 
@@ -64,9 +75,6 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	if err := r.observeClaims(ctx, &o); err != nil {
 		return o, err
 	}
-	if o.leftBehind, err = r.leftBehind(ctx, &o); err != nil {
-		return o, err
-	}
 	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, name)
 	if err != nil {
 		return o, err
@@ -77,29 +85,70 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 		}
 	}
 	if o.host == nil {
-		taken, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(name))
-		if err != nil {
+		if o.promise, err = index.PromiseOf(ctx, r.Host, o.origin.UID); err != nil {
 			return o, err
 		}
-		o.nameTaken = taken != nil
+		if o.lost, err = r.lost(ctx, o.root); err != nil {
+			return o, err
+		}
+		if o.nameTaken, err = r.taken(ctx, mirror.HostVolumeName(name, r.ClusterID, false)); err != nil {
+			return o, err
+		}
+		if o.suffixTaken, err = r.taken(ctx, mirror.HostVolumeName(name, r.ClusterID, true)); err != nil {
+			return o, err
+		}
 	}
-	if o.root != nil {
-		o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(ptr.Deref(o.root.Spec.StorageClassName, "")))
+	if err := r.observeRoot(ctx, &o); err != nil {
+		return o, err
 	}
-	return o, err
+	return o, r.observeConsumers(ctx, &o)
 }
 
-// leftBehind reports whether a PV without our stamp is what a provisioner made
-// for a leaf claim that had been withdrawn meanwhile: only a namespace that we
-// made says that the claim was ours.
-func (r *reconciler) leftBehind(ctx context.Context, o *observed) (bool, error) {
-	ref := o.leaf.Spec.ClaimRef
-	if o.stamped || o.claim != nil || ref == nil || o.leaf.Status.Phase != corev1.VolumeReleased ||
-		o.leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+// observeConsumers looks up the Pods that a promise is fulfilled for.
+func (r *reconciler) observeConsumers(ctx context.Context, o *observed) error {
+	if o.promise == nil || o.root == nil {
+		return nil
+	}
+	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(o.root))
+	o.consumers = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
+		return pod.Spec.NodeName != r.NodeName || mirror.Finished(&pod)
+	})
+	return err
+}
+
+func (r *reconciler) taken(ctx context.Context, name string) (bool, error) {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(name))
+	return pv != nil, err
+}
+
+// lost reports whether a claim is bound to a promise that the host does not have.
+func (r *reconciler) lost(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	if root == nil || !mirror.NamesPromise(root.Spec.VolumeName) {
 		return false, nil
 	}
-	namespace, err := index.Find[corev1.Namespace](ctx, r.Cache, index.Named(ref.Namespace))
-	return mirror.MadeByUs(namespace, r.HostID), err
+	there, err := r.taken(ctx, root.Spec.VolumeName)
+	return !there && err == nil, err
+}
+
+// observeRoot looks up the class and the namespace of the root, or of the claim
+// that asks for the volume.
+func (r *reconciler) observeRoot(ctx context.Context, o *observed) error {
+	claim := o.root
+	if claim == nil {
+		claim = o.asking
+	}
+	if claim == nil {
+		return nil
+	}
+	var err error
+	if o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(mirror.ClassName(claim))); err != nil {
+		return err
+	}
+	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(claim.Namespace))
+	if namespace != nil {
+		o.tenant = namespace.UID
+	}
+	return err
 }
 
 // observeClaims looks up the leaf claim that the PV is, or is to be, bound to,
@@ -129,8 +178,12 @@ func (r *reconciler) observeClaims(ctx context.Context, o *observed) error {
 		return nil
 	}
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, o.origin.Root)
-	if root != nil && root.UID == o.origin.UID {
+	switch {
+	case root == nil:
+	case root.UID == o.origin.UID:
 		o.root = root
+	case mirror.AsksFor(root, o.leaf, r.Member):
+		o.asking = root
 	}
 	return err
 }
@@ -176,19 +229,30 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	return named(claim.Spec.VolumeName)
 }
 
-func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
+// ofHostVolume wakes the leaf PV that a host PV stands for, or, of a promise, the
+// one that is to fulfil it.
+func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.CSI == nil {
 		return nil
+	}
+	if mirror.IsUnfulfilled(pv) && pv.Spec.ClaimRef != nil {
+		return r.ofLeafClaim(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 	}
 	_, leaf, _, _ := mirror.LeafVolumeOf(pv)
 	return named(leaf)
 }
 
-// ofRootClaim wakes the leaf PV of the leaf claim of that name.
+// ofRootClaim wakes the leaf PV of the leaf claim of that name, and the one that
+// the root asks for.
 func (r *reconciler) ofRootClaim(ctx context.Context, root client.Object) []reconcile.Request {
+	return append(ofClaim(ctx, root), r.ofLeafClaim(ctx, client.ObjectKeyFromObject(root))...)
+}
+
+// ofLeafClaim wakes the volume that a leaf claim names.
+func (r *reconciler) ofLeafClaim(ctx context.Context, key types.NamespacedName) []reconcile.Request {
 	var leaf corev1.PersistentVolumeClaim
-	if err := r.Cache.Get(ctx, client.ObjectKeyFromObject(root), &leaf); err != nil {
+	if err := r.Cache.Get(ctx, key, &leaf); err != nil {
 		return nil
 	}
 	return named(leaf.Spec.VolumeName)

@@ -20,20 +20,27 @@ type observed struct {
 	// leaf PV, and whether it carries our stamp.
 	leaf    *corev1.PersistentVolume
 	stamped bool
-	// leftBehind: a provisioner finished it for a claim that had been withdrawn, in
-	// a namespace of ours, and its policy keeps it.
-	leftBehind bool
 	// claim is the leaf claim of ours that names the PV; origin is its origin,
 	// else the PV's own stamp.
 	claim               *corev1.PersistentVolumeClaim
 	claimOrigin, origin mirror.Origin
-	// root claim of the origin, UID checked, and its class.
-	root  *corev1.PersistentVolumeClaim
-	class *storagev1.StorageClass
-	// host PV that stands for this very leaf PV; nameTaken: there is none, and
-	// another PV has its name.
-	host      *corev1.PersistentVolume
-	nameTaken bool
+	// root claim of the origin, UID checked; asking: another claim of that namespace
+	// and name, that asks for the volume by name. class and tenant, the UID of its
+	// namespace, are those of whichever of the two is there.
+	root, asking *corev1.PersistentVolumeClaim
+	class        *storagev1.StorageClass
+	tenant       types.UID
+	// host PV that stands for this very leaf PV; nameTaken and suffixTaken: there is
+	// none, and another PV has its name, or the one with the suffix.
+	host                   *corev1.PersistentVolume
+	nameTaken, suffixTaken bool
+	// lost: the root is bound to a promise, its own or one that it uses again, and the
+	// host has no PV of that name.
+	lost bool
+	// promise is the promise for the claim of the origin, fulfilled or not, if no host
+	// PV stands for this leaf PV; consumers are the Pods here that use the claim.
+	promise   *corev1.PersistentVolume
+	consumers []corev1.Pod
 }
 
 type decision interface{ decision() }
@@ -48,8 +55,13 @@ type (
 	patchLeaf struct{ after *corev1.PersistentVolume }
 	// create the host PV.
 	create struct{ host *corev1.PersistentVolume }
+	// adopt makes the host PV of a volume that was let go of, for the claim that asks
+	// for it, once both are proven to be as they were seen.
+	adopt struct{ host *corev1.PersistentVolume }
 	// patchHost keeps the host PV current.
 	patchHost struct{ after *corev1.PersistentVolume }
+	// fulfil records the leaf PV on the promise that it was made for.
+	fulfil struct{ after *corev1.PersistentVolume }
 )
 
 func (nothing) decision()   {}
@@ -57,20 +69,24 @@ func (orphan) decision()    {}
 func (surplus) decision()   {}
 func (patchLeaf) decision() {}
 func (create) decision()    {}
+func (adopt) decision()     {}
 func (patchHost) decision() {}
+func (fulfil) decision()    {}
 
-func isOrphan(d decision) bool {
+// suspicious reports whether a volume may have no root, by the caches: a reason
+// for a live look at all of them.
+func suspicious(o observed, d decision) bool {
 	switch d.(type) {
 	case orphan, surplus:
 		return true
 	}
-	return false
+	// It may have been finished for a claim of ours that had been withdrawn.
+	return o.leaf != nil && !o.stamped && o.claim == nil && o.leaf.Spec.ClaimRef != nil &&
+		o.leaf.Status.Phase == corev1.VolumeReleased && o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
 func decide(o observed) decision {
 	switch {
-	case o.leaf != nil && o.leftBehind:
-		return orphan{}
 	case o.leaf == nil, o.claim == nil && !o.stamped:
 		return nothing{} // gone, or none of ours
 	case o.leaf.DeletionTimestamp != nil:
@@ -81,8 +97,11 @@ func decide(o observed) decision {
 	if why := o.elsewhere(); why != "" {
 		return surplus{why}
 	}
+	if o.host != nil && mirror.Releasing(o.host) {
+		return o.current() // root_pv destroys the leaf, since no Pod uses it
+	}
 	if o.claim == nil {
-		return nothing{} // root_pvc makes the leaf claim anew
+		return o.unclaimed()
 	}
 	if ref := o.leaf.Spec.ClaimRef; ref == nil || ref.UID != o.claim.UID {
 		return o.repoint()
@@ -90,13 +109,21 @@ func decide(o observed) decision {
 	if o.leaf.Status.Phase != corev1.VolumeBound || o.claim.Status.Phase != corev1.ClaimBound {
 		return nothing{} // the member's part
 	}
-	if after := held(o.leaf, o.claimOrigin); !equality.Semantic.DeepEqual(o.leaf, after) {
+	if after := o.held(); !equality.Semantic.DeepEqual(o.leaf, after) {
 		return patchLeaf{after}
 	}
-	if o.host == nil {
-		return o.create()
+	return o.shown()
+}
+
+// shown: the leaf PV is held, and its root is to have it.
+func (o observed) shown() decision {
+	switch {
+	case o.host != nil:
+		return o.current()
+	case mirror.NamesPromise(o.root.Spec.VolumeName):
+		return o.fulfil()
 	}
-	return o.current()
+	return o.create()
 }
 
 // withoutRoot: a host PV without a claim is kept current all the same; its
@@ -106,20 +133,38 @@ func decide(o observed) decision {
 func (o observed) withoutRoot() decision {
 	switch {
 	case !o.stamped && o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
-		return patchLeaf{held(o.leaf, o.claimOrigin)} // it outlives its claim, and is not to be forgotten
+		return patchLeaf{o.held()} // it outlives its claim, and is not to be forgotten
 	case !o.stamped:
 		return nothing{} // never mirrored: root_pvc withdraws it
+	case o.host == nil && o.adoptable():
+		host := mirror.HostVolume(o.leaf, o.asking, corev1.PersistentVolumeReclaimRetain, o.member)
+		host.Name = o.asking.Spec.VolumeName
+		return adopt{host}
+	case o.host == nil && o.mayFulfil():
+		return o.fulfil() // so that root_pv ends it in order
 	case o.host == nil:
 		return orphan{}
 	case o.host.Annotations[v1alpha1.AnnotationAbandon] == "true":
 		return nothing{} // the leaf PV is its member's
 	case (o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || policyOf(o.leaf) != corev1.PersistentVolumeReclaimDelete) &&
 		o.leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
-		after := o.leaf.DeepCopy()
-		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-		return patchLeaf{after}
+		return o.unclaimed()
 	}
 	return o.current()
+}
+
+// unclaimed: root_pvc makes the leaf claim anew; until then, too, nothing that
+// happens in the member alone destroys the data.
+func (o observed) unclaimed() decision {
+	if o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		if o.root != nil && o.host == nil && o.promised() {
+			return o.fulfil() // so that the leaf claim is made for this volume, not for another
+		}
+		return nothing{}
+	}
+	after := o.leaf.DeepCopy()
+	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	return patchLeaf{after}
 }
 
 // elsewhere says why the leaf's volume is not the root's: I3.
@@ -130,10 +175,33 @@ func (o observed) elsewhere() string {
 		}
 		return fmt.Sprintf("the claim is placed in cluster %q", placed)
 	}
-	if name := o.root.Spec.VolumeName; name != "" && (o.host == nil && name != o.hostName() || o.host != nil && name != o.host.Name) {
+	if name := o.root.Spec.VolumeName; name != "" && !o.promised() && (o.host == nil && o.hostName(o.root) != name || o.host != nil && name != o.host.Name) {
 		return "the claim is bound to volume " + name
 	}
 	return ""
+}
+
+// promised reports whether the root is bound to its promise, and that is not
+// fulfilled by another volume. A promise that is not there is not seen yet, or lost
+// and about to be made again.
+func (o observed) promised() bool {
+	if o.promise == nil {
+		return o.host == nil && (o.lost || o.root.Spec.VolumeName == mirror.PromiseName(o.root.UID))
+	}
+	return o.promise.Name == o.root.Spec.VolumeName && mirror.IsUnfulfilled(o.promise)
+}
+
+// mayFulfil reports whether the promise is this member's to fulfil.
+func (o observed) mayFulfil() bool {
+	return o.promise != nil && mirror.IsPromiseIn(o.promise, o.member.ClusterID)
+}
+
+// fulfil the promise, once root_pvc has recorded on it that it is placed here.
+func (o observed) fulfil() decision {
+	if !o.mayFulfil() {
+		return nothing{}
+	}
+	return fulfil{mirror.Fulfil(o.promise, o.leaf, policyOf(o.leaf), o.member)}
 }
 
 // repoint points a volume at the leaf claim that asks for it, in one update,
@@ -144,7 +212,7 @@ func (o observed) repoint() decision {
 	if !o.stamped || o.leaf.Status.Phase == corev1.VolumeBound || o.host == nil || o.host.Spec.ClaimRef == nil || o.host.Spec.ClaimRef.UID != o.root.UID || o.claim.DeletionTimestamp != nil {
 		return nothing{}
 	}
-	after := held(o.leaf, o.claimOrigin)
+	after := o.held()
 	after.Spec.ClaimRef = &corev1.ObjectReference{
 		APIVersion: "v1", Kind: "PersistentVolumeClaim",
 		Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID,
@@ -152,16 +220,29 @@ func (o observed) repoint() decision {
 	return patchLeaf{after}
 }
 
-// held is the leaf PV with the stamp of its origin and policy Retain, and with a
-// note of the policy that the member had given it.
-func held(leaf *corev1.PersistentVolume, origin mirror.Origin) *corev1.PersistentVolume {
-	after := leaf.DeepCopy()
+// held is the leaf PV with the stamp of its claim's origin and policy Retain, and
+// with notes of the policy that the member had given it, and of whose it is.
+func (o observed) held() *corev1.PersistentVolume {
+	after := o.leaf.DeepCopy()
 	if after.Annotations[v1alpha1.AnnotationReclaimPolicy] == "" {
-		after.Annotations = with(after.Annotations, v1alpha1.AnnotationReclaimPolicy, string(leaf.Spec.PersistentVolumeReclaimPolicy))
+		after.Annotations = with(after.Annotations, v1alpha1.AnnotationReclaimPolicy, string(o.leaf.Spec.PersistentVolumeReclaimPolicy))
 	}
-	origin.Stamp(after)
+	if o.root != nil && o.tenant != "" {
+		after.Annotations = with(after.Annotations, v1alpha1.AnnotationNamespaceUID, string(o.tenant))
+	}
+	o.claimOrigin.Stamp(after)
 	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	return after
+}
+
+// adoptable reports whether a volume that was let go of may become that of the
+// claim that asks for it. One that a leaf claim of ours still holds is adopted
+// with it, by root_pvc.
+func (o observed) adoptable() bool {
+	return o.asking != nil && o.claim == nil && o.leaf.Status.Phase == corev1.VolumeReleased &&
+		o.class != nil && o.class.Provisioner == v1alpha1.ProvisionerName &&
+		o.asking.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID && o.hostName(o.asking) == o.asking.Spec.VolumeName &&
+		mirror.Adoptable(o.asking, o.class, o.tenant, o.leaf, false, o.member) == nil
 }
 
 // policyOf is the reclaim policy that the member gave the leaf PV.
@@ -169,13 +250,33 @@ func policyOf(leaf *corev1.PersistentVolume) corev1.PersistentVolumeReclaimPolic
 	return corev1.PersistentVolumeReclaimPolicy(leaf.Annotations[v1alpha1.AnnotationReclaimPolicy])
 }
 
-func (o observed) hostName() string {
-	return mirror.HostVolumeName(o.leaf.Name, o.member.ClusterID, o.nameTaken)
+// hostName of the volume's mirror for a claim: the one that the claim names
+// already, if it can be one and is free, so that a claim that lost its volume
+// finds it again, whatever has become of the name that was taken then.
+func (o observed) hostName(claim *corev1.PersistentVolumeClaim) string {
+	plain := mirror.HostVolumeName(o.leaf.Name, o.member.ClusterID, false)
+	suffixed := mirror.HostVolumeName(o.leaf.Name, o.member.ClusterID, true)
+	switch named := claim.Spec.VolumeName; {
+	case named == plain && !o.nameTaken, named == suffixed && !o.suffixTaken:
+		return named
+	case named == "" && !o.nameTaken:
+		return plain
+	case named == "":
+		return suffixed
+	}
+	return ""
 }
 
+// create makes the host PV. One that is made anew, for a claim that names it
+// already, is retained: what an admin had made of the earlier one's policy
+// nobody knows any more.
 func (o observed) create() decision {
-	host := mirror.HostVolume(o.leaf, o.root, mirror.Policy(o.class, policyOf(o.leaf)), o.member)
-	host.Name = o.hostName()
+	policy := mirror.Policy(o.class, policyOf(o.leaf))
+	if o.root.Spec.VolumeName != "" {
+		policy = corev1.PersistentVolumeReclaimRetain
+	}
+	host := mirror.HostVolume(o.leaf, o.root, policy, o.member)
+	host.Name = o.hostName(o.root)
 	return create{host}
 }
 

@@ -41,7 +41,7 @@ func seen(change ...func(*observed)) observed {
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
 	origin.Stamp(claim)
 	o := observed{
-		member: here, root: root, claim: claim, claimOrigin: origin, origin: origin,
+		member: here, root: root, claim: claim, claimOrigin: origin, origin: origin, tenant: "namespace-uid",
 		class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, ReclaimPolicy: ptr.To(deletes)},
 		leaf: &corev1.PersistentVolume{
 			ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"},
@@ -61,7 +61,12 @@ func seen(change ...func(*observed)) observed {
 }
 
 // stamped: the leaf PV carries the stamp and stands at Retain.
-func stamped(o *observed) { o.leaf, o.stamped = held(o.leaf, o.origin), true }
+func stamped(o *observed) {
+	before := o.claimOrigin
+	o.claimOrigin = o.origin
+	o.leaf, o.stamped = o.held(), true
+	o.claimOrigin = before
+}
 
 // mirrored: the host PV is there and bound to the root.
 func mirrored(o *observed) {
@@ -77,6 +82,36 @@ func noClaim(o *observed)    { o.claim, o.claimOrigin = nil, mirror.Origin{} }
 func noHost(o *observed)     { o.host = nil }
 func notStamped(o *observed) { o.stamped = false }
 func nameTaken(o *observed)  { o.nameTaken = true }
+
+func suffixTaken(o *observed) { o.suffixTaken = true }
+
+var suffixed = mirror.HostVolumeName("pv-1", here.ClusterID, true)
+
+// dropped: neither root nor leaf claim is there any more.
+func dropped(o *observed) {
+	stamped(o)
+	noClaim(o)
+	o.root = nil
+	o.leaf.Status.Phase = corev1.VolumeReleased
+}
+
+// asks: a claim of the root's name asks for the volume, and an admin lets it.
+func asks(o *observed) {
+	o.member.Adopt = []string{"pv-1"}
+	o.class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "gp3"}, Provisioner: v1alpha1.ProvisionerName, ReclaimPolicy: ptr.To(deletes)}
+	o.asking = &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "new-uid"},
+		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1", StorageClassName: ptr.To("gp3"),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
+	}
+	askedIn(here.ClusterID)(o)
+}
+
+func askedIn(id string) func(*observed) {
+	return func(o *observed) { o.asking.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: id} }
+}
+
+func notAllowed(o *observed) { o.member.Adopt = []string{"pv-2"} }
 
 func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*observed) {
 	return func(o *observed) { o.leaf.Spec.PersistentVolumeReclaimPolicy = p }
@@ -142,6 +177,8 @@ func of(d decision) result {
 		return describe("patchLeaf", d.after, ours && origin.UID == "root-uid")
 	case create:
 		return describe("create", d.host, finalized(d.host))
+	case adopt:
+		return describe("adopt", d.host, finalized(d.host))
 	case patchHost:
 		return describe("patchHost", d.after, finalized(d.after))
 	}
@@ -152,6 +189,8 @@ func TestDecide(t *testing.T) {
 	rest := result{Kind: "nothing"}
 	stamp := result{"patchLeaf", "pv-1", retains, "leaf-claim-uid", true}
 	host := result{"create", "pv-1", deletes, "root-uid", true}
+	anew := func(name string) result { return result{"create", name, retains, "root-uid", true} }
+	adopted := result{"adopt", "pv-1", retains, "new-uid", true}
 	for name, tc := range map[string]struct {
 		observed observed
 		want     result
@@ -160,7 +199,6 @@ func TestDecide(t *testing.T) {
 		"a PV of the member's own (I4)": {seen(noClaim, rootGone), rest},
 		"its root is gone before it was stamped, and it outlives its claim: not forgotten (I1)": {seen(rootGone, leafPolicy(retains)), stamp},
 		"its root is gone before it was stamped, and it goes with its claim":                    {seen(rootGone), rest},
-		"a provisioner finished it for a claim that was withdrawn (I1)":                         {seen(noClaim, rootGone, func(o *observed) { o.leftBehind = true }), result{Kind: "orphan"}},
 		"the PV is being deleted in the member":                                                 {seen(mirrored, func(o *observed) { o.leaf.DeletionTimestamp = &now }), rest},
 		"just bound: stamped and held at Retain in one patch (I2)":                              {seen(), stamp},
 		"the member's PV controller has not bound the PV yet":                                   {seen(leafPhase(corev1.VolumeAvailable)), rest},
@@ -177,7 +215,13 @@ func TestDecide(t *testing.T) {
 			o.leaf.Labels, o.leaf.Annotations = nil, nil
 			o.leaf.Spec.PersistentVolumeReclaimPolicy = deletes
 		}), stamp},
-		"the host PV was deleted: made again, which heals a Lost claim": {seen(mirrored, noHost), host},
+		"the host PV was deleted: made again, which heals a Lost claim; its policy is not known (I2)": {seen(mirrored, noHost), anew("pv-1")},
+		"the same, by its suffixed name, when the other is free by now":                               {seen(mirrored, noHost, boundTo(suffixed)), anew(suffixed)},
+		"the same, by its plain name, when the suffixed one is taken":                                 {seen(mirrored, noHost, suffixTaken), anew("pv-1")},
+		"the same, its suffixed name was taken meanwhile (I4)":                                        {seen(mirrored, noHost, boundTo(suffixed), suffixTaken), result{Kind: "surplus: the claim is bound to volume " + suffixed}},
+
+		"its leaf claim was lost: root_pvc makes it anew":                  {seen(mirrored, noClaim), rest},
+		"its leaf claim was lost, and the member's admin sets Delete (I2)": {seen(mirrored, noClaim, leafPolicy(deletes)), stamp},
 
 		// One volume for a root.
 		"the root is placed in another member: a surplus (I3)":             {seen(placedIn("id39")), result{Kind: `surplus: the claim is placed in cluster "id39"`}},
@@ -188,6 +232,17 @@ func TestDecide(t *testing.T) {
 		"the root is bound to a volume of that name that is not ours (I4)": {seen(stamped, nameTaken, boundTo("pv-1")), result{Kind: "surplus: the claim is bound to volume pv-1"}},
 		"a surplus whose leaf claim is gone is still reported (I1)":        {seen(stamped, noClaim, placedIn("id39")), result{Kind: `surplus: the claim is placed in cluster "id39"`}},
 		"a stamped volume, the root is bound to another one (I1)":          {seen(stamped, noClaim, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
+
+		// Another claim of the root's name asks for the volume that was let go of.
+		"an admin lets it: its host PV is made, with policy Retain":     {seen(dropped, asks), adopted},
+		"an admin does not let it: an orphan (I8)":                      {seen(dropped, asks, notAllowed), result{Kind: "orphan"}},
+		"it is not placed here yet (I3)":                                {seen(dropped, asks, askedIn("")), result{Kind: "orphan"}},
+		"it is placed elsewhere (I3)":                                   {seen(dropped, asks, askedIn("id39")), result{Kind: "orphan"}},
+		"the name that it asks for is taken in the host (I4)":           {seen(dropped, asks, nameTaken), result{Kind: "orphan"}},
+		"the volume is in use in the member (I4)":                       {seen(dropped, asks, leafPhase(corev1.VolumeBound)), result{Kind: "orphan"}},
+		"its class is not ours (I4)":                                    {seen(dropped, asks, func(o *observed) { o.class.Provisioner = "other" }), result{Kind: "orphan"}},
+		"it asks for more than there is":                                {seen(dropped, asks, func(o *observed) { o.leaf.Spec.Capacity = nil }), result{Kind: "orphan"}},
+		"the leaf claim holds it still: root_pvc hands that over first": {seen(stamped, rootGone, asks), result{Kind: "orphan"}},
 
 		// No root.
 		"the root is gone, never mirrored: root_pvc withdraws it":              {seen(rootGone), rest},
@@ -272,23 +327,38 @@ func TestStampChangesNothingElse(t *testing.T) {
 	want := o.leaf.DeepCopy()
 	want.Spec.PersistentVolumeReclaimPolicy = retains
 	want.Labels = map[string]string{"zone": "a", v1alpha1.LabelHost: here.HostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
-	want.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "disk.example.com",
+	want.Annotations = map[string]string{v1alpha1.AnnotationNamespaceUID: "namespace-uid", "pv.kubernetes.io/provisioned-by": "disk.example.com",
 		v1alpha1.AnnotationReclaimPolicy: string(deletes), v1alpha1.AnnotationRoot: "shop/data", v1alpha1.AnnotationRootUID: "root-uid"}
 	if diff := cmp.Diff(want, d.after, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("leaf PV (-want +got):\n%s", diff)
 	}
-	again := held(d.after, o.claimOrigin)
+	o.leaf = d.after
+	again := o.held()
 	if diff := cmp.Diff(d.after, again); diff != "" {
 		t.Errorf("holding it twice is not holding it once (I5):\n%s", diff)
 	}
 }
 
-func TestOrphansAreCounted(t *testing.T) {
-	for d, want := range map[decision]bool{
-		nothing{}: false, orphan{}: true, surplus{"x"}: true, patchLeaf{}: false, create{}: false, patchHost{}: false,
+func TestSuspicious(t *testing.T) {
+	left := func(change ...func(*observed)) observed {
+		return seen(append([]func(*observed){noClaim, rootGone, leafPhase(corev1.VolumeReleased), leafPolicy(retains)}, change...)...)
+	}
+	for name, tc := range map[string]struct {
+		observed observed
+		want     bool
+	}{
+		"mirrored":                                  {seen(mirrored), false},
+		"its root is gone":                          {seen(stamped, rootGone), true},
+		"its root has another one":                  {seen(stamped, boundTo("pv-9")), true},
+		"released, perhaps by a claim of ours":      {left(), true},
+		"the same, and its provisioner destroys it": {left(leafPolicy(deletes)), false},
+		"in use by a claim of the member's own":     {left(leafPhase(corev1.VolumeBound)), false},
+		"gone":                                      {observed{member: here}, false},
 	} {
-		if got := isOrphan(d); got != want {
-			t.Errorf("isOrphan(%T) is %v", d, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got := suspicious(tc.observed, decide(tc.observed)); got != tc.want {
+				t.Errorf("suspicious: %v", got)
+			}
+		})
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded"
@@ -27,7 +29,18 @@ func Setup(link *member.Link) error {
 	return link.Controller(Name, workers, &reconciler{link},
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, member.SameKey),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, member.SameKey),
+		link.RootSource(&corev1.PersistentVolume{}, link.Own(ofClaimRef)),
 	)
+}
+
+// ofClaimRef wakes the claim that a host PV is for: its volume may be seen after
+// the claim was seen to be bound to it.
+func ofClaimRef(_ context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
 }
 
 // Reconcile brings the status of one root claim up to date.

@@ -3,13 +3,16 @@ package rootpod
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -21,11 +24,16 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		}
 		return nil
 	case create:
+		if settled, err := r.settled(ctx, o); err != nil || !settled {
+			return err
+		}
 		return r.create(ctx, o.root, d.leaf)
 	case markPushed:
 		return r.condition(ctx, o.root, corev1.ConditionTrue, reasonPushed, pushedMessage(o.leaf, r.Member))
 	case markWithdrawn:
 		return r.condition(ctx, o.root, corev1.ConditionFalse, reasonWithdrawn, fmt.Sprintf("taken back from member %s before the Pod was bound", r.Registration))
+	case markAwaiting:
+		return r.condition(ctx, o.root, corev1.ConditionFalse, reasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %s in member %s", d.claim, r.Registration))
 	case update:
 		return r.refusedByMember(ctx, o.root, "update", r.Leaf.Patch(ctx, actor, o.leaf, mirror.ApplyPodDrift(o.leaf, d.drift)))
 	case remove:
@@ -53,7 +61,7 @@ func (r *reconciler) create(ctx context.Context, root, leaf *corev1.Pod) error {
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return nil
 	}
-	problem := &mirror.Refusal{Reason: reasonNameTaken, Message: fmt.Sprintf(
+	problem := &mirror.Refusal{Reason: mirror.ReasonNameTaken, Message: fmt.Sprintf(
 		"member %s has a Pod %s/%s of its own: it is left alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
 	if err := r.tell(ctx, root, problem); err != nil {
 		return err
@@ -89,6 +97,11 @@ func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
 			return fmt.Errorf("prove that Pod %s is gone: %w", o.origin.Root, err)
 		}
 	}
+	if early := o.root != nil && o.root.DeletionTimestamp == nil && !d.rootGone; early {
+		if still, err := r.stillEarly(ctx, o); err != nil || !still {
+			return err
+		}
+	}
 	grace := d.grace
 	if grace == nil {
 		grace = o.leaf.Spec.TerminationGracePeriodSeconds
@@ -100,6 +113,29 @@ func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
 		r.eventWithdrawn(o.root, d.why)
 	}
 	return nil
+}
+
+// stillEarly decides again on the root and its claims as they are, by live reads,
+// and reports whether the early leaf is to go: in a cache that was filled by an API
+// server that lags behind, after a restart, a claim may be missing that is there.
+func (r *reconciler) stillEarly(ctx context.Context, o observed) (bool, error) {
+	var err error
+	if o.root, err = index.Find[corev1.Pod](ctx, r.HostLive, o.origin.Root); err != nil || o.root == nil || o.root.UID != o.origin.UID || o.root.DeletionTimestamp != nil {
+		return false, err // seen by the cache before long
+	}
+	o.claims = slices.Clone(o.claims)
+	for i := range o.claims {
+		c := &o.claims[i]
+		key := types.NamespacedName{Namespace: o.root.Namespace, Name: c.name}
+		if c.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, key); err != nil {
+			return false, err
+		}
+		if c.volume, err = boundVolume(ctx, r.HostLive, c.root); err != nil {
+			return false, err
+		}
+	}
+	_, still := decide(o).(remove)
+	return still, nil
 }
 
 // finish removes the root, as its kubelet, once a live read proves that nothing

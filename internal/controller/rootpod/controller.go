@@ -112,12 +112,8 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 		return c, err
 	}
 	c.foreign = mirror.IsEphemeralClaim(pod, key.Name) && !metav1.IsControlledBy(c.root, pod)
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(c.root.Spec.VolumeName))
-	if err != nil {
+	if c.volume, err = boundVolume(ctx, r.Host, c.root); err != nil {
 		return c, err
-	}
-	if pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == c.root.UID {
-		c.volume = pv
 	}
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
@@ -133,6 +129,19 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 		c.shared, err = r.shared(ctx, key, pod.UID)
 	}
 	return c, err
+}
+
+// boundVolume is the host PV that a claim is bound to, UIDs agreeing; nil if it is
+// bound to none, or there is no claim.
+func boundVolume(ctx context.Context, from client.Reader, claim *corev1.PersistentVolumeClaim) (*corev1.PersistentVolume, error) {
+	if claim == nil {
+		return nil, nil
+	}
+	pv, err := index.Find[corev1.PersistentVolume](ctx, from, index.Named(claim.Spec.VolumeName))
+	if pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID {
+		return pv, err
+	}
+	return nil, err
 }
 
 // shared reports whether another Pod that has not ended uses a claim.

@@ -58,6 +58,9 @@ type (
 	markPushed struct{}
 	// markWithdrawn records that none does any more, so that one may again.
 	markWithdrawn struct{}
+	// markAwaiting takes back what was said against the root: it waits for the volume
+	// of a claim, which is about to be made.
+	markAwaiting struct{ claim string }
 	// update what may change of the leaf Pod.
 	update struct{ drift mirror.PodDrift }
 	// remove the leaf Pod. If rootGone, the root's absence is to be proven first.
@@ -74,6 +77,7 @@ func (nothing) decision()       {}
 func (create) decision()        {}
 func (markPushed) decision()    {}
 func (markWithdrawn) decision() {}
+func (markAwaiting) decision()  {}
 func (update) decision()        {}
 func (remove) decision()        {}
 func (finish) decision()        {}
@@ -86,7 +90,8 @@ const (
 	reasonClaimNotBound     = "ClaimNotBound"
 	reasonClaimForeign      = "ClaimNotOfPod"
 	reasonVolumeUnreachable = "VolumeUnreachable"
-	reasonNameTaken         = "NameTaken"
+	reasonPlacedElsewhere   = "PlacedElsewhere"
+	reasonVolumeAwaited     = "VolumeAwaited"
 )
 
 func refuse(reason, format string, args ...any) nothing {
@@ -173,6 +178,8 @@ func shorter(a, b *int64) bool { return a != nil && b != nil && *a < *b }
 // maker.
 func (o observed) bound() decision {
 	switch {
+	case o.leaf != nil && mirror.Finished(o.root) && mirror.Finished(o.leaf) && o.leaf.DeletionTimestamp == nil && slices.ContainsFunc(o.claims, claim.released):
+		return remove{why: "it has ended, and the disk that went with it is being released"}
 	case o.leaf != nil:
 		return o.current()
 	case mirror.Finished(o.root), mirror.Pushed(o.root) == corev1.ConditionTrue:
@@ -183,16 +190,40 @@ func (o observed) bound() decision {
 		return nothing{} // leaf_pod fails it, as a kubelet would
 	}
 	for _, c := range o.claims {
+		if c.stranded(o.member) {
+			return nothing{} // leaf_pod fails it
+		}
 		if problem := c.here(o.member); problem != nil {
 			return nothing{problem}
 		}
 	}
 	for _, c := range o.claims {
-		if c.leaf == nil {
-			return nothing{} // root_pvc makes it
+		if c.leaf == nil || c.unseen() || c.released() {
+			return o.awaits(c)
 		}
 	}
 	return o.create()
+}
+
+// gaveUp reports whether leaf_pod has failed the root while the leaf waited for a
+// disk: it must not run any more.
+func (o observed) gaveUp() bool {
+	return mirror.Finished(o.root) && o.root.Status.Reason == mirror.ReasonPlacementFailed && !mirror.Finished(o.leaf) && o.leaf.DeletionTimestamp == nil
+}
+
+// awaits: root_pvc is to make a claim's counterpart, and says on the claim why it
+// cannot. That is said on the Pod as well; what was said before, and is over, is
+// taken back. The claim's name goes first: these are not words about the Pod.
+func (o observed) awaits(c claim) decision {
+	if problem := mirror.ClaimProblem(c.root, v1alpha1.ClaimPlaced); problem != nil && c.leaf == nil && c.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID {
+		return refuse(problem.Reason, "claim %s: %s", c.name, problem.Message)
+	}
+	for _, condition := range o.root.Status.Conditions {
+		if condition.Type == v1alpha1.PodPushed && condition.Status == corev1.ConditionFalse && condition.Reason != reasonVolumeAwaited {
+			return markAwaiting{c.name}
+		}
+	}
+	return nothing{}
 }
 
 // here says why a claim keeps a bound Pod waiting; nil if its volume is in this
@@ -203,10 +234,19 @@ func (c claim) here(m mirror.Member) *mirror.Refusal {
 		return refuse(reasonClaimNotBound, "there is no claim %s", c.name).problem
 	case c.foreign:
 		return refuse(reasonClaimForeign, "claim %s, which the Pod's ephemeral volume needs to make, is there already and is not the Pod's: remove that claim, or rename the Pod", c.name).problem
+	case c.unseen():
+		return nil
 	case c.root.Spec.VolumeName == "" || c.volume == nil:
 		return refuse(reasonClaimNotBound, "claim %s is not bound, and the Pod is bound to node %s already, so no scheduler will ask for its volume: leave spec.nodeName to the scheduler", c.name, m.NodeName).problem
 	}
-	if cluster, _, _, ours := mirror.LeafVolumeOf(c.volume); !ours || cluster != m.ClusterID {
+	if mirror.IsUnfulfilled(c.volume) {
+		return c.promised(m)
+	}
+	cluster, _, _, ours := mirror.LeafVolumeOf(c.volume)
+	switch {
+	case ours && cluster != m.ClusterID && mirror.WhenUnused(c.volume):
+		return c.occupied(cluster)
+	case !ours || cluster != m.ClusterID:
 		return refuse(reasonVolumeUnreachable, "claim %s is bound to volume %s, which member %s cannot reach: run the Pod where the volume is, or use another claim", c.name, c.volume.Name, m.Registration).problem
 	}
 	return nil
@@ -214,6 +254,9 @@ func (c claim) here(m mirror.Member) *mirror.Refusal {
 
 // current keeps the leaf of a bound root current.
 func (o observed) current() decision {
+	if o.gaveUp() {
+		return remove{why: "its disk could not be made there"}
+	}
 	if mirror.Pushed(o.root) != corev1.ConditionTrue {
 		return markPushed{}
 	}
@@ -240,7 +283,7 @@ func (o observed) early() decision {
 			return remove{why: "claim " + c.name + " is gone"}
 		}
 		if c.root.Spec.VolumeName == "" && c.root.Annotations[route.AnnSelectedNode] != o.member.NodeName {
-			return remove{why: "the scheduler has changed its mind"}
+			return remove{why: o.elsewhere(c)}
 		}
 		// A volume that is not seen yet is no evidence of one elsewhere.
 		if c.root.Spec.VolumeName != "" && c.volume != nil && c.here(o.member) != nil {
@@ -251,6 +294,15 @@ func (o observed) early() decision {
 		return markPushed{}
 	}
 	return nothing{}
+}
+
+// elsewhere is why a claim's volume is not asked for here any more.
+func (observed) elsewhere(c claim) string {
+	selected := c.root.Annotations[route.AnnSelectedNode]
+	if selected != "" && selected == c.root.Annotations[v1alpha1.AnnotationSteeredTo] {
+		return fmt.Sprintf("claim %s could not be met there and is tried on node %s", c.name, selected)
+	}
+	return "the scheduler has changed its mind"
 }
 
 // mayGoEarly decides whether the root is pushed before the host has bound it:
@@ -296,7 +348,7 @@ func (o observed) create() decision {
 		errors.As(err, &refusal)
 		return nothing{refusal}
 	}
-	usable, refusal := mirror.UseNamespace(o.namespace, o.member.HostID, o.member.Registration)
+	usable, refusal := mirror.UseNamespace(o.root.Namespace, o.namespace, o.member.HostID, o.member.Registration)
 	switch {
 	case refusal != nil:
 		return nothing{refusal}

@@ -150,6 +150,13 @@ func with(c claim, change func(*claim)) claim { change(&c); return c }
 
 func says(reason string) decision { return nothing{&mirror.Refusal{Reason: reason}} }
 
+// gaveUp: leaf_pod has failed the root, since the disk of a promise could not be made.
+func gaveUp(o *observed) {
+	o.root.Status.Phase, o.root.Status.Reason = corev1.PodFailed, mirror.ReasonPlacementFailed
+}
+
+func leafGoing(o *observed) { o.leaf.DeletionTimestamp = &metav1.Time{} }
+
 func TestDecide(t *testing.T) {
 	leaf := create{leaf: leafOf(rootPod())}
 	for name, tc := range map[string]struct {
@@ -222,25 +229,27 @@ func TestDecide(t *testing.T) {
 		"neither root nor leaf":                                    {observed{member: here}, nothing{}},
 
 		// Bound Pods.
-		"the host bound the Pod here: its leaf is made":            {seen(onNode), leaf},
-		"the leaf of a bound Pod is noted on the root (I6)":        {seen(onNode, running), markPushed{}},
-		"a bound Pod runs: at rest (I5)":                           {seen(onNode, running, pushed(here, corev1.ConditionTrue)), nothing{}},
-		"the leaf vanished: it is never run twice":                 {seen(onNode, pushed(here, corev1.ConditionTrue)), nothing{}},
-		"the Pod has ended and its leaf is gone: not run again":    {seen(onNode, phase(corev1.PodSucceeded)), nothing{}},
-		"the user is told that DaemonSets stay out":                {seen(onNode, daemonSet), says(reasonDaemonSet)},
-		"a Pod put here by hand does not fit: leaf_pod fails it":   {seen(onNode, func(o *observed) { o.root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), nothing{}},
-		"a Pod put here by hand has a claim that nobody will bind": {seen(on(here.NodeName)), says(reasonClaimNotBound)},
-		"a Pod put here by hand has no claim":                      {seen(on(here.NodeName), claims(claim{name: "data"})), says(reasonClaimNotBound)},
-		"the claim names a volume that is not bound to it":         {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume = nil }))), says(reasonClaimNotBound)},
-		"the claim of its ephemeral volume is not its own":         {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.foreign = true }))), says(reasonClaimForeign)},
-		"it would go early with an ephemeral claim not its own":    {seen(claims(with(asked("data", here), func(c *claim) { c.foreign = true }))), nothing{}},
-		"the claim's volume is in another member":                  {seen(onNode, claims(bound("data", there))), says(reasonVolumeUnreachable)},
-		"the claim's volume is the host's own":                     {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume.Spec.CSI.Driver = "disk.example.com" }))), says(reasonVolumeUnreachable)},
-		"the leaf claim has to be made first":                      {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.leaf = nil }))), nothing{}},
-		"an image was changed":                                     {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), update{}},
-		"an image was changed, and the leaf is being deleted":      {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), nothing{}},
-		"an image was changed, and the leaf has ended":             {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2"; o.leaf.Status.Phase = corev1.PodFailed }), nothing{}},
-		"an image was changed, and the root has ended":             {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), nothing{}},
+		"the host bound the Pod here: its leaf is made":                  {seen(onNode), leaf},
+		"the leaf of a bound Pod is noted on the root (I6)":              {seen(onNode, running), markPushed{}},
+		"its disk cannot be made here, and it was failed: its leaf goes": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), remove{why: "its disk could not be made there"}},
+		"the same, its leaf goes already":                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp, leafGoing), nothing{}},
+		"a bound Pod runs: at rest (I5)":                                 {seen(onNode, running, pushed(here, corev1.ConditionTrue)), nothing{}},
+		"the leaf vanished: it is never run twice":                       {seen(onNode, pushed(here, corev1.ConditionTrue)), nothing{}},
+		"the Pod has ended and its leaf is gone: not run again":          {seen(onNode, phase(corev1.PodSucceeded)), nothing{}},
+		"the user is told that DaemonSets stay out":                      {seen(onNode, daemonSet), says(reasonDaemonSet)},
+		"a Pod put here by hand does not fit: leaf_pod fails it":         {seen(onNode, func(o *observed) { o.root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), nothing{}},
+		"a Pod put here by hand has a claim that nobody will bind":       {seen(on(here.NodeName)), says(reasonClaimNotBound)},
+		"a Pod put here by hand has no claim":                            {seen(on(here.NodeName), claims(claim{name: "data"})), says(reasonClaimNotBound)},
+		"the claim names a volume that is not bound to it":               {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume = nil }))), says(reasonClaimNotBound)},
+		"the claim of its ephemeral volume is not its own":               {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.foreign = true }))), says(reasonClaimForeign)},
+		"it would go early with an ephemeral claim not its own":          {seen(claims(with(asked("data", here), func(c *claim) { c.foreign = true }))), nothing{}},
+		"the claim's volume is in another member":                        {seen(onNode, claims(bound("data", there))), says(reasonVolumeUnreachable)},
+		"the claim's volume is the host's own":                           {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume.Spec.CSI.Driver = "disk.example.com" }))), says(reasonVolumeUnreachable)},
+		"the leaf claim has to be made first":                            {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.leaf = nil }))), nothing{}},
+		"an image was changed":                                           {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), update{}},
+		"an image was changed, and the leaf is being deleted":            {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), nothing{}},
+		"an image was changed, and the leaf has ended":                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2"; o.leaf.Status.Phase = corev1.PodFailed }), nothing{}},
+		"an image was changed, and the root has ended":                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), nothing{}},
 
 		// Deletion.
 		"the user deletes the Pod: its leaf is given the same grace": {seen(onNode, running, deleted(ptr.To[int64](7))), remove{grace: ptr.To[int64](7), why: "its root is deleted"}},

@@ -9,21 +9,31 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
+func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
 	switch d := d.(type) {
 	case nothing:
-		return nil
+		return reconcile.Result{}, nil
+	case await:
+		return reconcile.Result{RequeueAfter: d.after}, nil
+	case flip, deleteClaim, release, releasePromise:
+		return reconcile.Result{}, r.end(ctx, o, d)
+	}
+	return r.actUnused(ctx, o, d)
+}
+
+// end carries out what is decided on a host PV whose claim is gone.
+func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
+	switch d := d.(type) {
 	case flip:
 		if proven, err := r.proven(ctx, o); err != nil || !proven {
 			return err
 		}
-		after := o.leaf.DeepCopy()
-		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-		return r.Leaf.PatchVolume(ctx, actor, o.leaf, after, nil)
+		return r.flip(ctx, o)
 	case deleteClaim:
 		if proven, err := r.proven(ctx, o); err != nil || !proven {
 			return err
@@ -44,11 +54,17 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 			}
 		}
 		return r.release(ctx, o.host, d.also)
-	case abandon:
-		r.eventAbandoned(o)
-		return r.release(ctx, o.host, o.host.Status.Phase == corev1.VolumeReleased)
+	case releasePromise:
+		return r.releasePromise(ctx, o)
 	}
 	return fmt.Errorf("unknown decision %T", d)
+}
+
+// flip puts the leaf PV to Delete.
+func (r *reconciler) flip(ctx context.Context, o observed) error {
+	after := o.leaf.DeepCopy()
+	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	return r.Leaf.PatchVolume(ctx, actor, o.leaf, after, nil)
 }
 
 // proven is the evidence of I2 (a), by live reads at this moment: the host PV is
@@ -60,7 +76,7 @@ func (r *reconciler) proven(ctx context.Context, o observed) (bool, error) {
 	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(o.host), &pv); err != nil {
 		return false, fmt.Errorf("prove that volume %s is released: %w", o.host.Name, err)
 	}
-	if pv.UID != o.host.UID || pv.Status.Phase != corev1.VolumeReleased || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != ref.UID ||
+	if pv.UID != o.host.UID || abandoned(&pv) || pv.Status.Phase != corev1.VolumeReleased || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != ref.UID ||
 		pv.Spec.PersistentVolumeReclaimPolicy != o.host.Spec.PersistentVolumeReclaimPolicy {
 		return false, nil // the cache was behind; its event wakes us
 	}
@@ -100,9 +116,14 @@ func (r *reconciler) leafGone(ctx context.Context, o observed) (bool, error) {
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("prove that leaf volume %s is gone: %w", o.leafName, err)
 	}
+	return r.leafClaimGone(ctx, o)
+}
+
+// leafClaimGone proves by a live read that the leaf claim is gone.
+func (r *reconciler) leafClaimGone(ctx context.Context, o observed) (bool, error) {
 	ref := o.host.Spec.ClaimRef
 	var claim corev1.PersistentVolumeClaim
-	err = r.Live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &claim)
+	err := r.Live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &claim)
 	if err == nil && claim.Annotations[v1alpha1.AnnotationRootUID] == string(ref.UID) {
 		return false, nil
 	}

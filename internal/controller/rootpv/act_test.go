@@ -105,11 +105,11 @@ func TestEvidenceIsLive(t *testing.T) {
 			if _, deletion := decide(o).(deleteClaim); !deletion {
 				t.Fatalf("decision is %T, want deleteClaim", decide(o))
 			}
-			r := &reconciler{&member.Link{
+			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: leaf,
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
-			err := r.act(t.Context(), o, deleteClaim{})
+			_, err := r.act(t.Context(), o, deleteClaim{})
 			switch {
 			case tc.written && !errors.Is(err, errWrite):
 				t.Errorf("nothing was deleted: %v", err)
@@ -130,7 +130,7 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	for name, suspended := range map[string]error{"restored": guarded.ErrSuspended, "confirmed": nil} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(noLeaf, func(o *observed) { o.claim = nil })
-			r := &reconciler{&member.Link{
+			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{}, Live: &reads{}, MayDestroy: func() error { return suspended },
 				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 			}}
@@ -138,7 +138,7 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 			if want == nil {
 				want = errWrite
 			}
-			if err := r.act(t.Context(), o, decide(o)); !errors.Is(err, want) {
+			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, want) {
 				t.Errorf("error is %v, want %v", err, want)
 			}
 		})

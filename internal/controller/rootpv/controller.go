@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,17 +22,25 @@ const (
 	actor = guarded.Actor("root-pv")
 	// workers see to the ends of volumes of one member side by side.
 	workers = 8
+	// remembered is of how many promises it is known that their users were told why
+	// the disk stays. Those of a manager that is started anew are told again.
+	remembered = 1024
 )
 
 // reconciler reconciles the host PVs whose leaf is in one member, by their
 // names in the host.
-type reconciler struct{ *member.Link }
+type reconciler struct {
+	*member.Link
+	kept *lru.Cache // UIDs of promises of which it was told that they are not released
+}
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
-	r := &reconciler{link}
+	r := &reconciler{Link: link, kept: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.PersistentVolume{}, sameName),
+		link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName)),
+		link.RootSource(&corev1.Pod{}, r.ofPod),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
 		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim),
 	)
@@ -43,7 +52,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.act(ctx, o, decide(o))
+	return r.act(ctx, o, decide(o))
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
@@ -51,6 +60,10 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(name))
 	if err != nil || pv == nil {
 		return o, err
+	}
+	if mirror.IsPromiseIn(pv, r.ClusterID) {
+		o.host, o.unfulfilled = pv, true
+		return o, nil
 	}
 	cluster, leafName, leafUID, ours := mirror.LeafVolumeOf(pv)
 	if !ours || cluster != r.ClusterID {
@@ -73,11 +86,21 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	if claim != nil && origin.UID == ref.UID && claim.Spec.VolumeName == leafName {
 		o.claim = claim
 	}
-	return o, err
+	if err != nil || !mirror.WhenUnused(pv) {
+		return o, err
+	}
+	return o, r.observeConsumers(ctx, &o)
 }
 
 func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
+}
+
+// ofRootClaim wakes the host PVs that refer to a claim: a second one of a claim
+// is Released while the claim lives, and nothing of its own changes when it goes.
+func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
+	hosts, err := index.VolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
+	return requests(ctx, hosts, err)
 }
 
 // ofLeaf wakes the host PVs that stand for a leaf PV.
@@ -85,24 +108,44 @@ func (r *reconciler) ofLeaf(ctx context.Context, leaf client.Object) []reconcile
 	return r.standFor(ctx, leaf.GetName())
 }
 
-// ofLeafClaim wakes the host PVs that stand for the volume of a leaf claim.
+// ofLeafClaim wakes the host PVs that stand for the volume of a leaf claim, and the
+// promise that it was made for: one whose claim is gone ends when the leaf claim has.
 func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || claim.Spec.VolumeName == "" {
+	if !ok {
 		return nil
 	}
-	return r.standFor(ctx, claim.Spec.VolumeName)
+	var found []reconcile.Request
+	if claim.Spec.VolumeName != "" {
+		found = r.standFor(ctx, claim.Spec.VolumeName)
+	}
+	origin, ours := mirror.OriginIn(r.HostID, claim)
+	if !ours {
+		return found
+	}
+	promise, err := index.PromiseOf(ctx, r.Host, origin.UID)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the promise of a leaf claim", "root", origin.Root)
+	}
+	if promise != nil && mirror.IsPromiseIn(promise, r.ClusterID) {
+		found = append(found, sameName(ctx, promise)...)
+	}
+	return found
 }
 
 func (r *reconciler) standFor(ctx context.Context, leaf string) []reconcile.Request {
 	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf)
+	return requests(ctx, hosts, err)
+}
+
+func requests(ctx context.Context, hosts []corev1.PersistentVolume, err error) []reconcile.Request {
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the host volumes of a leaf volume")
+		ctrl.LoggerFrom(ctx).Error(err, "look up host volumes")
 		return nil
 	}
-	var requests []reconcile.Request
+	var found []reconcile.Request
 	for i := range hosts {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Name: hosts[i].Name}})
+		found = append(found, reconcile.Request{NamespacedName: types.NamespacedName{Name: hosts[i].Name}})
 	}
-	return requests
+	return found
 }

@@ -1,6 +1,8 @@
 package rootpv
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -21,6 +23,13 @@ type observed struct {
 	origin  mirror.Origin
 	// claim is the leaf claim of the root that the host PV's claimRef names.
 	claim *corev1.PersistentVolumeClaim
+	// unfulfilled: the host PV is a promise that this member has, without a disk.
+	unfulfilled bool
+	// consumers are the Pods that keep the disk of a promise that is released when it
+	// is unused, grace after the last; now is when that was observed.
+	consumers []corev1.Pod
+	grace     time.Duration
+	now       time.Time
 }
 
 type decision interface{ decision() }
@@ -35,30 +44,48 @@ type (
 	// release drops our finalizer and, if also, deletes the host PV. If leafGone,
 	// leaf claim and leaf PV are proven gone first.
 	release struct{ leafGone, also bool }
-	// abandon is release by an admin's wish, whatever is in the member.
-	abandon struct{}
+	// releasePromise ends a promise that was never fulfilled, once root and leaf claim
+	// are proven gone.
+	releasePromise struct{}
 )
 
 func (nothing) decision()     {}
 func (flip) decision()        {}
 func (deleteClaim) decision() {}
 func (release) decision()     {}
-func (abandon) decision()     {}
+
+func (releasePromise) decision() {}
 
 func decide(o observed) decision {
 	switch {
 	case o.host == nil:
 		return nothing{}
+	case abandoned(o.host):
+		return nothing{} // host_volume lets go of it
+	case o.inUse() && mirror.Releasing(o.host):
+		return o.unused() // also if it was let go of meanwhile, and the leaf PV is gone for which leaf_pv would hold it again
 	case !controllerutil.ContainsFinalizer(o.host, v1alpha1.FinalizerLeafVolume):
 		return nothing{} // let go of
-	case o.host.Annotations[v1alpha1.AnnotationAbandon] == "true":
-		return abandon{}
+	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil && o.unfulfilled:
+		return releasePromise{}
 	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:
 		return o.released()
 	case o.host.DeletionTimestamp != nil && (o.host.Spec.ClaimRef == nil || o.host.Status.Phase == corev1.VolumeAvailable):
 		return release{} // never used since it was freed: nobody asked for its data to go
+	case o.inUse():
+		return o.unused()
 	}
 	return nothing{}
+}
+
+// inUse reports whether the host PV is a promise whose claim lives, and whose disk
+// goes with its last Pod.
+func (o observed) inUse() bool {
+	return !o.unfulfilled && mirror.WhenUnused(o.host) && o.host.Status.Phase == corev1.VolumeBound && o.host.Spec.ClaimRef != nil
+}
+
+func abandoned(host *corev1.PersistentVolume) bool {
+	return host.Annotations[v1alpha1.AnnotationAbandon] == "true"
 }
 
 // released: the claim is gone, says the host's PV controller.

@@ -75,7 +75,7 @@ func noLeaf(o *observed)       { o.leaf, o.stamped, o.origin = nil, false, mirro
 func noClaim(o *observed)      { o.claim = nil }
 func unstamped(o *observed)    { o.stamped, o.origin = false, mirror.Origin{} }
 func noClaimRef(o *observed)   { o.host.Spec.ClaimRef = nil }
-func abandoned(o *observed)    { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
+func abandon(o *observed)      { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
 
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -123,11 +123,12 @@ func TestDecide(t *testing.T) {
 		"an admin cleared claimRef, then deleted the PV: data stay": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), release{}},
 		"an admin cleared claimRef's UID, then deleted the PV":      {seen(phase(corev1.VolumeAvailable), hostDeleted, func(o *observed) { o.host.Spec.ClaimRef.UID = "" }), release{}},
 		"reclaiming failed, says the host":                          {seen(phase(corev1.VolumeFailed)), nothing{}},
-		"abandoned while in use":                                    {seen(phase(corev1.VolumeBound), abandoned), abandon{}},
-		"abandoned when released":                                   {seen(abandoned), abandon{}},
-		"abandoned without claimRef: no panic":                      {seen(abandoned, noClaimRef), abandon{}},
+		"abandoned while in use: host_volume lets go of it":         {seen(phase(corev1.VolumeBound), abandon), nothing{}},
+		"abandoned when released (I2)":                              {seen(abandon), nothing{}},
+		"abandoned when put to Delete already":                      {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), nothing{}},
+		"abandoned without claimRef: no panic":                      {seen(abandon, noClaimRef), nothing{}},
 		"abandon with another value than true":                      {seen(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), flip{}},
-		"abandoned before, and let go of (I5)":                      {seen(abandoned, func(o *observed) { o.host.Finalizers = nil }), nothing{}},
+		"abandoned before, and let go of (I5)":                      {seen(abandon, func(o *observed) { o.host.Finalizers = nil }), nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(release{})); diff != "" {

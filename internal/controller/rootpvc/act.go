@@ -2,15 +2,20 @@ package rootpvc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -38,14 +43,34 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		after := o.leaf.DeepCopy()
 		after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.boundLeaf.UID)
 		return r.Leaf.Patch(ctx, actor, o.leaf, after)
-	case withdraw:
-		return r.withdraw(ctx, o, d.rootGone)
+	case withdraw, unplace, unlabel:
+		return r.takeBack(ctx, o, d)
 	case destroyUnmirrored:
-		return r.destroyUnmirrored(ctx, o)
+		return r.unlessSuspended(ctx, o, r.destroyUnmirrored(ctx, o))
 	case deleteRetained:
-		return r.deleteRetained(ctx, o)
+		return r.unlessSuspended(ctx, o, r.deleteRetained(ctx, o))
+	case deleteLost:
+		return r.unlessSuspended(ctx, o, r.deleteLost(ctx, o))
+	case adopt:
+		return r.adopt(ctx, o)
+	case label:
+		return r.Root.Patch(ctx, actor, o.promise, mirror.WithMember(o.promise, r.Member, d.consumer))
+	}
+	return fmt.Errorf("unknown decision %T", d)
+}
+
+// takeBack takes back a step of a claim's way into the member.
+func (r *reconciler) takeBack(ctx context.Context, o observed, d decision) error {
+	if stands, err := r.stands(ctx, o, d); err != nil || !stands {
+		return err
+	}
+	switch d := d.(type) {
+	case withdraw:
+		return r.unlessSuspended(ctx, o, r.withdraw(ctx, o, d.rootGone))
 	case unplace:
 		return r.unplace(ctx, o.root)
+	case unlabel:
+		return r.unlabel(ctx, o)
 	}
 	return fmt.Errorf("unknown decision %T", d)
 }
@@ -62,11 +87,26 @@ func (r *reconciler) say(ctx context.Context, o observed, problem *mirror.Refusa
 	return nil
 }
 
+// unlessSuspended is the error of a deletion, unless nothing may be destroyed at
+// present: then the claim that waits for it is told, and the link is made anew
+// when an admin confirms.
+func (r *reconciler) unlessSuspended(ctx context.Context, o observed, err error) error {
+	if !errors.Is(err, guarded.ErrSuspended) {
+		return err
+	}
+	return r.say(ctx, o, &mirror.Refusal{Reason: reasonSuspended, Message: fmt.Sprintf(
+		"claim %s in member %s is in the way, and nothing is deleted there until an admin confirms what ClusterRegistration %s asks for",
+		o.origin.Root, r.Registration, r.Registration)})
+}
+
 func (r *reconciler) withdraw(ctx context.Context, o observed, rootGone bool) error {
 	if rootGone {
 		if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
 			return err
 		}
+	}
+	if err := r.rememberWithdrawn(ctx, o); err != nil {
+		return err
 	}
 	if err := r.Leaf.DeleteUnchanged(ctx, o.leaf); client.IgnoreNotFound(err) != nil {
 		return err
@@ -75,6 +115,28 @@ func (r *reconciler) withdraw(ctx context.Context, o observed, rootGone bool) er
 		r.eventWithdrawn(o.root)
 	}
 	return nil
+}
+
+// rememberWithdrawn notes, in the host's record of the member, a leaf claim for
+// which a provisioner may be making a volume that outlives it: nothing on that
+// volume will say whose it is, but the UID of this claim.
+func (r *reconciler) rememberWithdrawn(ctx context.Context, o observed) error {
+	if !o.leavesVolume() {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: r.Namespace, Name: member.RecordName(r.ClusterID)}
+	record, err := index.Find[coordinationv1.Lease](ctx, r.HostLive, key)
+	if err != nil {
+		return err
+	}
+	if record == nil {
+		return fmt.Errorf("remember the withdrawn claim %s: there is no Lease %s", o.origin.Root, key)
+	}
+	after, err := account.WithWithdrawn(record, o.leaf.UID, o.origin.Root, r.Clock.Now())
+	if err != nil || after == record {
+		return err
+	}
+	return r.Root.Patch(ctx, actor, record, after)
 }
 
 func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolumeClaim, change func(map[string]string)) error {
@@ -89,6 +151,12 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 // create makes the leaf claim. One that is there already and was not seen in
 // the cache is either ours, just made, or somebody else's.
 func (r *reconciler) create(ctx context.Context, o observed, leaf *corev1.PersistentVolumeClaim) error {
+	if placed, err := r.placed(ctx, o.root); err != nil || !placed {
+		return err
+	}
+	if awaited, err := r.awaited(ctx, o); err != nil || !awaited {
+		return err
+	}
 	err := r.Leaf.Create(ctx, actor, leaf)
 	if err == nil {
 		return r.tell(ctx, o.root, nil)
@@ -103,12 +171,20 @@ func (r *reconciler) create(ctx context.Context, o observed, leaf *corev1.Persis
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return nil // its event wakes us
 	}
-	problem := &mirror.Refusal{Reason: reasonNameTaken, Message: fmt.Sprintf(
+	problem := &mirror.Refusal{Reason: mirror.ReasonNameTaken, Message: fmt.Sprintf(
 		"member %s has a claim %s/%s of its own: it is left alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
 	if err := r.tell(ctx, o.root, problem); err != nil {
 		return err
 	}
 	return problem // the claim in the way is not watched: try again, at a bounded rate
+}
+
+// placed reports, by a live read, whether the root is placed in this member. A
+// cache that was filled by an API server that lags behind, after a restart, can
+// show a placement that was over long ago, and placed-in alone says who may push (I3).
+func (r *reconciler) placed(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(root))
+	return now != nil && now.UID == root.UID && now.Annotations[v1alpha1.AnnotationPlacedIn] == r.ClusterID, err
 }
 
 // refusedByMember tells the user what the member's API server holds against a
@@ -151,6 +227,20 @@ func (r *reconciler) deleteRetained(ctx context.Context, o observed) error {
 	})
 }
 
+// deleteLost removes what is left of a claim whose root and volume are both gone.
+func (r *reconciler) deleteLost(ctx context.Context, o observed) error {
+	if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
+		return err
+	}
+	if hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Spec.VolumeName); err != nil || len(hosts) > 0 {
+		return err // root_pv
+	}
+	if pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Spec.VolumeName)); err != nil || pv != nil {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))
+}
+
 // deleteBound deletes a bound leaf claim whose root is proven gone, if its
 // volume is, by a live read, what it has to be.
 func (r *reconciler) deleteBound(ctx context.Context, o observed, right func(*corev1.PersistentVolume) bool) error {
@@ -164,18 +254,26 @@ func (r *reconciler) deleteBound(ctx context.Context, o observed, right func(*co
 	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))
 }
 
+// empty proves by a live read that the member holds no leaf claim for a root. One
+// that is there is seen by the cache before long.
+func (r *reconciler) empty(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	key := client.ObjectKeyFromObject(root)
+	leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Live, key)
+	if err != nil {
+		return false, fmt.Errorf("prove that the member is empty of claim %s: %w", key, err)
+	}
+	if leaf == nil {
+		return true, nil
+	}
+	origin, ours := mirror.OriginIn(r.HostID, leaf)
+	return !ours || origin.UID != root.UID, nil
+}
+
 // unplace lets another member have the claim, once a live read proves that this
 // one holds no leaf claim for it, and the host has no volume of its for it.
 func (r *reconciler) unplace(ctx context.Context, root *corev1.PersistentVolumeClaim) error {
-	key := client.ObjectKeyFromObject(root)
-	var leaf corev1.PersistentVolumeClaim
-	err := r.Live.Get(ctx, key, &leaf)
-	if err == nil {
-		if origin, ours := mirror.OriginIn(r.HostID, &leaf); ours && origin.UID == root.UID {
-			return nil // seen by the cache before long
-		}
-	} else if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("prove that the member is empty of claim %s: %w", key, err)
+	if empty, err := r.empty(ctx, root); err != nil || !empty {
+		return err
 	}
 	volumes, err := index.VolumesIn(ctx, r.Host, r.ClusterID)
 	if err != nil {
@@ -195,9 +293,15 @@ func (r *reconciler) tell(ctx context.Context, root *corev1.PersistentVolumeClai
 	if root == nil {
 		return nil
 	}
+	if problem != nil && mirror.FailsClaim(problem.Reason) {
+		problem = mirror.Steady(mirror.TriedOf(root).AfterOthers(problem, r.Member), root, v1alpha1.ClaimPlaced)
+	}
 	shown := mirror.ClaimCondition(root, v1alpha1.ClaimPlaced, problem, r.Clock.Now())
 	if shown == nil {
 		return nil
+	}
+	if problem != nil && mirror.FailsClaim(problem.Reason) && !r.pace.spend(root.UID, r.Clock.Now()) {
+		return nil // told a little later
 	}
 	if problem != nil {
 		r.eventProblem(root, problem)

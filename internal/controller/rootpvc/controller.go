@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -32,22 +33,41 @@ const (
 
 // reconciler reconciles the claims of the host that concern one member, by the
 // name that root and leaf have in common.
-type reconciler struct{ *member.Link }
+type reconciler struct {
+	*member.Link
+	Options
+	pace *pace
+}
+
+// Options of the controller in all members.
+type Options struct {
+	// Namespace of the manager in the host, where its records are.
+	Namespace string
+	// Book says which orphans other members have.
+	Book *account.Book
+	// NominatedNode says that the host's scheduler shows in a Pod's status which
+	// node it is about to bind it to; see root_pod.
+	NominatedNode bool
+}
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch
-// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 
 // Setup adds the controller to a member's link.
-func Setup(link *member.Link) error {
-	r := &reconciler{link}
+func Setup(link *member.Link, o Options) error {
+	r := &reconciler{link, o, newPace()}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.PersistentVolumeClaim{}, member.SameKey),
-		link.RootSource(&corev1.PersistentVolume{}, ofHostVolume),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
+		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume),
+		link.RootSource(&corev1.Pod{}, r.ofPod),
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, member.SameKey),
+		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, link.WithSiblings),
 		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume),
+		link.LeafSource(&corev1.Pod{}, r.ofLeafPod),
+		link.LeafSource(&corev1.Event{}, r.ofWarning),
 		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 	)
@@ -59,7 +79,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.act(ctx, o, decide(o))
+	if err := r.act(ctx, o, decide(o)); err != nil || o.root == nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: r.pace.owes(o.root.UID)}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
@@ -78,6 +101,14 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		if o.mirrored, err = r.mirrored(ctx, o.leafVolume); err != nil {
 			return o, err
 		}
+		if o.leafClass, err = index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(o.leaf.Spec.StorageClassName, ""))); err != nil {
+			return o, err
+		}
+	}
+	if o.root == nil || o.leaf != nil && o.origin.UID != o.root.UID {
+		if err := r.observeToFulfil(ctx, &o); err != nil {
+			return o, err
+		}
 	}
 	if o.root == nil {
 		return o, nil
@@ -85,7 +116,10 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err := r.observeVolume(ctx, &o); err != nil {
 		return o, err
 	}
-	return o, r.observePlace(ctx, &o)
+	if err := r.observePlace(ctx, &o); err != nil {
+		return o, err
+	}
+	return o, r.observeAttempt(ctx, &o)
 }
 
 // mirrored reports whether a host PV stands for a leaf PV and is held for it.
@@ -103,8 +137,15 @@ func (r *reconciler) mirrored(ctx context.Context, leaf *corev1.PersistentVolume
 // that it stands for.
 func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(o.root.Spec.VolumeName))
-	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.root.UID {
+	if err == nil && pv == nil {
+		o.lost = mirror.NamesPromise(o.root.Spec.VolumeName)
+		return r.observeAsked(ctx, o)
+	}
+	if err != nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.root.UID {
 		return err
+	}
+	if mirror.IsUnfulfilled(pv) {
+		return r.observePromise(ctx, o, pv)
 	}
 	cluster, leafName, uid, ours := mirror.LeafVolumeOf(pv)
 	if o.boundAway = !ours || cluster != r.ClusterID; o.boundAway {
@@ -122,10 +163,52 @@ func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 	return nil
 }
 
+// observeToFulfil looks up the promise that the volume of a leaf claim without a
+// root is still to fulfil.
+func (r *reconciler) observeToFulfil(ctx context.Context, o *observed) error {
+	if o.leaf == nil {
+		return nil
+	}
+	promise, err := index.PromiseOf(ctx, r.Host, o.origin.UID)
+	o.toFulfil = promise != nil && mirror.IsPromiseIn(promise, r.ClusterID)
+	return err
+}
+
+// observeAsked looks up the leaf PV that the root asks for by name, if the host has
+// no PV for it.
+func (r *reconciler) observeAsked(ctx context.Context, o *observed) error {
+	candidate := o.leafVolume
+	if candidate == nil {
+		var err error
+		if candidate, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.root.Spec.VolumeName)); err != nil {
+			return err
+		}
+	}
+	if candidate == nil || !mirror.AsksFor(o.root, candidate, r.Member) {
+		return nil
+	}
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, candidate.Name)
+	if err != nil || len(hosts) > 0 {
+		return err
+	}
+	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.root.Namespace))
+	if err != nil || namespace == nil {
+		return err
+	}
+	o.asked, o.tenant = candidate, namespace.UID
+	o.rivals = r.Book.Rivals(r.Registration, candidate.Name, client.ObjectKeyFromObject(o.root))
+	return nil
+}
+
 // observePlace looks up the classes on both sides and the member's namespace.
 func (r *reconciler) observePlace(ctx context.Context, o *observed) error {
 	var err error
-	if o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(ptr.Deref(o.root.Spec.StorageClassName, ""))); err != nil {
+	if o.promise != nil {
+		o.class, err = r.promiseClass(ctx, o.promise)
+	} else {
+		o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(mirror.ClassName(o.root)))
+	}
+	if err != nil {
 		return err
 	}
 	if o.class != nil && o.class.Provisioner == v1alpha1.ProvisionerName {
@@ -169,7 +252,7 @@ func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reco
 // went may let them go on.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.claims(ctx, func(claim *corev1.PersistentVolumeClaim) bool {
-		return claim.Spec.VolumeName == "" && chosen(claim, r.Member)
+		return (claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName)) && chosen(claim, r.Member)
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -25,6 +26,8 @@ type observed struct {
 	// leaf claim of ours by that name, for whichever root its origin says.
 	leaf   *corev1.PersistentVolumeClaim
 	origin mirror.Origin
+	// leafClass is the leaf claim's class in the member.
+	leafClass *storagev1.StorageClass
 	// leafVolume is the PV that the leaf claim names; mirrored: the host has a PV
 	// that stands for it, held by our finalizer.
 	leafVolume *corev1.PersistentVolume
@@ -32,13 +35,33 @@ type observed struct {
 	// hostVolume is the PV of this member that the root is bound to; boundTo is
 	// the leaf PV that it stands for by name, boundLeaf that PV, UID checked.
 	hostVolume *corev1.PersistentVolume
+	// lost: the root is bound to a promise, its own or one that it uses again, and the
+	// host has no PV of that name.
+	lost bool
 	// boundAway: the PV that the root is bound to was seen, and is not this member's.
 	boundAway bool
 	boundTo   string
 	boundLeaf *corev1.PersistentVolume
+	// promise is the host PV that the root is bound to, if it is a promise without a
+	// disk; landed are the root's Pods in this member. class is the promise's own
+	// record.
+	promise *corev1.PersistentVolume
+	landed  []corev1.Pod
+	// toFulfil: the leaf claim's root is gone, and its volume is still to fulfil a
+	// promise, so that it can be ended in order.
+	toFulfil bool
+	// asked is the leaf PV that the root asks for by name, made for an earlier claim
+	// of its name; no PV of the host stands for it, or has that name.
+	asked *corev1.PersistentVolume
+	// rivals are other members that have a volume of that name for such a claim.
+	rivals []string
+	// tenant is the UID of the root's namespace.
+	tenant types.UID
 	// namespace in the member, and the names of its storage classes.
 	namespace     *corev1.Namespace
 	memberClasses []string
+	// attempt: how the claim does here while it has no volume.
+	attempt attempt
 }
 
 // decision is what to do next. The set is closed.
@@ -67,6 +90,11 @@ type (
 	// deleteRetained deletes a leaf claim whose volume stands at Retain and that no
 	// host PV stands for, once the root is proven absent: the data stay, an orphan.
 	deleteRetained struct{}
+	// deleteLost deletes a leaf claim that has lost its volume, once root and volume
+	// are proven absent, and no PV of the host stands for it: nothing is left of it.
+	deleteLost struct{}
+	// adopt makes the leaf claim that holds the volume asked for the root's own.
+	adopt struct{}
 	// unplace takes placed-in off, once the member is proven empty of the claim.
 	unplace struct{}
 )
@@ -80,16 +108,21 @@ func (nudge) decision()             {}
 func (withdraw) decision()          {}
 func (destroyUnmirrored) decision() {}
 func (deleteRetained) decision()    {}
+func (deleteLost) decision()        {}
+func (adopt) decision()             {}
 func (unplace) decision()           {}
 
 // Reasons of the Placed condition and of events on root claims.
 const (
-	reasonVolumeLost        = "VolumeLost"
+	reasonVolumeLost        = mirror.ReasonVolumeLost
 	reasonVolumeMismatch    = "VolumeMismatch"
 	reasonSurplusVolume     = "SurplusVolume"
-	reasonClassNotFound     = "MemberClassNotFound"
+	reasonClassNotFound     = mirror.ReasonClassNotFound
+	reasonClassKeepsOff     = "ClassKeepsOff"
 	reasonPlacedElsewhere   = "PlacedElsewhere"
 	reasonModifyUnsupported = "ModifyVolumeUnsupported"
+	reasonAmbiguousVolume   = "AmbiguousVolume"
+	reasonSuspended         = "DestructionSuspended"
 )
 
 func refuse(reason, format string, args ...any) nothing {
@@ -115,6 +148,8 @@ func (o observed) speaks() bool {
 		return selected == o.member.NodeName
 	case placed != "":
 		return placed == o.member.ClusterID
+	case o.root.Spec.VolumeName != "":
+		return o.asked != nil && len(o.rivals) == 0
 	}
 	return true // nobody has it: what was said of it is taken back
 }
@@ -124,11 +159,16 @@ func decide(o observed) decision {
 	case o.leaf != nil && o.leaf.DeletionTimestamp != nil:
 		return nothing{} // its end wakes us
 	case o.leaf != nil && (o.root == nil || o.root.UID != o.origin.UID):
+		if o.asked != nil && o.keeps() {
+			return o.readopt(true)
+		}
 		return o.withoutRoot()
 	case o.root == nil:
 		return nothing{}
 	case o.hostVolume != nil:
 		return o.bound()
+	case o.promise != nil:
+		return o.promised()
 	case o.root.Spec.VolumeName != "":
 		return o.boundElsewhere()
 	default:
@@ -141,6 +181,9 @@ func (o observed) withoutRoot() decision {
 	if o.leaf.Spec.VolumeName == "" {
 		return withdraw{rootGone: true}
 	}
+	if o.leafVolume == nil && o.leaf.Status.Phase == corev1.ClaimLost {
+		return deleteLost{}
+	}
 	if o.leafVolume == nil || o.leafVolume.Spec.ClaimRef == nil || o.leafVolume.Spec.ClaimRef.UID != o.leaf.UID {
 		return nothing{}
 	}
@@ -150,15 +193,59 @@ func (o observed) withoutRoot() decision {
 		return nothing{} // leaf_pv stamps it first, so that it is not forgotten
 	case !stamped(o.leafVolume, o.member):
 		return destroyUnmirrored{}
-	case retained && !o.mirrored:
+	case retained && !o.mirrored && !o.toFulfil:
 		return deleteRetained{} // else its name would be blocked for ever
 	}
 	return nothing{} // the host PV's release is what decides: root_pv
 }
 
+// keeps reports whether the leaf claim, of an earlier root, still holds the volume
+// that the root asks for, and both agree on whose they were.
+func (o observed) keeps() bool {
+	origin, ours := mirror.OriginIn(o.member.HostID, o.asked)
+	ref := o.asked.Spec.ClaimRef
+	return ours && origin.UID == o.origin.UID && o.leaf.Spec.VolumeName == o.asked.Name && ref != nil && ref.UID == o.leaf.UID
+}
+
+// readopt gives the root the volume that it asks for, if it may have it. Of one
+// that was released, leaf_pv makes the host PV once the claim is placed.
+func (o observed) readopt(kept bool) decision {
+	placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]
+	switch {
+	case o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName:
+		return nothing{} // none of our classes
+	case placed != "" && placed != o.member.ClusterID:
+		return o.elsewhere(placed)
+	case len(o.rivals) > 0:
+		return refuse(reasonAmbiguousVolume, "volume %s is in member %s and in %s as well, each made for an earlier claim of this name: have all but the right one removed there",
+			o.asked.Name, o.member.Registration, strings.Join(o.rivals, ", "))
+	}
+	if refusal := mirror.Adoptable(o.root, o.class, o.tenant, o.asked, kept, o.member); refusal != nil {
+		return nothing{refusal}
+	}
+	switch {
+	case placed == "":
+		return place{}
+	case kept:
+		return adopt{}
+	}
+	return nothing{}
+}
+
 func stamped(pv *corev1.PersistentVolume, m mirror.Member) bool {
 	_, ours := mirror.OriginIn(m.HostID, pv)
 	return ours
+}
+
+// leavesVolume reports whether a volume may be being made for the leaf claim that
+// outlives it: its class retains, and its provisioner has been asked.
+func (o observed) leavesVolume() bool {
+	if o.leafClass == nil {
+		return true // not known any more
+	}
+	asked := o.leaf.Annotations[route.AnnSelectedNode] != "" ||
+		ptr.Deref(o.leafClass.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate
+	return asked && ptr.Deref(o.leafClass.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete) == corev1.PersistentVolumeReclaimRetain
 }
 
 // bound: the root is bound to a volume of this member.
@@ -172,8 +259,10 @@ func (o observed) bound() decision {
 		return o.elsewhere(placed)
 	}
 	switch {
+	case mirror.Releasing(o.hostVolume):
+		return nothing{} // root_pv destroys it, since no Pod uses it
 	case o.boundLeaf == nil:
-		return refuse(reasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more: if its cluster was restored, restore the volume there under the same name; else delete the claim",
+		return refuse(reasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
 			o.boundTo, o.member.Registration)
 	case o.leaf == nil:
 		return o.createFor(o.boundTo)
@@ -204,12 +293,16 @@ func (o observed) bound() decision {
 // this member's. What is bound here is a surplus: reported, never used.
 func (o observed) boundElsewhere() decision {
 	switch {
+	case o.leaf == nil && o.asked != nil:
+		return o.readopt(false)
 	case o.leaf == nil && o.boundAway && o.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID:
 		return unplace{} // the member that has the volume waits for it
 	case o.leaf == nil:
 		return nothing{}
 	case o.leaf.Spec.VolumeName == "":
 		return withdraw{}
+	case o.lost, o.root.Spec.VolumeName == mirror.PromiseName(o.root.UID) && !o.boundAway:
+		return nothing{} // its promise is not seen yet, or lost, and is made again
 	case o.root.Spec.VolumeName == o.leaf.Spec.VolumeName,
 		o.root.Spec.VolumeName == mirror.HostVolumeName(o.leaf.Spec.VolumeName, o.member.ClusterID, true):
 		return nothing{} // about to be bound to its mirror, or its mirror is lost
@@ -233,7 +326,9 @@ func (o observed) unbound() decision {
 	case o.leaf != nil && placed == "":
 		return place{} // the host was restored from before it was placed
 	case o.leaf != nil:
-		return nothing{} // the member's part
+		return nothing{o.attempt.failure(o.member)} // the member's part, unless it fails
+	case placed == "" && !o.attempt.agreed(o.root, o.member):
+		return nothing{} // steered here by us: the scheduler has still to agree
 	}
 	class, err := mirror.ReadClass(o.class)
 	if err != nil || class.Provisioning != v1alpha1.ProvisioningMirror ||
@@ -254,6 +349,8 @@ func (o observed) unwanted(placed string) decision {
 	switch {
 	case o.leaf == nil && placed == o.member.ClusterID:
 		return unplace{}
+	case o.leaf != nil && o.leaf.Spec.VolumeName != "" && placed == "":
+		return place{} // the host was restored from before it was placed: this is its volume
 	case o.leaf != nil && o.leaf.Spec.VolumeName == "":
 		return withdraw{}
 	}
@@ -264,22 +361,29 @@ func (o observed) elsewhere(placed string) decision {
 	return refuse(reasonPlacedElsewhere, "the claim is placed in cluster %s; member %s waits until that cluster is proven empty of it", placed, o.member.Registration)
 }
 
+// namesLimit in bytes of the classes that a message says a member has.
+const namesLimit = 512
+
 // createFor makes the leaf claim, for a volume if one is named, or says why not.
 func (o observed) createFor(volume string) decision {
 	var name string
 	if volume == "" {
+		if !mirror.Admits(o.class, o.member.ClusterID) { // nobody but the scheduler goes by it
+			return unselect{&mirror.Refusal{Reason: reasonClassKeepsOff, Message: fmt.Sprintf(
+				"StorageClass %s keeps claims off member %s, by its allowedTopologies: the selection is taken off, and the scheduler chooses again", o.class.Name, o.member.Registration)}}
+		}
 		var rule string
 		name, rule = mirror.MemberClass(o.class, o.member)
 		if !slices.Contains(o.memberClasses, name) {
 			slices.Sort(o.memberClasses)
 			return unselect{&mirror.Refusal{Reason: reasonClassNotFound, Message: fmt.Sprintf(
 				"member %s has no StorageClass %q (looked for by %s); it has: %s. Create it there, or map another one in ClusterRegistration %s, spec.storage.classes",
-				o.member.Registration, name, rule, strings.Join(o.memberClasses, ", "), o.member.Registration)}}
+				o.member.Registration, name, rule, mirror.Plain(strings.Join(o.memberClasses, ", "), namesLimit), o.member.Registration)}}
 		}
 	} else {
 		name = o.boundLeaf.Spec.StorageClassName
 	}
-	usable, refusal := mirror.UseNamespace(o.namespace, o.member.HostID, o.member.Registration)
+	usable, refusal := mirror.UseNamespace(o.root.Namespace, o.namespace, o.member.HostID, o.member.Registration)
 	if refusal != nil {
 		return nothing{refusal}
 	}

@@ -1,6 +1,7 @@
 package rootpvc
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,24 @@ func bound(o *observed) {
 	o.boundTo, o.boundLeaf = "pv-1", pv
 }
 
+// comesBack: the host has the claim anew, which asks for the volume that the leaf
+// claim of the earlier one holds.
+func comesBack(o *observed) {
+	leafBound(o)
+	o.leafVolume.Spec.StorageClassName = "disk"
+	o.leafVolume.Spec.AccessModes = o.root.Spec.AccessModes
+	stampedVolume(o)
+	retainedVolume(o)
+	o.leafVolume.Annotations[v1alpha1.AnnotationNamespaceUID] = "namespace-uid"
+	o.root.UID, o.root.Spec.VolumeName = "new-uid", "pv-1"
+	o.asked, o.tenant = o.leafVolume, "namespace-uid"
+}
+
+func leafLost(o *observed)  { o.leaf.Status.Phase = corev1.ClaimLost }
+func newTenant(o *observed) { o.tenant = "another-uid" }
+func allowed(o *observed)   { o.member.Adopt = []string{"pv-1"} }
+func noLeaf(o *observed)    { o.leaf, o.leafVolume, o.origin = nil, nil, mirror.Origin{} }
+
 // boundTo another volume, which is none of this member's.
 func boundTo(name string) func(*observed) {
 	return func(o *observed) { o.root.Spec.VolumeName, o.root.Status.Phase = name, corev1.ClaimBound }
@@ -142,6 +161,31 @@ func grown(to string) func(*observed) {
 }
 
 func says(reason string) decision { return nothing{&mirror.Refusal{Reason: reason}} }
+
+func fails(o *observed) {
+	o.attempt.provisioning = &mirror.Refusal{Reason: mirror.ReasonProvisioningFailed, Message: "member cluster38 cannot make the volume: no"}
+}
+
+var unschedulable = &mirror.Refusal{Reason: mirror.ReasonPodUnschedulable, Message: "member cluster38 has no node for Pod web: no"}
+
+func usedBy(pods ...consumer) func(*observed) {
+	return func(o *observed) { o.attempt.consumers = pods }
+}
+
+func steeredTo(node string) func(*observed) {
+	return func(o *observed) { set(o.root, v1alpha1.AnnotationSteeredTo, node) }
+}
+
+// A claim that cannot go elsewhere says so.
+func TestFailureOfAClaimThatIsHeld(t *testing.T) {
+	o := seen(pushed, fails, usedBy(consumer{name: "api"}, consumer{name: "web", bound: "cache"}))
+	said := o.attempt.failure(here).Message
+	for _, part := range []string{"cannot make the volume: no", "Pod web", "claim cache", "No other member is tried"} {
+		if !strings.Contains(said, part) {
+			t.Errorf("%q does not say %q", said, part)
+		}
+	}
+}
 
 func TestDecide(t *testing.T) {
 	leaf := create{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}}
@@ -169,7 +213,12 @@ func TestDecide(t *testing.T) {
 		"the class is of promise mode": {seen(func(o *observed) {
 			o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}
 		}), nothing{}},
-		"the class has parameters that nobody knows":        {seen(func(o *observed) { o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: "magic"} }), nothing{}},
+		"the class has parameters that nobody knows": {seen(func(o *observed) { o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: "magic"} }), nothing{}},
+		"the class keeps claims off the member: the scheduler is told": {seen(func(o *observed) {
+			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
+			}}}
+		}), unselect{&mirror.Refusal{Reason: reasonClassKeepsOff}}},
 		"the member lacks the class: the scheduler is told": {seen(func(o *observed) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: reasonClassNotFound}}},
 		"the registration maps the class":                   {seen(func(o *observed) { o.member.Classes = map[string]string{"disk": "slow"} }), leaf},
 		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
@@ -180,6 +229,19 @@ func TestDecide(t *testing.T) {
 		}), says(mirror.ReasonDataSourceUnsupported)},
 		"the claim is being deleted: nothing is made for it": {seen(rootDeleted), nothing{}},
 		"the claim is being deleted, a Pod still holds it":   {seen(pushed, rootDeleted), nothing{}},
+
+		// The member fails it.
+		"its provisioner fails: the claim says so":                        {seen(pushed, fails), says(mirror.ReasonProvisioningFailed)},
+		"its scheduler finds no node for the consumer":                    {seen(pushed, usedBy(consumer{problem: unschedulable})), says(mirror.ReasonPodUnschedulable)},
+		"both: what the provisioner says is worth more":                   {seen(pushed, fails, usedBy(consumer{problem: unschedulable})), says(mirror.ReasonProvisioningFailed)},
+		"both, placed in another member: that one waits":                  {seen(pushed, fails, placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
+		"steered here: nothing is written before the scheduler agrees":    {seen(placedIn(""), steeredTo(here.NodeName), usedBy(consumer{})), nothing{}},
+		"steered here, no Pod uses it":                                    {seen(placedIn(""), steeredTo(here.NodeName)), nothing{}},
+		"steered here, and the scheduler agrees: placed (I3)":             {seen(placedIn(""), steeredTo(here.NodeName), usedBy(consumer{}, consumer{here: true})), place{}},
+		"steered here, and placed: the leaf claim is made":                {seen(steeredTo(here.NodeName)), leaf},
+		"steered here, the first member not proven empty yet (I3)":        {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(consumer{here: true})), says(reasonPlacedElsewhere)},
+		"steered elsewhere once, and the scheduler chose this one itself": {seen(placedIn(""), steeredTo(elsewhereNode)), place{}},
+		"steered elsewhere: the unbound leaf is withdrawn":                {seen(pushed, fails, steeredTo(elsewhereNode), selected(elsewhereNode)), withdraw{}},
 
 		// The scheduler changed its mind.
 		"the scheduler took its choice back: the unbound leaf is withdrawn":       {seen(pushed, selected("")), withdraw{}},
@@ -209,6 +271,28 @@ func TestDecide(t *testing.T) {
 		"the root is gone, the leaf's PV is another claim's (I4)":                            {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
 		"the root is gone, the leaf's PV is nobody's yet":                                    {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
 		"the root is gone, the leaf ends":                                                    {seen(pushed, leafDeleted, rootGone), nothing{}},
+
+		"the root is gone, and the leaf has lost its volume: nothing is left of it": {seen(leafBound, noLeafVolume, leafLost, rootGone), deleteLost{}},
+		"the root was made anew, and the leaf has lost its volume":                  {seen(leafBound, noLeafVolume, leafLost, rootNewer), deleteLost{}},
+
+		// The root was made anew and asks, by name, for the volume that it had.
+		"comes back and asks for its volume: the place is recorded first (I3)": {seen(comesBack, placedIn("")), place{}},
+		"the same, placed: the leaf claim is the new root's":                   {seen(comesBack), adopt{}},
+		"the same, placed elsewhere (I3)":                                      {seen(comesBack, placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
+		"the same, another member has such a volume too (I8)":                  {seen(comesBack, func(o *observed) { o.rivals = []string{"cluster39"} }), says(reasonAmbiguousVolume)},
+		"the same, in a namespace that was made anew (I8)":                     {seen(comesBack, newTenant), says(mirror.ReasonAdoptionUnconfirmed)},
+		"the same, in a namespace that was made anew, and an admin lets it":    {seen(comesBack, newTenant, allowed), adopt{}},
+		"the same, and asks for more than there is":                            {seen(comesBack, grown("2Gi")), says(mirror.ReasonVolumeMismatch)},
+		"the same, its class is not ours (I4)":                                 {seen(comesBack, func(o *observed) { o.class.Provisioner = "other" }), nothing{}},
+		"the same, and the leaf claim ends":                                    {seen(comesBack, leafDeleted), nothing{}},
+		"the same, the volume's stamp is another root's than its claim's (I8)": {seen(comesBack, func(o *observed) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), deleteRetained{}},
+		"the volume was let go of: an admin has to let it (I8)":                {seen(comesBack, noLeaf), says(mirror.ReasonAdoptionUnconfirmed)},
+		"the volume was let go of, an admin lets it: the place is recorded":    {seen(comesBack, noLeaf, allowed, placedIn("")), place{}},
+		"the volume was let go of, an admin lets it, placed: leaf_pv goes on":  {seen(comesBack, noLeaf, allowed), nothing{}},
+		"comes back and asks for none: its name is freed, the data stay (I2)":  {seen(comesBack, func(o *observed) { o.root.Spec.VolumeName, o.asked = "", nil }), deleteRetained{}},
+		"the root is gone, its volume was in use, and nothing stands for it":   {seen(comesBack, rootGone, func(o *observed) { o.asked = nil }), deleteRetained{}},
+		"restored from before it was placed, its volume is here: it is placed": {seen(leafBound, stampedVolume, selected(""), placedIn("")), place{}},
+		"the same, the scheduler asks for another member":                      {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), place{}},
 
 		// Bound to a volume of this member.
 		"bound and pushed: at rest (I5)":                                         {seen(leafBound, bound), nothing{}},
@@ -349,5 +433,29 @@ func TestOneMemberSpeaks(t *testing.T) {
 	}
 	if (observed{member: here}).speaks() {
 		t.Error("somebody speaks of a claim that is gone")
+	}
+}
+
+// What a member says that it has is bounded and plain, however many and whatever
+// its classes are called.
+func TestClassNotFoundNamesWhatIsThere(t *testing.T) {
+	said := func(classes ...string) string {
+		d, ok := decide(seen(func(o *observed) { o.memberClasses = classes })).(unselect)
+		if !ok {
+			t.Fatalf("decided %#v", d)
+		}
+		return d.problem.Message
+	}
+	for _, part := range []string{here.Registration, `no StorageClass "disk" (looked for by the same name)`, "it has: fast, slow."} {
+		if message := said("slow", "fast"); !strings.Contains(message, part) {
+			t.Errorf("%q lacks %q", message, part)
+		}
+	}
+	many := make([]string, 10_000)
+	for i := range many {
+		many[i] = fmt.Sprintf("\x1b[2Jclass-%d", i)
+	}
+	if message := said(many...); len(message) > 1024 || strings.Contains(message, "\x1b") {
+		t.Errorf("%d bytes: %.200q", len(message), message)
 	}
 }

@@ -7,8 +7,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-const reasonNameTaken = "NameTaken"
-
 func (r *reconciler) eventProblem(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
 }
@@ -20,4 +18,9 @@ func (r *reconciler) eventWithdrawn(root *corev1.PersistentVolumeClaim) {
 
 func (r *reconciler) eventGrown(root *corev1.PersistentVolumeClaim, to resource.Quantity) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, "ExpansionPushed", "Expand", "asked member %s to expand the volume to %s", r.Registration, to.String())
+}
+
+func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, "VolumeAdopted", "Adopt",
+		"volume %s in member %s, which an earlier claim of this name had, is this claim's now", volume, r.Registration)
 }

@@ -1,0 +1,59 @@
+package account
+
+import "testing"
+
+// A volume that an account found to be an orphan, and that is gone before anything
+// suspected it, is a reason to look again: else it would be shown as an orphan
+// until the next account that nothing asks for.
+func TestSuspicions(t *testing.T) {
+	const member, volume = "cluster38", "pvc-1"
+	found := []Orphan{{Volume: volume}}
+	for name, tc := range map[string]struct {
+		happens func(*Book)
+		want    bool
+	}{
+		"nothing":             {func(*Book) {}, false},
+		"suspected":           {func(b *Book) { b.Suspect(member, volume, true) }, true},
+		"not suspected":       {func(b *Book) { b.Suspect(member, volume, false) }, false},
+		"gone":                {func(b *Book) { b.Gone(member, volume) }, false},
+		"found":               {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
+		"found, and gone":     {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
+		"gone, and found":     {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
+		"gone before it all":  {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
+		"another one is gone": {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
+		"of another member":   {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
+		"found while away":    {func(b *Book) { b.Found(member, found) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			book := NewBook()
+			woken := book.Suspicions(member)
+			tc.happens(book)
+			select {
+			case <-woken:
+				if !tc.want {
+					t.Error("it is looked again, for nothing")
+				}
+			default:
+				if tc.want {
+					t.Error("nobody looks again")
+				}
+			}
+		})
+	}
+}
+
+// What was suspected and is gone is looked at once, not at every event after it.
+func TestGoneIsNoSuspect(t *testing.T) {
+	book := NewBook()
+	woken := book.Suspicions("cluster38")
+	book.Suspect("cluster38", "pvc-1", true)
+	<-woken
+	book.Gone("cluster38", "pvc-1")
+	<-woken
+	book.Gone("cluster38", "pvc-1")
+	select {
+	case <-woken:
+		t.Error("it is looked again")
+	default:
+	}
+}

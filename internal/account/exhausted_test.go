@@ -1,0 +1,110 @@
+package account
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+func TestExhaustedLimit(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	after := func(d time.Duration) time.Time { return start.Add(d) }
+	type note struct {
+		class, size string
+		until       time.Duration
+	}
+	type limit struct {
+		Bytes int64
+		Until time.Time
+		Is    bool
+	}
+	for name, test := range map[string]struct {
+		notes  []note
+		forget string
+		met    string
+		at     time.Duration
+		want   limit
+	}{
+		"nothing failed":             {},
+		"another class":              {notes: []note{{"slow", "1Gi", time.Minute}}},
+		"less than what failed":      {notes: []note{{"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
+		"a fraction of a byte":       {notes: []note{{"fast", "500m", time.Minute}}, want: limit{0, after(time.Minute), true}},
+		"over":                       {notes: []note{{"fast", "1Gi", time.Minute}}, at: time.Minute},
+		"the smallest that failed":   {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, want: limit{1<<30 - 1, after(time.Minute), true}},
+		"the larger outlasts it":     {notes: []note{{"fast", "2Gi", time.Hour}, {"fast", "1Gi", time.Minute}}, at: time.Minute, want: limit{2<<30 - 1, after(time.Hour), true}},
+		"failed again, for longer":   {notes: []note{{"fast", "1Gi", time.Minute}, {"fast", "1Gi", time.Hour}}, want: limit{1<<30 - 1, after(time.Hour), true}},
+		"never for less":             {notes: []note{{"fast", "1Gi", time.Hour}, {"fast", "2Gi", time.Minute}}, at: 2 * time.Minute, want: limit{1<<30 - 1, after(time.Hour), true}},
+		"the driver has said anew":   {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "fast"},
+		"anew, of another class":     {notes: []note{{"fast", "1Gi", time.Minute}}, forget: "slow", want: limit{1<<30 - 1, after(time.Minute), true}},
+		"one of that size was made":  {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1Gi"},
+		"a smaller one was made":     {notes: []note{{"fast", "1Gi", time.Minute}}, met: "1023Mi", want: limit{1<<30 - 1, after(time.Minute), true}},
+		"one between was made":       {notes: []note{{"fast", "2Gi", time.Minute}, {"fast", "1Gi", time.Hour}, {"fast", "3Gi", 2 * time.Hour}}, met: "2Gi", want: limit{3<<30 - 1, after(2 * time.Hour), true}},
+		"in the notation of a claim": {notes: []note{{"fast", "1.5", time.Minute}}, want: limit{1, after(time.Minute), true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var book Exhausted
+			for _, n := range test.notes {
+				book.Note(n.class, resource.MustParse(n.size), after(n.until))
+			}
+			book.Forget(test.forget)
+			if test.met != "" {
+				book.Met("fast", resource.MustParse(test.met))
+			}
+			size, until, is := book.Limit("fast", after(test.at))
+			if diff := cmp.Diff(test.want, limit{size.Value(), until, is}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// Who publishes room is woken by what is new only.
+func TestExhaustedWakes(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	defer queue.ShutDown()
+	var book Exhausted
+	named := func(_ context.Context, name string) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	}
+	if err := book.SourceOf(named).Start(ctx, queue); err != nil {
+		t.Fatal(err)
+	}
+	until := time.Unix(1_800_000_000, 0)
+	woken := func() []string {
+		var names []string
+		for queue.Len() > 0 {
+			request, _ := queue.Get()
+			names = append(names, request.Name)
+			queue.Done(request)
+		}
+		return names
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want []string
+	}{
+		{"noted", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
+		{"the same again", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, nil},
+		{"implied by it", func() { book.Note("fast", resource.MustParse("2Gi"), until) }, nil},
+		{"smaller", func() { book.Note("fast", resource.MustParse("1Mi"), until) }, []string{"fast"}},
+		{"forgotten", func() { book.Forget("fast") }, []string{"fast"}},
+		{"noted again", func() { book.Note("fast", resource.MustParse("1Gi"), until) }, []string{"fast"}},
+		{"a smaller one made", func() { book.Met("fast", resource.MustParse("1Mi")) }, nil},
+		{"one of that size made", func() { book.Met("fast", resource.MustParse("1Gi")) }, []string{"fast"}},
+		{"nothing to forget", func() { book.Forget("fast") }, nil},
+	} {
+		step.do()
+		if diff := cmp.Diff(step.want, woken()); diff != "" {
+			t.Errorf("%s: %s", step.name, diff)
+		}
+	}
+}

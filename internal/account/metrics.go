@@ -1,0 +1,50 @@
+package account
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	orphaned = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_orphaned_volumes",
+		Help: "Leaf volumes in a member that have no root, by the last complete account of both sides. Absent while it is not known.",
+	}, []string{"cluster"})
+	accounted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_volumes_accounted_timestamp_seconds",
+		Help: "When the last complete account of a member's volumes was made.",
+	}, []string{"cluster"})
+	oldestStuck = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_oldest_stuck_deletion_seconds",
+		Help: "How long the oldest deletion that concerns a member and takes longer than it should has been under way; 0 if there is none.",
+	}, []string{"cluster"})
+	stuckDeletions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_stuck_deletions",
+		Help: "Deletions that concern a member and take longer than they should.",
+	}, []string{"cluster"})
+)
+
+func init() { metrics.Registry.MustRegister(orphaned, accounted, oldestStuck, stuckDeletions) }
+
+// CountOrphans shows a complete account in the metrics.
+func CountOrphans(registration string, n int, at time.Time) {
+	orphaned.WithLabelValues(registration).Set(float64(n))
+	accounted.WithLabelValues(registration).Set(float64(at.Unix()))
+}
+
+// UncountOrphans takes off the metrics what is no longer known.
+func UncountOrphans(registration string) { orphaned.DeleteLabelValues(registration) }
+
+// CountStuck shows a member's stuck deletions in the metrics.
+func CountStuck(registration string, n int, oldest time.Duration) {
+	stuckDeletions.WithLabelValues(registration).Set(float64(n))
+	oldestStuck.WithLabelValues(registration).Set(oldest.Seconds())
+}
+
+func forgetMetrics(registration string) {
+	for _, vector := range []*prometheus.GaugeVec{orphaned, accounted, oldestStuck, stuckDeletions} {
+		vector.DeleteLabelValues(registration)
+	}
+}

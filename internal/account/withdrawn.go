@@ -1,0 +1,71 @@
+package account
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// mostWithdrawn entries are remembered, the latest: they take some 60 KiB of an
+// object's 256 of annotations.
+const mostWithdrawn = 500
+
+// Withdrawn is a leaf claim that was withdrawn while a provisioner may have been
+// making a volume for it that outlives its claim.
+type Withdrawn struct {
+	// Root is the claim's <namespace>/<name>.
+	Root string `json:"root"`
+	// At is when it was withdrawn, in seconds since 1970.
+	At int64 `json:"at"`
+}
+
+// WithdrawnClaims reads those that a member's record has, by the UIDs of the
+// leaf claims. A nil record has none.
+func WithdrawnClaims(record *coordinationv1.Lease) (map[types.UID]Withdrawn, error) {
+	claims := map[types.UID]Withdrawn{}
+	if record == nil || record.Annotations[v1alpha1.AnnotationWithdrawn] == "" {
+		return claims, nil
+	}
+	if err := json.Unmarshal([]byte(record.Annotations[v1alpha1.AnnotationWithdrawn]), &claims); err != nil {
+		return nil, fmt.Errorf("annotation %s of Lease %s: %w", v1alpha1.AnnotationWithdrawn, record.Name, err)
+	}
+	return claims, nil
+}
+
+// WithWithdrawn is a copy of a record that has the claim too; the record itself
+// if it does. One that does not parse is begun anew.
+func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root types.NamespacedName, now time.Time) (*coordinationv1.Lease, error) {
+	claims, err := WithdrawnClaims(record)
+	if err != nil {
+		claims = map[types.UID]Withdrawn{}
+	}
+	if _, has := claims[leaf]; has {
+		return record, nil
+	}
+	claims[leaf] = Withdrawn{Root: root.String(), At: now.Unix()}
+	oldest := slices.SortedFunc(maps.Keys(claims), func(a, b types.UID) int {
+		return cmp.Or(cmp.Compare(claims[a].At, claims[b].At), cmp.Compare(a, b))
+	})
+	for len(claims) > mostWithdrawn {
+		delete(claims, oldest[0])
+		oldest = oldest[1:]
+	}
+	text, err := json.Marshal(claims)
+	if err != nil {
+		return nil, fmt.Errorf("write down the withdrawn claims: %w", err)
+	}
+	after := record.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	after.Annotations[v1alpha1.AnnotationWithdrawn] = string(text)
+	return after, nil
+}

@@ -1,0 +1,82 @@
+package capacity
+
+import (
+	"math"
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func quantity(s string) *resource.Quantity {
+	if s == "" {
+		return nil
+	}
+	q := resource.MustParse(s)
+	return &q
+}
+
+// segment has so much free, and so large a volume can be made there.
+func segment(free, largest string) storagev1.CSIStorageCapacity {
+	return storagev1.CSIStorageCapacity{NodeTopology: &metav1.LabelSelector{}, Capacity: quantity(free), MaximumVolumeSize: quantity(largest)}
+}
+
+func nowhere(s storagev1.CSIStorageCapacity) storagev1.CSIStorageCapacity {
+	s.NodeTopology = nil
+	return s
+}
+
+func TestRoom(t *testing.T) {
+	const gi = 1 << 30
+	for name, tc := range map[string]struct {
+		segments []storagev1.CSIStorageCapacity
+		limit    string
+		want     room
+	}{
+		"nothing is said":                  {nil, "", unlimited},
+		"nothing is said, something fails": {nil, "10Gi", room{10 * gi, 10 * gi}},
+		"one segment":                      {[]storagev1.CSIStorageCapacity{segment("5Gi", "")}, "", room{5 * gi, 5 * gi}},
+		"its largest volume is smaller":    {[]storagev1.CSIStorageCapacity{segment("5Gi", "2Gi")}, "", room{2 * gi, 5 * gi}},
+		"its largest volume is larger":     {[]storagev1.CSIStorageCapacity{segment("5Gi", "8Gi")}, "", room{8 * gi, 5 * gi}},
+		"only its largest volume is said":  {[]storagev1.CSIStorageCapacity{segment("", "2Gi")}, "", room{2 * gi, 0}},
+		"two do not add up":                {[]storagev1.CSIStorageCapacity{segment("5Gi", ""), segment("3Gi", "")}, "", room{5 * gi, 5 * gi}},
+		"each figure's best segment":       {[]storagev1.CSIStorageCapacity{segment("5Gi", "1Gi"), segment("3Gi", "2Gi")}, "", room{2 * gi, 5 * gi}},
+		"a full segment":                   {[]storagev1.CSIStorageCapacity{segment("0", "")}, "", room{}},
+		"a full one and another":           {[]storagev1.CSIStorageCapacity{segment("0", ""), segment("1Gi", "")}, "", room{gi, gi}},
+		"a segment that says nothing":      {[]storagev1.CSIStorageCapacity{segment("", "")}, "", room{}},
+		"a segment of no node":             {[]storagev1.CSIStorageCapacity{nowhere(segment("5Gi", ""))}, "", room{}},
+		"less than nothing":                {[]storagev1.CSIStorageCapacity{segment("-5Gi", "")}, "", room{}},
+		"more than there is":               {[]storagev1.CSIStorageCapacity{segment("8Ei", "")}, "", room{math.MaxInt64, math.MaxInt64}},
+		"more fails than there is":         {[]storagev1.CSIStorageCapacity{segment("5Gi", "")}, "10Gi", room{5 * gi, 5 * gi}},
+		"less fails than there is":         {[]storagev1.CSIStorageCapacity{segment("5Gi", "4Gi")}, "1Gi", room{gi, gi}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := roomIn(tc.segments).within(quantity(tc.limit)); got != tc.want {
+				t.Errorf("room %+v, want %+v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPromisesTooMuch(t *testing.T) {
+	for name, tc := range map[string]struct {
+		limit string
+		want  bool
+	}{
+		"nothing is known to fail":       {"", false},
+		"what is published fails":        {"1Gi", true},
+		"what is published is the limit": {"5Gi", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(func(o *observed) {
+				o.segments = []storagev1.CSIStorageCapacity{segment("5Gi", "")}
+				o.capacity = published(*o)
+				o.limit = quantity(tc.limit)
+			})
+			if got := o.promisesTooMuch(); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package clusterregistration
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+)
+
+// named is how many orphans a condition's message names.
+const named = 3
+
+// listed are the orphans as the status shows them: those that it has already
+// with the time since which, then the new ones by name, as many as fit. Pure.
+func listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1.Time) []v1alpha1.OrphanedVolume {
+	byName := map[string]account.Orphan{}
+	for _, o := range found {
+		byName[o.Volume] = o
+	}
+	var list []v1alpha1.OrphanedVolume
+	add := func(o account.Orphan, since metav1.Time) {
+		if len(list) < v1alpha1.MaxOrphans {
+			list = append(list, v1alpha1.OrphanedVolume{Volume: o.Volume, Claim: o.Root.String(), Reason: o.Reason, Since: since})
+		}
+		delete(byName, o.Volume)
+	}
+	for _, was := range before {
+		if o, still := byName[was.Volume]; still {
+			add(o, was.Since)
+		}
+	}
+	for _, o := range found {
+		if _, still := byName[o.Volume]; still {
+			add(o, now)
+		}
+	}
+	return list
+}
+
+// accounted is the VolumesAccounted condition. Its message changes only with what
+// it tells: never with the time of the last account (I5). Pure.
+func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
+	condition := metav1.Condition{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonAllAccounted, Message: "every volume there has a claim or a volume in the host"}
+	names := make([]string, 0, named+1)
+	for i, o := range status.Orphans {
+		if i == named {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, fmt.Sprintf("%s of claim %s (%s, since %s)", o.Volume, o.Claim, o.Reason, o.Since.UTC().Format(time.RFC3339)))
+	}
+	some := strings.Join(names, ", ")
+	switch {
+	case !orphans.Known && orphans.Err == "":
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "the volumes there have not been looked at yet"
+	case orphans.Err != "":
+		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
+		condition.Message = fmt.Sprintf("not known since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
+	case status.Volumes.Orphaned > 0:
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
+		condition.Message = fmt.Sprintf("%d volumes there have no root, and nothing destroys them: %s", status.Volumes.Orphaned, some)
+		return condition
+	}
+	if status.Volumes.Orphaned > 0 {
+		condition.Message += fmt.Sprintf("; %d had no root then: %s", status.Volumes.Orphaned, some)
+	}
+	return condition
+}
+
+// progressing is the DeletionsProgressing condition. Pure.
+func progressing(stuck account.Stuck) metav1.Condition {
+	condition := metav1.Condition{Type: v1alpha1.ConditionDeletionsProgressing, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonProgressing, Message: "no deletion takes longer than it should"}
+	switch oldest := stuck.Oldest; {
+	case !stuck.Known:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt, "deletions have not been looked at yet"
+	case oldest != nil:
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion
+		condition.Message = fmt.Sprintf("%d deletions take longer than they should; the oldest, since %s: %s", stuck.Count, oldest.Since.UTC().Format(time.RFC3339), oldest)
+	}
+	return condition
+}
+
+// announceOrphans says on the registration which orphans are new to its status:
+// each once, also over restarts.
+func (r *Reconciler) announceOrphans(before, after *v1alpha1.ClusterRegistration, found []account.Orphan) {
+	for _, o := range after.Status.Orphans {
+		known := slices.ContainsFunc(before.Status.Orphans, func(was v1alpha1.OrphanedVolume) bool {
+			return was.Volume == o.Volume && was.Reason == o.Reason
+		})
+		i := slices.IndexFunc(found, func(f account.Orphan) bool { return f.Volume == o.Volume })
+		if !known && i >= 0 {
+			r.eventOrphan(after, found[i])
+		}
+	}
+}

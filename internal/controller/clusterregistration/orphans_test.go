@@ -1,0 +1,102 @@
+package clusterregistration
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+)
+
+var earlier = metav1.NewTime(now.Add(-time.Hour))
+
+func orphanNamed(name string) account.Orphan {
+	return account.Orphan{Volume: name, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, Reason: account.RootGone, Message: "why"}
+}
+
+func shown(name string, since metav1.Time) v1alpha1.OrphanedVolume {
+	return v1alpha1.OrphanedVolume{Volume: name, Claim: "shop/data", Reason: account.RootGone, Since: since}
+}
+
+func TestListed(t *testing.T) {
+	var many []account.Orphan
+	var first []v1alpha1.OrphanedVolume
+	for i := range v1alpha1.MaxOrphans + 5 {
+		many = append(many, orphanNamed(fmt.Sprintf("pv-%02d", i)))
+		if i < v1alpha1.MaxOrphans {
+			first = append(first, shown(many[i].Volume, now))
+		}
+	}
+	for name, tc := range map[string]struct {
+		found        []account.Orphan
+		before, want []v1alpha1.OrphanedVolume
+	}{
+		"none":                            {},
+		"new ones, by name":               {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, nil, []v1alpha1.OrphanedVolume{shown("pv-1", now), shown("pv-2", now)}},
+		"one that is known keeps since":   {[]account.Orphan{orphanNamed("pv-1"), orphanNamed("pv-2")}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-2", earlier), shown("pv-1", now)}},
+		"one that has a root again goes":  {[]account.Orphan{orphanNamed("pv-1")}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier), shown("pv-2", earlier)}, []v1alpha1.OrphanedVolume{shown("pv-1", earlier)}},
+		"more than fit":                   {many, nil, first},
+		"more than fit, and none changed": {many, first, first},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, listed(tc.found, tc.before, now)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAccounted(t *testing.T) {
+	one := v1alpha1.ClusterRegistrationStatus{Volumes: v1alpha1.VolumeCounts{Orphaned: 1}, Orphans: []v1alpha1.OrphanedVolume{shown("pv-1", earlier)}}
+	const ofOne = "pv-1 of claim shop/data (RootGone, since 2026-11-20T11:00:00Z)"
+	for name, tc := range map[string]struct {
+		orphans account.Orphans
+		status  v1alpha1.ClusterRegistrationStatus
+		want    metav1.Condition
+	}{
+		"not looked at yet": {account.Orphans{}, v1alpha1.ClusterRegistrationStatus{},
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "the volumes there have not been looked at yet"}},
+		"not looked at since the manager started": {account.Orphans{}, one,
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "the volumes there have not been looked at yet; 1 had no root then: " + ofOne}},
+		"none": {account.Orphans{Known: true}, v1alpha1.ClusterRegistrationStatus{},
+			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: "every volume there has a claim or a volume in the host"}},
+		"one": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}}, one,
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "1 volumes there have no root, and nothing destroys them: " + ofOne}},
+		"a list failed: never none": {account.Orphans{Known: true, Err: "list: timeout", Since: now.Time}, v1alpha1.ClusterRegistrationStatus{},
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "not known since 2026-11-20T12:00:00Z: list: timeout"}},
+		"a list failed: what there was": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}, Err: "list: timeout", Since: now.Time}, one,
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "not known since 2026-11-20T12:00:00Z: list: timeout; 1 had no root then: " + ofOne}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.want.Type = v1alpha1.ConditionVolumesAccounted
+			if diff := cmp.Diff(tc.want, accounted(tc.orphans, &tc.status)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestProgressing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stuck   account.Stuck
+		status  metav1.ConditionStatus
+		message string
+	}{
+		"not looked at": {account.Stuck{}, metav1.ConditionUnknown, "deletions have not been looked at yet"},
+		"none":          {account.Stuck{Known: true}, metav1.ConditionTrue, "no deletion takes longer than it should"},
+		"some": {account.Stuck{Known: true, Count: 2, Oldest: &account.Deletion{Kind: "PersistentVolume", Key: types.NamespacedName{Name: "pv-1"}, Since: earlier.Time, Cause: account.Cause{Text: "why"}}},
+			metav1.ConditionFalse, "2 deletions take longer than they should; the oldest, since 2026-11-20T11:00:00Z: PersistentVolume pv-1 in the host: why"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := progressing(tc.stuck)
+			if got.Status != tc.status || got.Message != tc.message {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

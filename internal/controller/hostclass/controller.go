@@ -1,0 +1,71 @@
+package hostclass
+
+import (
+	"context"
+	"errors"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// Name of the controller.
+const Name = "host_class"
+
+// Reconciler looks at the host's classes that are ours.
+type Reconciler struct {
+	// Client reads the host's cache.
+	Client client.Reader
+	// Recorder of events on classes.
+	Recorder events.EventRecorder
+
+	// told are the classes, by name, that were told already. One worker.
+	told map[string]types.UID
+}
+
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.told = map[string]types.UID{}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&storagev1.StorageClass{}, &handler.EnqueueRequestForObject{}).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile looks at one class.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if problem := wrong(class); problem == nil {
+		delete(r.told, request.Name)
+	} else if r.told[request.Name] != class.UID {
+		r.told[request.Name] = class.UID
+		cannotBeFollowed(r.Recorder, class, problem)
+	}
+	return reconcile.Result{}, nil
+}
+
+// wrong says what nobody can follow in a class of ours; nil if there is nothing.
+func wrong(class *storagev1.StorageClass) *mirror.Refusal {
+	if class == nil || class.Provisioner != v1alpha1.ProvisionerName {
+		return nil
+	}
+	_, err := mirror.ReadClass(class)
+	var refusal *mirror.Refusal
+	errors.As(err, &refusal)
+	return refusal
+}

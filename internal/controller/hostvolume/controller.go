@@ -1,0 +1,171 @@
+package hostvolume
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	// Name of the controller.
+	Name  = "host_volume"
+	actor = guarded.Actor("host-volume")
+)
+
+// Reconciler reconciles host PVs that an admin abandons, and promises that no claim wants.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host; Live bypasses the cache.
+	Client client.Client
+	Live   client.Reader
+	// Recorder of events on PVs and registrations.
+	Recorder events.EventRecorder
+	// Records of what was let go.
+	Records *member.Records
+}
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;patch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&corev1.PersistentVolume{}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile lets go of one host PV, if that is wanted.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	claim, err := claimNamed(ctx, r.Client, pv)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := decide(pv)
+	if d == nothing && superseded(pv, claim) {
+		d = vanish
+	}
+	return reconcile.Result{}, r.act(ctx, pv, d)
+}
+
+func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, d decision) error {
+	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	switch d {
+	case nothing:
+		return nil
+	case remove:
+		return client.IgnoreNotFound(host.Delete(ctx, pv)) // its event brings us back for the finalizer
+	case release:
+		clusterID, leaf, _, ours := mirror.LeafVolumeOf(pv)
+		if !ours {
+			clusterID, leaf = pv.Labels[v1alpha1.LabelClusterID], "not made yet"
+		}
+		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("volume %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+			return err
+		}
+		if err := drop(ctx, host, pv); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		r.eventAbandoned(pv, leaf, clusterID)
+		return nil
+	case letGo:
+		return r.letGo(ctx, host, pv)
+	case unplace:
+		return r.unplace(ctx, host, pv)
+	case vanish:
+		if proven, err := r.neverUsed(ctx, pv); err != nil || !proven {
+			return err
+		}
+		if pv.DeletionTimestamp == nil {
+			return client.IgnoreNotFound(host.Delete(ctx, pv))
+		}
+		return client.IgnoreNotFound(drop(ctx, host, pv))
+	case forget:
+		return client.IgnoreNotFound(drop(ctx, host, pv))
+	}
+	return fmt.Errorf("unknown decision %d", d)
+}
+
+// letGo takes a promise from its member, which may be lost, so that another one can
+// fulfil it. What is there stays, and is an orphan when the member is back.
+func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+	clusterID, leaf, _, ours := mirror.LeafVolumeOf(pv)
+	if !ours {
+		clusterID, leaf = pv.Labels[v1alpha1.LabelClusterID], "not made yet"
+	}
+	claim, err := r.claimOf(ctx, pv)
+	if err != nil {
+		return err
+	}
+	if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("promise %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+		return err
+	}
+	if err := host.Patch(ctx, actor, pv, mirror.LetGo(pv, claim, clusterID)); err != nil {
+		return err
+	}
+	r.eventAbandoned(pv, leaf, clusterID)
+	return nil // its event brings us back to unplace the claim
+}
+
+// unplace takes the member that a promise was taken from off its claim, if no member
+// has taken it since.
+func (r *Reconciler) unplace(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+	claim, err := r.claimOf(ctx, pv)
+	if err != nil || claim == nil || claim.Annotations[v1alpha1.AnnotationPlacedIn] != pv.Annotations[v1alpha1.AnnotationAbandon] {
+		return err
+	}
+	if same, err := r.current(ctx, pv); err != nil || !same {
+		return err
+	}
+	after := claim.DeepCopy()
+	delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
+	return client.IgnoreNotFound(host.AnnotateClaim(ctx, actor, claim, after))
+}
+
+// claimOf is the claim that a host PV is for, by a live read; nil if it is gone.
+func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+	claim, err := claimNamed(ctx, r.Live, pv)
+	if claim != nil && claim.UID != pv.Spec.ClaimRef.UID {
+		claim = nil
+	}
+	return claim, err
+}
+
+// current proves by a live read that a host PV is as it was seen.
+func (r *Reconciler) current(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	live, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(pv.Name))
+	return live != nil && live.UID == pv.UID && live.ResourceVersion == pv.ResourceVersion, err
+}
+
+// neverUsed proves by live reads that a promise is as it was seen, so that no member
+// has it, and that no claim wants it, so that none will.
+func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	claim, err := claimNamed(ctx, r.Live, pv)
+	if err != nil || wanted(pv, claim) {
+		return false, err
+	}
+	return r.current(ctx, pv)
+}
+
+// drop takes our finalizer off.
+func drop(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+	after := pv.DeepCopy()
+	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
+	return host.Patch(ctx, actor, pv, after)
+}

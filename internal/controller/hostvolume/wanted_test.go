@@ -1,0 +1,144 @@
+package hostvolume
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// claimed is a claim of that UID, with the name of promise's claim, bound to a volume.
+func claimed(uid types.UID, volume string) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: uid}}
+	claim.Spec.VolumeName = volume
+	return claim
+}
+
+func noUID(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }
+
+func TestSuperseded(t *testing.T) {
+	own := mirror.PromiseName("root")
+	for name, tc := range map[string]struct {
+		pv    *corev1.PersistentVolume
+		claim *corev1.PersistentVolumeClaim
+		want  bool
+	}{
+		"gone":                                     {},
+		"its claim has it":                         {promise(in(corev1.VolumeBound)), claimed("root", own), false},
+		"its claim is about to have it":            {promise(in(corev1.VolumeAvailable)), claimed("root", ""), false},
+		"its claim has another volume":             {promise(in(corev1.VolumeAvailable)), claimed("root", "other"), true},
+		"the same, released":                       {promise(in(corev1.VolumeReleased)), claimed("root", "other"), true},
+		"the same, being deleted":                  {promise(in(corev1.VolumeReleased), deleted), claimed("root", "other"), true},
+		"the same, let go of":                      {promise(in(corev1.VolumeReleased), deleted, letGone), claimed("root", "other"), false},
+		"the same, retained":                       {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", "other"), true},
+		"retained, its claim is about to have it":  {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("root", ""), false},
+		"retained, and its claim is gone":          {promise(in(corev1.VolumeAvailable), retained, noUID), nil, true},
+		"retained, and there is another claim":     {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", ""), true},
+		"retained, another claim asks for it":      {promise(in(corev1.VolumeAvailable), retained, noUID), claimed("next", own), false},
+		"its claim is gone: the PV controller's":   {promise(in(corev1.VolumeBound)), nil, false},
+		"another claim has it, that uses it again": {promise(in(corev1.VolumeBound), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "next" }), claimed("next", own), false},
+		"freed by an admin":                        {promise(in(corev1.VolumeAvailable), freed), nil, false},
+		"a member has it":                          {promise(in(corev1.VolumeReleased), placed), claimed("root", "other"), false},
+		"a volume of a member":                     {volume(in(corev1.VolumeReleased)), claimed("root", "other"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := superseded(tc.pv, tc.claim); got != tc.want {
+				t.Errorf("superseded: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// reads answers live reads from one claim and one PV.
+type reads struct {
+	client.Reader
+	claim  *corev1.PersistentVolumeClaim
+	volume *corev1.PersistentVolume
+	err    error
+}
+
+func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	switch into := into.(type) {
+	case *corev1.PersistentVolume:
+		if r.volume != nil {
+			r.volume.DeepCopyInto(into)
+			return r.err
+		}
+	case *corev1.PersistentVolumeClaim:
+		if r.claim != nil {
+			r.claim.DeepCopyInto(into)
+			return r.err
+		}
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+var errWrite = errors.New("a write was tried")
+
+// writes refuses every write, by which tests see that one was tried.
+type writes struct{ client.Client }
+
+func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
+
+// A promise vanishes only if, by live reads, it is as it was seen and no claim wants it.
+func TestVanishIsLive(t *testing.T) {
+	down := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		pv   *corev1.PersistentVolume
+		live func(*reads)
+		want error
+	}{
+		"its claim is gone":                  {promise(in(corev1.VolumeReleased)), func(*reads) {}, errWrite},
+		"its claim lives":                    {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", mirror.PromiseName("root")) }, nil},
+		"its claim is not bound yet":         {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "") }, nil},
+		"its claim has another volume":       {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "other") }, errWrite},
+		"another claim has its claim's name": {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("next", "") }, errWrite},
+		"freed, another claim asks for it":   {promise(in(corev1.VolumeAvailable), noUID), func(r *reads) { r.claim = claimed("next", mirror.PromiseName("root")) }, nil},
+		"it has changed":                     {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.ResourceVersion = "9" }, nil},
+		"it was made anew":                   {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.UID = "newer" }, nil},
+		"it is gone":                         {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume = nil }, nil},
+		"the host does not answer":           {promise(in(corev1.VolumeReleased)), func(r *reads) { r.err = down }, down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.pv.UID = "promise"
+			live := &reads{volume: tc.pv.DeepCopy()}
+			tc.live(live)
+			r := &Reconciler{Client: writes{}, Live: live}
+			if err := r.act(t.Context(), tc.pv, vanish); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestOfClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim *corev1.PersistentVolumeClaim
+		want  string
+	}{
+		"not bound":               {claimed("root", ""), ""},
+		"bound to its promise":    {claimed("root", mirror.PromiseName("root")), ""},
+		"bound to another volume": {claimed("root", mirror.PromiseName("earlier")), mirror.PromiseName("root")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			for _, request := range ofClaim(t.Context(), tc.claim) {
+				got += request.Name
+			}
+			if got != tc.want {
+				t.Errorf("wakes %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,67 @@
+package leafpod
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const reasonVolumeElsewhere = "VolumeMadeElsewhere"
+
+// strandedBy says which promise of a Pod was fulfilled in another member, for good.
+// One that is released when it is unused comes back, and is waited for.
+func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.Refusal, error) {
+	for _, name := range mirror.ClaimNames(root) {
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
+		if err != nil {
+			return nil, err
+		}
+		if claim == nil || !mirror.NamesPromise(claim.Spec.VolumeName) {
+			continue
+		}
+		pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(claim.Spec.VolumeName))
+		if err != nil {
+			return nil, err
+		}
+		if pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID && r.pinnedElsewhere(pv) {
+			return &mirror.Refusal{Reason: reasonVolumeElsewhere, Message: fmt.Sprintf(
+				"the volume of claim %s was made in another cluster, where another Pod of it had landed before: Pods of this claim are scheduled there from now on, and this one is to be made again", name)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// pinnedElsewhere reports whether a PV is a promise that another member has
+// fulfilled, and keeps.
+func (r *reconciler) pinnedElsewhere(pv *corev1.PersistentVolume) bool {
+	cluster, _, _, ours := mirror.LeafVolumeOf(pv)
+	return ours && cluster != r.ClusterID && mirror.IsPromise(pv) && !mirror.WhenUnused(pv)
+}
+
+// ofPromise wakes the Pods here that wait for a promise which another member has
+// fulfilled.
+func (r *reconciler) ofPromise(ctx context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil || !r.pinnedElsewhere(pv) {
+		return nil
+	}
+	pods, err := index.PodsOfClaim(ctx, r.Host, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a promise")
+	}
+	var requests []reconcile.Request
+	for i := range pods {
+		if pods[i].Spec.NodeName == r.NodeName {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
+		}
+	}
+	return requests
+}

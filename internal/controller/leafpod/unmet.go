@@ -1,0 +1,208 @@
+package leafpod
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+// unmet is a claim bound to a promise that this member has and cannot keep. The Pod
+// is bound before the disk exists, so that no scheduler is asked again: only another
+// Pod can go elsewhere.
+type unmet struct {
+	claim   *corev1.PersistentVolumeClaim
+	problem *mirror.Refusal
+	// timeout of the promise's class; until when the member has time.
+	timeout time.Duration
+	until   time.Time
+	// others are the cluster IDs of the other members that could take the Pod.
+	others []string
+}
+
+// cut is what a time loses at most by being written in whole seconds.
+const cut = time.Second
+
+func (o observed) overdue() bool {
+	return o.unmet != nil && !o.now.Before(o.unmet.until) && !mirror.Finished(o.root) && o.root.DeletionTimestamp == nil
+}
+
+// again is when the Pod is to be looked at again; 0 for when something changes.
+func (o observed) again() time.Duration {
+	if o.unmet == nil {
+		return 0
+	}
+	return max(0, o.unmet.until.Sub(o.now))
+}
+
+// giveUp fails the Pod. root_pod takes its leaf back, and root_pvc the leaf claim.
+func (o observed) giveUp() decision {
+	claim := o.unmet.claim.Name
+	return fail{unmet: claim, status: mirror.FailedPodStatus(o.root, mirror.ReasonPlacementFailed, fmt.Sprintf(
+		"the disk of claim %s is not made; the Pod is to be made again, elsewhere if the scheduler finds a place: %s", claim, o.unmet.problem.Message))}
+}
+
+// unmetOf looks up the promise that keeps a Pod here waiting and that the member
+// cannot keep, if the Pod has an owner that makes it again. As long as it may run
+// nowhere else, it has time. Each Pod has the whole timeout from when it was made.
+func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, error) {
+	if root.Spec.NodeName != r.NodeName || mirror.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
+		return nil, nil
+	}
+	for _, name := range mirror.ClaimNames(root) {
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
+		if err != nil {
+			return nil, err
+		}
+		if claim == nil || !mirror.NamesPromise(claim.Spec.VolumeName) {
+			continue
+		}
+		pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(claim.Spec.VolumeName))
+		if err != nil {
+			return nil, err
+		}
+		if pv == nil || !mirror.IsUnfulfilled(pv) || !mirror.IsPromiseIn(pv, r.ClusterID) {
+			continue
+		}
+		if u := unmetBy(claim, pv, root, r.Member); u != nil {
+			if u.others, err = r.elsewhere(ctx, root); err != nil {
+				return nil, err
+			}
+			if len(u.others) == 0 {
+				u.until = later(u.until, r.Clock.Now().Add(u.timeout)) // no Node's event brings us back
+			}
+			return u, nil
+		}
+	}
+	return nil, nil
+}
+
+// unmetBy reads what root_pvc says of a claim.
+func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolume, root *corev1.Pod, m mirror.Member) *unmet {
+	class, err := mirror.ReadClass(mirror.PromiseClass(promise))
+	if err != nil {
+		return nil // host_class says why
+	}
+	for _, c := range claim.Status.Conditions {
+		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && mirror.FailsClaim(c.Reason) && mirror.SaidBy(c.Message, m) {
+			since := c.LastTransitionTime.Time
+			if root.CreationTimestamp.After(since) {
+				since = root.CreationTimestamp.Time
+			}
+			problem := &mirror.Refusal{Reason: c.Reason, Message: c.Message}
+			u := &unmet{claim: claim, problem: problem, timeout: class.PlacementTimeout, until: since.Add(class.PlacementTimeout + cut)}
+			if !u.told(root, m) {
+				u.until = later(u.until, time.Unix(mirror.TriedOf(claim).Until, 0))
+			}
+			return u
+		}
+	}
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// told reports whether the claim says already that Pods of this one's age are given
+// up here: those that were made before all go at once, and also if the manager ends
+// between that record and the Pod's status.
+func (u *unmet) told(root *corev1.Pod, m mirror.Member) bool {
+	tried := mirror.TriedOf(u.claim)
+	return tried.Has(m.ClusterID) && root.CreationTimestamp.Unix() < tried.Moved
+}
+
+// tried is what the claim is to say when a Pod is given up here; false if it says
+// so. A round ends with the last other member, and also when the scheduler has
+// chosen this one again: the pause after it, which doubles, bounds how many Pods an
+// owner makes in vain.
+func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (mirror.Tried, bool) {
+	if u.told(root, m) {
+		return mirror.Tried{}, false
+	}
+	tried := mirror.TriedOf(u.claim).Begin(now)
+	again := tried.Has(m.ClusterID)
+	tried = tried.With(m, u.problem)
+	tried.Moved = now.Unix()
+	if again || !slices.ContainsFunc(u.others, func(id string) bool { return !tried.Has(id) }) {
+		tried = tried.End(now, u.timeout)
+	}
+	return tried, true
+}
+
+// note records on the claim that the Pod is given up here.
+func (r *reconciler) note(ctx context.Context, o observed) error {
+	tried, news := o.unmet.tried(o.root, r.Member, o.now)
+	if !news {
+		return nil
+	}
+	text, err := tried.Annotation()
+	if err != nil {
+		return err
+	}
+	after := o.unmet.claim.DeepCopy()
+	metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationTried, text)
+	return r.Root.AnnotateClaim(ctx, actor, o.unmet.claim, after)
+}
+
+// elsewhere are the cluster IDs of the other members whose node is Ready and that
+// the Pod may run on: without one, making it again is no use.
+func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string, error) {
+	var list corev1.NodeList
+	if err := r.Host.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}); err != nil {
+		return nil, fmt.Errorf("list virtual nodes: %w", err)
+	}
+	var others []string
+	for i := range list.Items {
+		n := &list.Items[i]
+		if n.Name != r.NodeName && n.DeletionTimestamp == nil && !n.Spec.Unschedulable && nodes.IsReady(n) && mirror.Schedulable(root, n) {
+			others = append(others, n.Labels[v1alpha1.LabelClusterID])
+		}
+	}
+	return others, nil
+}
+
+// unbound proves by a live read that a root claim has no volume in the member. What
+// has its name there and is not its leaf says nothing of it.
+func (r *reconciler) unbound(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	key := client.ObjectKeyFromObject(root)
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Live, r.HostID, key)
+	if err != nil {
+		return false, fmt.Errorf("prove that claim %s has no volume in the member: %w", key, err)
+	}
+	return leaf == nil || origin.UID != root.UID || leaf.Spec.VolumeName == "", nil
+}
+
+// ofUnmet wakes the Pods here that wait for a promise which cannot be kept.
+func (r *reconciler) ofUnmet(ctx context.Context, obj client.Object) []reconcile.Request {
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok || !mirror.NamesPromise(claim.Spec.VolumeName) || mirror.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {
+		return nil
+	}
+	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim", "root", client.ObjectKeyFromObject(claim))
+	}
+	var requests []reconcile.Request
+	for i := range pods {
+		if pods[i].Spec.NodeName == r.NodeName {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
+		}
+	}
+	return requests
+}

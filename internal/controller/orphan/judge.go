@@ -1,0 +1,171 @@
+package orphan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// volume is what a leaf PV is judged by.
+type volume struct {
+	name string
+	uid  types.UID
+	// origin is the root that it was made for: by its own stamp if stamped, else
+	// by that of the leaf claim it is bound to, or by the record of those withdrawn.
+	origin  mirror.Origin
+	stamped bool
+	// withdrawn: it is not stamped, and was made for a leaf claim that was
+	// withdrawn; its policy keeps it.
+	withdrawn bool
+}
+
+// evidence is all that was read, live.
+type evidence struct {
+	member mirror.Member
+	// mirrors are the host PVs, by the UIDs of the leaf PVs that they stand for.
+	mirrors map[types.UID]mirrorOf
+	// promised are the claims, by UID, for which the member is to have a volume: bound
+	// to a promise without a disk.
+	promised map[types.UID]bool
+	// lost are the promises, by name, that roots are bound to and the host lacks.
+	lost map[string]bool
+	// roots are the host's claims in the namespaces of the volumes that need one.
+	roots map[types.NamespacedName]*corev1.PersistentVolumeClaim
+	// suspended: nothing may be destroyed at present, so that what would be on its
+	// way out stays.
+	suspended bool
+}
+
+// owners tell whose a leaf PV is.
+type owners struct {
+	hostID string
+	// claims of the member that carry our stamp, by UID; and those that were
+	// withdrawn while a provisioner may have been at work.
+	claims    map[types.UID]mirror.Origin
+	withdrawn map[types.UID]account.Withdrawn
+}
+
+// volume is a leaf PV as it is judged; false if it is none of ours, or on its way
+// out. Whose a PV without a stamp is, the UID in its claimRef tells, which the
+// member's API server gave to a claim that we made: never a name or a namespace,
+// which others there can have as well (I4, I8).
+func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
+	v := volume{name: pv.Name, uid: pv.UID}
+	if pv.DeletionTimestamp != nil {
+		return v, false
+	}
+	if v.origin, v.stamped = mirror.OriginIn(o.hostID, pv); v.stamped {
+		return v, true
+	}
+	ref := pv.Spec.ClaimRef
+	if ref == nil {
+		return v, false
+	}
+	if origin, ours := o.claims[ref.UID]; ours {
+		v.origin = origin
+		return v, true
+	}
+	claim, ours := o.withdrawn[ref.UID]
+	if !ours || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		return v, false // with any other policy, the member's own controllers destroy it
+	}
+	namespace, name, _ := strings.Cut(claim.Root, "/")
+	v.origin, v.withdrawn = mirror.Origin{HostID: o.hostID, Root: types.NamespacedName{Namespace: namespace, Name: name}}, true
+	return v, true
+}
+
+// mirrorOf is what a host PV says of the leaf PV that it stands for.
+type mirrorOf struct {
+	name string
+	// released from its claim, says the host's PV controller; claim is its UID.
+	released bool
+	claim    types.UID
+}
+
+// needsRoot reports whether the volume's root claim has to be read to judge it.
+// A host PV that was released may be the second one of a claim that lives.
+func (e evidence) needsRoot(v volume) bool {
+	m, mirrored := e.mirrors[v.uid]
+	return !mirrored || m.released
+}
+
+// judge says why a leaf volume is an orphan; nil if it is none: a PV of the host
+// stands for it (of a living claim, or kept as released), or it is on its way
+// into one, or out.
+func (e evidence) judge(v volume) *account.Orphan {
+	if !e.needsRoot(v) || v.stamped && e.promised[v.origin.UID] {
+		return nil // the latter is about to fulfil its promise
+	}
+	root := e.roots[v.origin.Root]
+	m, mirrored := e.mirrors[v.uid]
+	if mirrored && (root == nil || root.UID != m.claim || root.Spec.VolumeName == "" || root.Spec.VolumeName == m.name) {
+		return nil // kept as released, or about to be destroyed
+	}
+	reason, message := "", ""
+	switch {
+	case mirrored:
+		reason, message = account.Surplus, fmt.Sprintf("claim %s has volume %s", v.origin.Root, root.Spec.VolumeName)
+	case v.withdrawn:
+		reason, message = account.WithdrawnLate, fmt.Sprintf("it was finished after claim %s had been withdrawn, and its policy keeps it", v.origin.Root)
+	case root != nil && root.UID == v.origin.UID:
+		if message = e.elsewhere(v, root); message == "" {
+			return nil
+		}
+		reason = account.Surplus
+	case !v.stamped && !e.suspended:
+		return nil // never mirrored: root_pvc withdraws it
+	case root == nil:
+		reason, message = account.RootGone, fmt.Sprintf("the host has neither claim %s, which it was made for, nor a volume that stands for it", v.origin.Root)
+	default:
+		reason, message = account.RootReplaced, fmt.Sprintf("claim %s, which it was made for, is another one now, and no volume of the host stands for it", v.origin.Root)
+	}
+	return &account.Orphan{Volume: v.name, UID: v.uid, Root: v.origin.Root, Reason: reason, Message: message}
+}
+
+// elsewhere says why the volume of a living root is not its: I3. A root that is
+// neither bound nor placed is placed where its volume is.
+func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string {
+	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {
+		return fmt.Sprintf("claim %s is placed in cluster %s", v.origin.Root, placed)
+	}
+	if name := root.Spec.VolumeName; name != "" && !mirror.StandsFor(name, v.name, e.member.ClusterID) && !e.promises(name, root.UID) {
+		return fmt.Sprintf("claim %s has volume %s", v.origin.Root, name)
+	}
+	return ""
+}
+
+// promises reports whether a volume name is that of a claim's promise, and no other
+// volume has fulfilled that. One of an earlier claim, that it used again, is lost.
+func (e evidence) promises(name string, claim types.UID) bool {
+	if e.lost[name] {
+		return true
+	}
+	if name != mirror.PromiseName(claim) {
+		return false
+	}
+	for _, m := range e.mirrors {
+		if m.name == name {
+			return false
+		}
+	}
+	return true
+}
+
+// judged are the orphans among volumes, by name.
+func (e evidence) judged(volumes []volume) []account.Orphan {
+	var found []account.Orphan
+	for _, v := range volumes {
+		if o := e.judge(v); o != nil {
+			found = append(found, *o)
+		}
+	}
+	slices.SortFunc(found, func(a, b account.Orphan) int { return strings.Compare(a.Volume, b.Volume) })
+	return found
+}

@@ -1,0 +1,154 @@
+package orphan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const retains, deletes = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete
+
+var (
+	here = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "host-id"}
+	key  = types.NamespacedName{Namespace: "shop", Name: "data"}
+	made = mirror.Origin{HostID: here.HostID, Root: key, UID: "root-uid"}
+)
+
+func root(uid types.UID, placed, volume string) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}}
+	if placed != "" {
+		claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: placed}
+	}
+	claim.Spec.VolumeName = volume
+	return claim
+}
+
+func TestJudge(t *testing.T) {
+	stamped := volume{name: "pv-1", uid: "leaf-uid", origin: made, stamped: true}
+	bare := volume{name: "pv-1", uid: "leaf-uid", origin: made}
+	late := volume{name: "pv-1", uid: "leaf-uid", origin: mirror.Origin{HostID: here.HostID, Root: key}, withdrawn: true}
+	bound := mirrorOf{name: "pv-1", claim: "root-uid"}
+	released := mirrorOf{name: "pv-1", claim: "root-uid", released: true}
+	for name, tc := range map[string]struct {
+		volume    volume
+		mirror    *mirrorOf
+		root      *corev1.PersistentVolumeClaim
+		suspended bool
+		// promised: the claim has a promise here without a disk; other: what stands for
+		// another leaf PV.
+		promised bool
+		other    *mirrorOf
+		// lost is a promise that the host lacks.
+		lost string
+		want string
+	}{
+		"mirrored": {volume: stamped, mirror: &bound},
+		"mirrored, and its claim is gone: kept as released":              {volume: stamped, mirror: &released},
+		"mirrored, released from the claim that had its name before":     {volume: stamped, mirror: &released, root: root("new-uid", here.ClusterID, "pv-9")},
+		"the second mirror of a claim that lives (I3)":                   {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-9"), want: account.Surplus},
+		"released a moment ago by the host's PV controller":              {volume: stamped, mirror: &released, root: root("root-uid", here.ClusterID, "pv-1")},
+		"just made, the host PV is to come":                              {volume: stamped, root: root("root-uid", here.ClusterID, "")},
+		"just made, not stamped yet":                                     {volume: bare, root: root("root-uid", here.ClusterID, "")},
+		"the host PV was deleted and is made again":                      {volume: stamped, root: root("root-uid", here.ClusterID, "pv-1")},
+		"the same, by its suffixed name":                                 {volume: stamped, root: root("root-uid", here.ClusterID, mirror.HostVolumeName("pv-1", here.ClusterID, true))},
+		"about to fulfil its claim's promise":                            {volume: stamped, root: root("root-uid", here.ClusterID, mirror.PromiseName("root-uid"))},
+		"the promise has another volume (I3)":                            {volume: stamped, other: &mirrorOf{name: mirror.PromiseName("root-uid"), claim: "root-uid"}, root: root("root-uid", here.ClusterID, mirror.PromiseName("root-uid")), want: account.Surplus},
+		"its claim used another's promise again, which was lost":         {volume: stamped, lost: mirror.PromiseName("other"), root: root("root-uid", here.ClusterID, mirror.PromiseName("other"))},
+		"its claim is bound to another's promise (I3)":                   {volume: stamped, root: root("root-uid", here.ClusterID, mirror.PromiseName("other")), want: account.Surplus},
+		"its claim is gone, and the promise is to be ended with it":      {volume: stamped, promised: true},
+		"the same, with a claim of that name again":                      {volume: stamped, promised: true, root: root("new-uid", "", "")},
+		"promised, and not stamped yet: it is withdrawn with its claim":  {volume: bare, promised: true},
+		"its claim was restored from before it was placed":               {volume: stamped, root: root("root-uid", "", "")},
+		"its claim is placed elsewhere (I3)":                             {volume: stamped, root: root("root-uid", "id39", ""), want: account.Surplus},
+		"its claim is bound elsewhere (I3)":                              {volume: stamped, root: root("root-uid", here.ClusterID, "pv-9"), want: account.Surplus},
+		"not mirrored, its claim is placed elsewhere (I3)":               {volume: bare, root: root("root-uid", "id39", ""), want: account.Surplus},
+		"nothing of it is in the host (I1)":                              {volume: stamped, want: account.RootGone},
+		"another claim has its claim's name (I1)":                        {volume: stamped, root: root("new-uid", here.ClusterID, ""), want: account.RootReplaced},
+		"the claim that has its name asks for it: until it is adopted":   {volume: stamped, root: root("new-uid", "", "pv-1"), want: account.RootReplaced},
+		"never mirrored, its claim is gone: being withdrawn":             {volume: bare},
+		"never mirrored, its claim is gone, destruction is suspended":    {volume: bare, suspended: true, want: account.RootGone},
+		"made for a claim that had been withdrawn (I1)":                  {volume: late, want: account.WithdrawnLate},
+		"made for a claim that had been withdrawn, which was made again": {volume: late, root: root("new-uid", here.ClusterID, ""), want: account.WithdrawnLate},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := evidence{member: here, lost: map[string]bool{tc.lost: tc.lost != ""}, mirrors: map[types.UID]mirrorOf{"another": bound}, roots: map[types.NamespacedName]*corev1.PersistentVolumeClaim{}, suspended: tc.suspended}
+			if tc.mirror != nil {
+				e.mirrors[tc.volume.uid] = *tc.mirror
+			}
+			if tc.other != nil {
+				e.mirrors["other-leaf-uid"] = *tc.other
+			}
+			if tc.promised {
+				e.promised = map[types.UID]bool{"root-uid": true}
+			}
+			if tc.root != nil {
+				e.roots[key] = tc.root
+			}
+			got := ""
+			if found := e.judged([]volume{tc.volume}); len(found) > 0 {
+				got = found[0].Reason
+				if found[0].Root != key || found[0].Volume != "pv-1" || found[0].UID != "leaf-uid" || found[0].Message == "" {
+					t.Errorf("judged %+v", found[0])
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestVolume(t *testing.T) {
+	o := owners{
+		hostID:    here.HostID,
+		claims:    map[types.UID]mirror.Origin{"leaf-claim": made},
+		withdrawn: map[types.UID]account.Withdrawn{"withdrawn-claim": {Root: "shop/data"}},
+	}
+	now := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	type result struct{ Ours, Stamped, Withdrawn bool }
+	for name, tc := range map[string]struct {
+		stamp, deleting bool
+		claim           types.UID
+		policy          corev1.PersistentVolumeReclaimPolicy
+		want            result
+	}{
+		"stamped":                          {stamp: true, claim: "any", policy: retains, want: result{Ours: true, Stamped: true}},
+		"stamped, without a claim":         {stamp: true, policy: retains, want: result{Ours: true, Stamped: true}},
+		"on its way out":                   {stamp: true, deleting: true, claim: "leaf-claim", policy: deletes},
+		"of a claim of ours":               {claim: "leaf-claim", policy: deletes, want: result{Ours: true}},
+		"of a claim that was withdrawn":    {claim: "withdrawn-claim", policy: retains, want: result{Ours: true, Withdrawn: true}},
+		"the same, destroyed there":        {claim: "withdrawn-claim", policy: deletes},
+		"of the member's own claim (I4)":   {claim: "own-claim", policy: retains},
+		"of nobody's, in the member (I4)":  {policy: retains},
+		"of another claim of ours by name": {claim: "of-the-same-name", policy: retains},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}}
+			pv.Spec.PersistentVolumeReclaimPolicy = tc.policy
+			if tc.claim != "" {
+				pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: key.Namespace, Name: key.Name, UID: tc.claim}
+			}
+			if tc.deleting {
+				pv.DeletionTimestamp = &now
+			}
+			if tc.stamp {
+				made.Stamp(pv)
+			}
+			v, ours := o.volume(pv)
+			if diff := cmp.Diff(tc.want, result{ours, ours && v.stamped, ours && v.withdrawn}); diff != "" {
+				t.Error(diff)
+			}
+			if ours && v.origin.Root != key {
+				t.Errorf("root %s", v.origin.Root)
+			}
+		})
+	}
+}

@@ -1,0 +1,197 @@
+package orphan
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// pageSize of the lists: small enough for a member that is slow, and a tenth of a
+// second's work for one that is not.
+const pageSize = 500
+
+// sweep reads both sides, live, and judges. The member is read first: what comes
+// into being in between has its root by the time that the host is read. Any list
+// that fails, or expires between two pages, is no list.
+func (s *sweeper) sweep(ctx context.Context) ([]account.Orphan, error) {
+	claims, err := s.leafClaims(ctx)
+	if err != nil {
+		return nil, err
+	}
+	withdrawn, err := s.withdrawn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	volumes, err := s.volumes(ctx, owners{s.HostID, claims, withdrawn})
+	if err != nil {
+		return nil, err
+	}
+	e := evidence{member: s.Member, suspended: s.MayDestroy() != nil}
+	if e.mirrors, e.promised, err = s.mirrors(ctx); err != nil {
+		return nil, err
+	}
+	if e.roots, err = s.roots(ctx, e, volumes); err != nil {
+		return nil, err
+	}
+	if e.lost, err = s.lost(ctx, e, volumes); err != nil {
+		return nil, err
+	}
+	return s.confirmed(ctx, e.judged(volumes))
+}
+
+// lost are the promises, by name, that the roots of volumes are bound to, having used
+// those of earlier claims again, and that the host lacks.
+func (s *sweeper) lost(ctx context.Context, e evidence, volumes []volume) (map[string]bool, error) {
+	lost := map[string]bool{}
+	for _, v := range volumes {
+		root := e.roots[v.origin.Root]
+		if root == nil || root.UID != v.origin.UID || !mirror.NamesPromise(root.Spec.VolumeName) || root.Spec.VolumeName == mirror.PromiseName(root.UID) {
+			continue
+		}
+		pv, err := index.Find[corev1.PersistentVolume](ctx, s.HostLive, index.Named(root.Spec.VolumeName))
+		if err != nil {
+			return nil, err
+		}
+		lost[root.Spec.VolumeName] = pv == nil
+	}
+	return lost, nil
+}
+
+// leafClaims are the origins of the member's claims that carry our stamp, by UID.
+func (s *sweeper) leafClaims(ctx context.Context) (map[types.UID]mirror.Origin, error) {
+	origins := map[types.UID]mirror.Origin{}
+	var list corev1.PersistentVolumeClaimList
+	err := pages(ctx, s.Live, &list, func() {
+		for i := range list.Items {
+			if origin, ours := mirror.OriginIn(s.HostID, &list.Items[i]); ours {
+				origins[list.Items[i].UID] = origin
+			}
+		}
+	}, client.MatchingLabels{v1alpha1.LabelHost: s.HostID})
+	if err != nil {
+		return nil, fmt.Errorf("list the member's claims: %w", err)
+	}
+	return origins, nil
+}
+
+// withdrawn are the leaf claims that were withdrawn while a provisioner may have
+// been at work, as the host's record of the member has them.
+func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdrawn, error) {
+	record, err := index.Find[coordinationv1.Lease](ctx, s.HostLive, types.NamespacedName{Namespace: s.Namespace, Name: member.RecordName(s.ClusterID)})
+	if err != nil {
+		return nil, err
+	}
+	return account.WithdrawnClaims(record)
+}
+
+// volumes are the member's PVs that are of this host, those that are being
+// deleted excepted.
+func (s *sweeper) volumes(ctx context.Context, o owners) ([]volume, error) {
+	var volumes []volume
+	var list corev1.PersistentVolumeList
+	err := pages(ctx, s.Live, &list, func() {
+		for i := range list.Items {
+			if v, ours := o.volume(&list.Items[i]); ours {
+				volumes = append(volumes, v)
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the member's volumes: %w", err)
+	}
+	return volumes, nil
+}
+
+// mirrors are the host's PVs whose leaf PV is in the member, by its UID; promised
+// the claims of promises that the member has, without a disk.
+func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[types.UID]bool, error) {
+	mirrors, promised := map[types.UID]mirrorOf{}, map[types.UID]bool{}
+	var list corev1.PersistentVolumeList
+	err := pages(ctx, s.HostLive, &list, func() {
+		for i := range list.Items {
+			pv := &list.Items[i]
+			if mirror.IsPromiseIn(pv, s.ClusterID) && pv.Spec.ClaimRef != nil {
+				promised[pv.Spec.ClaimRef.UID] = true
+				continue
+			}
+			cluster, _, uid, ours := mirror.LeafVolumeOf(pv)
+			if !ours || cluster != s.ClusterID {
+				continue
+			}
+			m := mirrorOf{name: pv.Name, released: pv.Status.Phase == corev1.VolumeReleased}
+			if pv.Spec.ClaimRef != nil {
+				m.claim = pv.Spec.ClaimRef.UID
+			}
+			mirrors[uid] = m
+		}
+	}, client.MatchingLabels{v1alpha1.LabelClusterID: s.ClusterID})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the host's volumes: %w", err)
+	}
+	return mirrors, promised, nil
+}
+
+// roots are the host's claims in the namespaces of the volumes that need one to
+// be judged.
+func (s *sweeper) roots(ctx context.Context, e evidence, volumes []volume) (map[types.NamespacedName]*corev1.PersistentVolumeClaim, error) {
+	roots := map[types.NamespacedName]*corev1.PersistentVolumeClaim{}
+	read := map[string]struct{}{}
+	for _, v := range volumes {
+		namespace := v.origin.Root.Namespace
+		if _, done := read[namespace]; done || !e.needsRoot(v) {
+			continue
+		}
+		read[namespace] = struct{}{}
+		var list corev1.PersistentVolumeClaimList
+		err := pages(ctx, s.HostLive, &list, func() {
+			for i := range list.Items {
+				roots[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
+			}
+			list.Items = nil // they are kept
+		}, client.InNamespace(namespace))
+		if err != nil {
+			return nil, fmt.Errorf("list the host's claims in namespace %s: %w", namespace, err)
+		}
+	}
+	return roots, nil
+}
+
+// confirmed are the orphans that are still there: what was deleted in order while
+// the lists were read had its root gone with it.
+func (s *sweeper) confirmed(ctx context.Context, found []account.Orphan) ([]account.Orphan, error) {
+	var there []account.Orphan
+	for _, o := range found {
+		pv, err := index.Find[corev1.PersistentVolume](ctx, s.Live, index.Named(o.Volume))
+		if err != nil {
+			return nil, err
+		}
+		if pv != nil && pv.UID == o.UID && pv.DeletionTimestamp == nil {
+			there = append(there, o)
+		}
+	}
+	return there, nil
+}
+
+// pages lists page by page.
+func pages(ctx context.Context, r client.Reader, list client.ObjectList, page func(), opts ...client.ListOption) error {
+	next := ""
+	for {
+		if err := r.List(ctx, list, append(opts, client.Limit(pageSize), client.Continue(next))...); err != nil {
+			return err
+		}
+		page()
+		if next = list.GetContinue(); next == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package promise
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+const (
+	// Name of the controller.
+	Name  = "promise"
+	actor = guarded.Actor("promise")
+	// workers promise side by side; a promise is one write.
+	workers = 8
+	// remembered is of how many Pods it is known that they were told that they are on
+	// the wrong node. Those of a manager that is started anew are told again.
+	remembered = 4096
+)
+
+// Reconciler makes promises to claims.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host.
+	Client client.Client
+	// Recorder of events on claims and Pods.
+	Recorder events.EventRecorder
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+
+	told *lru.Cache // UIDs of Pods
+}
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.told = lru.New(remembered)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(ofVolume)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
+		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile brings the promise of one claim a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := r.act(ctx, o, decide(o)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.warn(ctx, o)
+}
+
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	var o observed
+	var err error
+	if o.claim, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key); err != nil || o.claim == nil {
+		return o, err
+	}
+	name := o.claim.Spec.VolumeName
+	if name == "" {
+		name = mirror.PromiseName(o.claim.UID)
+	}
+	if o.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil || o.volume != nil {
+		return o, err
+	}
+	o.class, err = index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(mirror.ClassName(o.claim)))
+	return o, err
+}
+
+func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
+	switch d := d.(type) {
+	case nothing:
+		return nil
+	case create:
+		err := r.writer().Create(ctx, actor, d.promise)
+		if apierrors.IsAlreadyExists(err) {
+			return nil // seen by the cache before long: its name has the claim's UID
+		}
+		return err
+	case show:
+		shown := mirror.ClaimStatement(o.claim, v1alpha1.ClaimPromise, d.status, d.reason, d.message, r.Clock.Now())
+		if shown == nil {
+			return nil
+		}
+		if d.reason == v1alpha1.ReasonBroken {
+			r.eventBroken(o.claim, d.message)
+		}
+		return r.writer().ApplyStatus(ctx, actor, shown)
+	}
+	return fmt.Errorf("unknown decision %T", d)
+}
+
+func (r *Reconciler) writer() *guarded.Root { return guarded.NewRoot(r.Client, "", guarded.HostOnly{}) }
+
+// warn tells Pods that use a promise on a node of the host itself, each once, that
+// this cannot work. The scheduler sends them there as long as the promise is not
+// held to any nodes.
+func (r *Reconciler) warn(ctx context.Context, o observed) error {
+	if o.claim == nil || o.volume == nil || !mirror.IsPromise(o.volume) {
+		return nil
+	}
+	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(o.claim))
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		pod := &pods[i]
+		if _, told := r.told.Get(pod.UID); told {
+			continue
+		}
+		astray, err := r.astray(ctx, pod)
+		if err != nil {
+			return err
+		}
+		if astray {
+			r.told.Add(pod.UID, true)
+			r.eventUnreachable(pod, o.claim)
+		}
+	}
+	return nil
+}
+
+// astray reports whether a Pod is bound to a node that stands for no member.
+func (r *Reconciler) astray(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || mirror.Finished(pod) {
+		return false, nil
+	}
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
+	return node != nil && !nodes.IsVirtual(node), err
+}
+
+// ofClaim is a claim that has no volume, or a promise.
+func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok || claim.Spec.VolumeName != "" && !mirror.NamesPromise(claim.Spec.VolumeName) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
+}
+
+// ofVolume is the claim of a promise.
+func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || !mirror.IsPromise(pv) || pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
+}
+
+// ofPod are the promises that a Pod uses on a node of the host itself.
+func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || len(mirror.ClaimNames(pod)) == 0 {
+		return nil
+	}
+	if astray, err := r.astray(ctx, pod); err != nil || !astray {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range mirror.ClaimNames(pod) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
+	}
+	return requests
+}
+
+// ofClass are the claims that wait for a class.
+func (r *Reconciler) ofClass(ctx context.Context, obj client.Object) []reconcile.Request {
+	class, ok := obj.(*storagev1.StorageClass)
+	if !ok || class.Provisioner != v1alpha1.ProvisionerName {
+		return nil
+	}
+	claims, err := index.UnboundOfClass(ctx, r.Client, class.Name)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that wait for a class")
+	}
+	requests := make([]reconcile.Request, 0, len(claims))
+	for i := range claims {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&claims[i])})
+	}
+	return requests
+}

@@ -1,0 +1,84 @@
+package promise
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// observed is all that a decision is taken on; nil is absent.
+type observed struct {
+	claim *corev1.PersistentVolumeClaim
+	// class of the claim, if it waits for a promise.
+	class *storagev1.StorageClass
+	// volume of the name that the claim has, or is to have; of whichever kind.
+	volume *corev1.PersistentVolume
+}
+
+type decision interface{ decision() }
+
+type (
+	nothing struct{}
+	// create the promise.
+	create struct{ promise *corev1.PersistentVolume }
+	// show on the claim what has become of its promise.
+	show struct {
+		status          corev1.ConditionStatus
+		reason, message string
+	}
+)
+
+func (nothing) decision() {}
+func (create) decision()  {}
+func (show) decision()    {}
+
+func decide(o observed) decision {
+	switch {
+	case o.claim == nil:
+		return nothing{}
+	case o.volume == nil:
+		return o.unpromised()
+	case o.volume.Name != o.claim.Spec.VolumeName || !mirror.IsPromise(o.volume) || o.volume.Spec.ClaimRef == nil || o.volume.Spec.ClaimRef.UID != o.claim.UID:
+		return nothing{} // about to be bound, or not its promise
+	}
+	return o.promised()
+}
+
+// unpromised: the claim has no promise, or lost it: one that is made again has the
+// name that the claim has, which is another's if it used that promise again, and is
+// retained, for what an admin had made of the earlier one's policy nobody knows.
+func (o observed) unpromised() decision {
+	if o.claim.DeletionTimestamp != nil || o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName || !mirror.Promises(o.class) ||
+		mirror.PromiseRefusal(o.claim) != nil {
+		return nothing{} // host_claim says why, if it is ours
+	}
+	promise := mirror.PromiseFor(o.claim, o.class)
+	if o.claim.Spec.VolumeName != "" {
+		promise.Name = o.claim.Spec.VolumeName
+		promise.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	return create{promise}
+}
+
+// promised says what has become of the promise.
+func (o observed) promised() decision {
+	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != ""
+	problem := mirror.ClaimProblem(o.claim, v1alpha1.ClaimPlaced)
+	member := o.volume.Labels[v1alpha1.LabelCluster]
+	_, leaf, _, fulfilled := mirror.LeafVolumeOf(o.volume)
+	switch {
+	case fulfilled && problem != nil && problem.Reason == mirror.ReasonVolumeLost,
+		!fulfilled && placed && problem != nil:
+		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("%s: %s", problem.Reason, problem.Message)}
+	case fulfilled:
+		return show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, fmt.Sprintf("volume %s in member %s: driver %s, handle %s",
+			leaf, member, o.volume.Annotations[v1alpha1.AttributeDriver], o.volume.Annotations[v1alpha1.AttributeHandle])}
+	case placed && member != "":
+		return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, fmt.Sprintf("the volume is being made in member %s", member)}
+	}
+	return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no volume yet: it is made in the member in which the first Pod of this claim lands"}
+}

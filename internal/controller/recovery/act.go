@@ -1,0 +1,175 @@
+package recovery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// exhaustedFor is how long it counts that a driver has no room, unless the member
+// says anew how much there is: long enough for other claims to go elsewhere, and
+// not so long that space which is freed lies idle.
+const exhaustedFor = 5 * time.Minute
+
+func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
+	switch d := d.(type) {
+	case nothing:
+		return again(d.again), nil
+	case settle:
+		return reconcile.Result{}, r.annotate(ctx, o.claim.root, func(annotations map[string]string) {
+			delete(annotations, v1alpha1.AnnotationSteeredTo)
+			delete(annotations, v1alpha1.AnnotationTried)
+		})
+	case lower:
+		r.lower(o)
+		return again(lookAgain), nil
+	case move:
+		return reconcile.Result{}, r.move(ctx, o, d)
+	case free:
+		return reconcile.Result{}, r.free(ctx, o, d)
+	case stay:
+		return again(o.claim.timeout), r.stay(ctx, o, d)
+	}
+	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
+}
+
+// lower has the room lowered that is published of the claim's class here.
+func (r *reconciler) lower(o observed) {
+	memberClass, _ := mirror.MemberClass(o.claim.class, r.Member)
+	r.Exhausted.Note(memberClass, o.claim.root.Spec.Resources.Requests[corev1.ResourceStorage], o.now.Add(exhaustedFor))
+}
+
+// hear that the driver had room after all: a claim that waited here has its volume.
+// One that has had it for longer tells nothing of the room that there is now.
+func (r *reconciler) hear(o observed) {
+	if o.claim == nil || o.claim.class == nil || o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
+		return
+	}
+	root := o.claim.root
+	if root.Spec.VolumeName == "" {
+		r.waited.Add(root.UID, struct{}{})
+		return
+	}
+	if _, waited := r.waited.Get(root.UID); waited {
+		r.waited.Remove(root.UID)
+		memberClass, _ := mirror.MemberClass(o.claim.class, r.Member)
+		r.Exhausted.Met(memberClass, root.Spec.Resources.Requests[corev1.ResourceStorage])
+	}
+}
+
+// move steers claims to another member, if none of them has a volume here.
+func (r *reconciler) move(ctx context.Context, o observed, d move) error {
+	if empty, err := r.empty(ctx, d.claims); err != nil || !empty {
+		return err
+	}
+	text, err := d.tried.Annotation()
+	if err != nil {
+		return err
+	}
+	for _, c := range d.claims {
+		if err := r.annotate(ctx, c.root, func(annotations map[string]string) {
+			annotations[route.AnnSelectedNode] = d.to.Name
+			annotations[v1alpha1.AnnotationSteeredTo] = d.to.Name
+			annotations[v1alpha1.AnnotationTried] = text
+		}); err != nil {
+			return err
+		}
+	}
+	if d.why != nil {
+		r.eventMoved(o, d)
+	}
+	return nil
+}
+
+// free gives claims back to the scheduler, which chooses among all members again.
+func (r *reconciler) free(ctx context.Context, o observed, d free) error {
+	if empty, err := r.empty(ctx, d.claims); err != nil || !empty {
+		return err
+	}
+	text, err := d.tried.Annotation()
+	if err != nil {
+		return err
+	}
+	for _, c := range d.claims {
+		if err := r.annotate(ctx, c.root, func(annotations map[string]string) {
+			delete(annotations, route.AnnSelectedNode)
+			delete(annotations, v1alpha1.AnnotationSteeredTo)
+			annotations[v1alpha1.AnnotationTried] = text
+		}); err != nil {
+			return err
+		}
+	}
+	r.eventRoundEnded(o, d)
+	return nil
+}
+
+func (r *reconciler) stay(ctx context.Context, o observed, d stay) error {
+	text, err := d.tried.Annotation()
+	if err != nil {
+		return err
+	}
+	for _, c := range d.claims {
+		if err := r.annotate(ctx, c.root, func(annotations map[string]string) { annotations[v1alpha1.AnnotationTried] = text }); err != nil {
+			return err
+		}
+	}
+	r.eventNowhereElse(o, d)
+	return nil
+}
+
+func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolumeClaim, change func(map[string]string)) error {
+	after := before.DeepCopy()
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	change(after.Annotations)
+	return r.Root.AnnotateClaim(ctx, actor, before, after)
+}
+
+// provisionedName is the name that provisioners give the PV of a claim by default
+// (external-provisioner: --volume-name-prefix).
+const provisionedName = "pvc-"
+
+// empty proves, by live reads, that no claim has a volume in this member: its leaf
+// is not there, or is not bound, and nothing was made for it.
+func (r *reconciler) empty(ctx context.Context, claims []claim) (bool, error) {
+	for _, c := range claims {
+		key := client.ObjectKeyFromObject(c.root)
+		leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Live, r.HostID, key)
+		if err != nil {
+			return false, fmt.Errorf("prove that claim %s has no volume in the member: %w", key, err)
+		}
+		if leaf == nil || origin.UID != c.root.UID {
+			continue
+		}
+		if leaf.Spec.VolumeName != "" {
+			return false, nil
+		}
+		made, err := r.made(ctx, leaf.UID)
+		if err != nil || made {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// made reports whether the member has a PV for a leaf claim: by a live read of the
+// one that a provisioner makes, and by what the cache has under any other name.
+func (r *reconciler) made(ctx context.Context, leaf types.UID) (bool, error) {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(provisionedName+string(leaf)))
+	if err != nil || pv != nil {
+		return true, err
+	}
+	volumes, err := index.VolumesForClaim(ctx, r.Cache, leaf)
+	return len(volumes) > 0, err
+}

@@ -1,0 +1,39 @@
+package recovery
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/lru"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// A claim that was met here shows that there is room, if that is news.
+func TestHear(t *testing.T) {
+	none := func(*observed) {}
+	for name, tc := range map[string]struct {
+		before, then func(*observed)
+		lowered      bool
+	}{
+		"waited here, and is met":            {none, bound, false},
+		"waits still":                        {none, none, true},
+		"has had its volume for longer":      {bound, bound, true},
+		"waited here, and is met elsewhere":  {none, func(o *observed) { bound(o); annotated(v1alpha1.AnnotationPlacedIn, "id2")(o) }, true},
+		"waited elsewhere, and is bound now": {annotated(v1alpha1.AnnotationPlacedIn, "id2"), bound, true},
+		"smaller than what failed":           {none, func(o *observed) { bound(o); siblingSmall(o.claim) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &account.Exhausted{}}, lru.New(1)}
+			r.Exhausted.Note("disk", resource.MustParse("1Gi"), now.Add(time.Minute))
+			r.hear(seen(tc.before))
+			r.hear(seen(tc.then))
+			if _, _, lowered := r.Exhausted.Limit("disk", now); lowered != tc.lowered {
+				t.Errorf("room is lowered: %t, want %t", lowered, tc.lowered)
+			}
+		})
+	}
+}

@@ -1,0 +1,198 @@
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	// Name of the controller.
+	Name  = "recovery"
+	actor = guarded.Actor("recovery")
+
+	// workers: one, so that claims that go together are not sent apart.
+	workers = 1
+
+	// remembered is of how many claims it is known that they waited here.
+	remembered = 4096
+)
+
+// Options of the controller in all members.
+type Options struct {
+	// Namespace of the published CSIStorageCapacities: the manager's.
+	Namespace string
+	// NominatedNode says that the host's scheduler shows in a Pod's status which
+	// node it is about to bind it to; see root_pod.
+	NominatedNode bool
+	// Exhausted is told what this member's drivers have no room for.
+	Exhausted *account.Exhausted
+}
+
+// reconciler moves claims on from one member.
+type reconciler struct {
+	*member.Link
+	Options
+	waited *lru.Cache // root UID -> struct{}
+}
+
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=list;watch
+
+// Setup adds the controller to a member's link.
+func Setup(link *member.Link, o Options) error {
+	r := &reconciler{link, o, lru.New(remembered)}
+	return link.Controller(Name, workers, r,
+		link.RootSource(&corev1.PersistentVolumeClaim{}, link.WithSiblings),
+		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting),
+		link.LeafSource(&storagev1.CSIStorageCapacity{}, r.ofSegment),
+	)
+}
+
+// ofSegment wakes nobody: a driver that says anew how much room there is has the
+// word again, whatever it had no room for before.
+func (r *reconciler) ofSegment(_ context.Context, obj client.Object) []reconcile.Request {
+	if segment, ok := obj.(*storagev1.CSIStorageCapacity); ok {
+		r.Exhausted.Forget(segment.StorageClassName)
+	}
+	return nil
+}
+
+// Reconcile looks whether one claim, and those that go with it, have to move on.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	r.hear(o)
+	return r.act(ctx, o, decide(o))
+}
+
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{member: r.Member, now: r.Clock.Now(), nominated: r.NominatedNode}
+	if err := r.observeGroup(ctx, &o, key); err != nil || o.claim == nil || o.claim.root.Spec.VolumeName != "" {
+		return o, err
+	}
+	return o, r.observePlaces(ctx, &o)
+}
+
+// observeGroup follows claims to the Pods that use them, and those to their claims.
+func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.NamespacedName) error {
+	first, err := r.claim(ctx, key)
+	if err != nil || first == nil {
+		return err
+	}
+	o.claim, o.group = first, []claim{*first}
+	seen := map[string]bool{key.Name: true}
+	pods := map[types.UID]bool{}
+	for next := 0; next < len(o.group) && o.claim.root.Spec.VolumeName == ""; next++ {
+		users, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(o.group[next].root))
+		if err != nil {
+			return err
+		}
+		for _, pod := range users {
+			if pods[pod.UID] || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || mirror.Finished(&pod) {
+				continue
+			}
+			pods[pod.UID] = true
+			o.pods = append(o.pods, pod)
+			for _, name := range mirror.ClaimNames(&pod) {
+				if seen[name] {
+					continue
+				}
+				seen[name] = true
+				c, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
+				if err != nil {
+					return err
+				}
+				if c != nil {
+					o.group = append(o.group, *c)
+				}
+			}
+		}
+	}
+	slices.SortFunc(o.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+// claim reads a claim and its class; nil if there is none.
+func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*claim, error) {
+	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
+	if err != nil || root == nil {
+		return nil, err
+	}
+	c := &claim{root: root}
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(mirror.ClassName(root)))
+	if err != nil || class == nil || class.Provisioner != v1alpha1.ProvisionerName {
+		return c, err
+	}
+	settings, err := mirror.ReadClass(class)
+	if refusal := (*mirror.Refusal)(nil); errors.As(err, &refusal) || settings.Provisioning != v1alpha1.ProvisioningMirror {
+		return c, nil // host_claim says why
+	}
+	c.class, c.timeout = class, settings.PlacementTimeout
+	c.making, err = r.making(ctx, root)
+	return c, err
+}
+
+// making reports whether a call that was given up may still make a claim's volume here.
+func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, client.ObjectKeyFromObject(root))
+	if err != nil || leaf == nil || origin.UID != root.UID || leaf.Spec.VolumeName != "" {
+		return false, err
+	}
+	events, err := index.EventsOf(ctx, r.Cache, leaf.Namespace, leaf.UID)
+	return mirror.StillProvisioning(leaf, events), err
+}
+
+// observePlaces are the virtual nodes, and the room that each is said to have.
+func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
+	var nodes corev1.NodeList
+	if err := r.Host.List(ctx, &nodes, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}); err != nil {
+		return fmt.Errorf("list virtual nodes: %w", err)
+	}
+	var published storagev1.CSIStorageCapacityList
+	if err := r.Host.List(ctx, &published, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}); err != nil {
+		return fmt.Errorf("list CSIStorageCapacities: %w", err)
+	}
+	rooms := map[string]map[string]resource.Quantity{}
+	for i := range published.Items {
+		capacity := &published.Items[i]
+		cluster := capacity.Labels[v1alpha1.LabelClusterID]
+		if rooms[cluster] == nil {
+			rooms[cluster] = map[string]resource.Quantity{}
+		}
+		// As the scheduler reads it (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
+		if room := cmp.Or(capacity.MaximumVolumeSize, capacity.Capacity); room != nil {
+			rooms[cluster][capacity.StorageClassName] = *room
+		}
+	}
+	for i := range nodes.Items {
+		o.places = append(o.places, place{node: &nodes.Items[i], room: rooms[nodes.Items[i].Labels[v1alpha1.LabelClusterID]]})
+	}
+	return nil
+}
+
+// again is the result that asks for another look.
+func again(after time.Duration) reconcile.Result { return reconcile.Result{RequeueAfter: after} }

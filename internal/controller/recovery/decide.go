@@ -1,0 +1,380 @@
+package recovery
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// observed is all that a decision is taken on.
+type observed struct {
+	member mirror.Member
+	now    time.Time
+	// nominated: the host's scheduler shows which node it is about to bind a Pod to.
+	nominated bool
+	// claim of the request; nil if it is gone, or is none of our classes.
+	claim *claim
+	// group are the claims that go where it goes, itself first: those of the Pods
+	// that use it, and so on. Unknown to it are claims that are gone.
+	group []claim
+	// pods use any of the group, have not ended and have no node yet.
+	pods []corev1.Pod
+	// places are all virtual nodes.
+	places []place
+}
+
+// claim is a root claim and its class.
+type claim struct {
+	root *corev1.PersistentVolumeClaim
+	// class is nil unless it is of ours and makes volumes for each claim.
+	class   *storagev1.StorageClass
+	timeout time.Duration
+	// making: a call of this member's provisioner that was given up may still make
+	// its volume.
+	making bool
+}
+
+// place is a virtual node that claims can be steered to.
+type place struct {
+	node *corev1.Node
+	// room for one volume, by the host class, as the scheduler is told.
+	room map[string]resource.Quantity
+}
+
+// decision is what to do next. The set is closed.
+type decision interface{ decision() }
+
+type (
+	// nothing to do, for as long as said; for good if that is 0.
+	nothing struct{ again time.Duration }
+	// settle takes what we noted off a claim that has its volume.
+	settle struct{}
+	// lower the room that is published here, so that the claim's size does not fit.
+	lower struct{}
+	// move the claims to a node.
+	move struct {
+		claims []claim
+		to     *corev1.Node
+		tried  mirror.Tried
+		why    *mirror.Refusal // nil: they follow one that was moved
+	}
+	// free gives the claims back to the scheduler: a round has ended.
+	free struct {
+		claims []claim
+		tried  mirror.Tried
+	}
+	// stay notes that there is no other member to try.
+	stay struct {
+		claims []claim
+		tried  mirror.Tried
+		why    *mirror.Refusal
+	}
+)
+
+func (nothing) decision() {}
+func (settle) decision()  {}
+func (lower) decision()   {}
+func (move) decision()    {}
+func (free) decision()    {}
+func (stay) decision()    {}
+
+// followTime is what the scheduler is given at least to follow a claim that was
+// steered: it notices within a second that its PreBind has failed, and backs off for
+// up to ten (kube-scheduler: podMaxBackoffSeconds).
+const followTime = 15 * time.Second
+
+// cut is what a time loses at most by being written in whole seconds.
+const cut = time.Second
+
+// lookAgain is how soon it is looked whether the room that was lowered is published;
+// the watch of what is published is quicker, as a rule.
+const lookAgain = time.Second
+
+func decide(o observed) decision {
+	switch {
+	case o.claim == nil || o.claim.root.DeletionTimestamp != nil:
+		return nothing{}
+	case o.claim.root.Spec.VolumeName != "":
+		return o.settled()
+	case o.claim.class == nil:
+		return nothing{}
+	}
+	if d, follows := o.follow(); follows {
+		return d
+	}
+	if !o.here(*o.claim) {
+		return nothing{}
+	}
+	if d, split := o.rejoin(); split {
+		return d
+	}
+	why, until := o.trouble()
+	switch {
+	case why == nil && o.waits():
+		return nothing{o.claim.timeout} // Pods without a node wake no member
+	case why == nil:
+		return nothing{}
+	}
+	if wait := until.Sub(o.now); wait > 0 {
+		return nothing{wait} // a driver without room at one place may have it at another
+	}
+	return o.recover(why)
+}
+
+// settled: the claim has its volume, and what it took is told by events. One that is
+// bound to a promise has it when the promise is kept: until then leaf_pod goes by what
+// was tried.
+func (o observed) settled() decision {
+	root := o.claim.root
+	if mirror.NamesPromise(root.Spec.VolumeName) && !slices.ContainsFunc(root.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+		return c.Type == v1alpha1.ClaimPromise && c.Status == corev1.ConditionTrue
+	}) {
+		return nothing{}
+	}
+	_, steered := root.Annotations[v1alpha1.AnnotationSteeredTo]
+	_, tried := root.Annotations[v1alpha1.AnnotationTried]
+	if root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID && (steered || tried) {
+		return settle{}
+	}
+	return nothing{}
+}
+
+// here reports whether the scheduler, or we, chose this member for a claim.
+func (o observed) here(c claim) bool {
+	return c.root.Spec.VolumeName == "" && c.root.Annotations[route.AnnSelectedNode] == o.member.NodeName
+}
+
+// follow sends claims after one of their group that was steered elsewhere, later
+// than they were, if at all: the manager was killed between the two writes.
+func (o observed) follow() (decision, bool) {
+	for _, ahead := range o.group {
+		to := ahead.root.Annotations[v1alpha1.AnnotationSteeredTo]
+		if to == "" || to == o.member.NodeName || to != ahead.root.Annotations[route.AnnSelectedNode] || ahead.root.Spec.VolumeName != "" {
+			continue
+		}
+		tried := mirror.TriedOf(ahead.root)
+		var behind []claim
+		for _, c := range o.group {
+			moved := mirror.TriedOf(c.root).Moved
+			if o.here(c) && (moved < tried.Moved || moved == tried.Moved && o.member.NodeName < to) {
+				behind = append(behind, c)
+			}
+		}
+		for i := range o.places {
+			if o.places[i].node.Name == to && len(behind) > 0 && movable(o.group) {
+				return move{claims: behind, to: o.places[i].node, tried: tried}, true
+			}
+		}
+	}
+	return nil, false
+}
+
+// rejoin sends the claim to the member where one of its group has its volume: they
+// were sent here together, and that one's volume was made there at the last moment.
+// Its Pod can run nowhere else.
+func (o observed) rejoin() (decision, bool) {
+	var at string
+	for _, c := range o.group {
+		placed := c.root.Annotations[v1alpha1.AnnotationPlacedIn]
+		switch {
+		case c.root.Spec.VolumeName == "":
+		case c.class == nil, placed == "", placed == o.member.ClusterID, at != "" && at != placed:
+			return nil, false // of its own choice, here, or in several
+		default:
+			at = placed
+		}
+	}
+	for _, p := range o.places {
+		if at != "" && p.node.Labels[v1alpha1.LabelClusterID] == at {
+			tried := mirror.TriedOf(o.claim.root)
+			tried.Moved = o.now.Unix()
+			return move{claims: []claim{*o.claim}, to: p.node, tried: tried}, true
+		}
+	}
+	return nil, false
+}
+
+// trouble is the evidence that this member cannot meet the claim, and until when the
+// member has time all the same: the class's timeout, from when it began, or from
+// when the claim was moved here.
+func (o observed) trouble() (*mirror.Refusal, time.Time) {
+	moved := time.Unix(mirror.TriedOf(o.claim.root).Moved, 0)
+	for _, c := range o.claim.root.Status.Conditions {
+		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && mirror.FailsClaim(c.Reason) && mirror.SaidBy(c.Message, o.member) {
+			return &mirror.Refusal{Reason: c.Reason, Message: c.Message}, later(c.LastTransitionTime.Time, moved).Add(o.claim.timeout + cut)
+		}
+	}
+	if o.waits() && len(o.pods) > 0 && !o.agreed() {
+		return o.notFollowed(), moved.Add(max(o.claim.timeout, followTime) + cut)
+	}
+	return nil, time.Time{}
+}
+
+// waits reports whether the claim was steered here, and the scheduler has still to
+// agree: root_pvc has not placed it.
+func (o observed) waits() bool {
+	return o.claim.root.Annotations[v1alpha1.AnnotationSteeredTo] == o.member.NodeName && o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// agreed reports whether the scheduler is about to bind a Pod here.
+func (o observed) agreed() bool {
+	return slices.ContainsFunc(o.pods, func(pod corev1.Pod) bool {
+		if o.nominated {
+			return pod.Status.NominatedNodeName == o.member.NodeName
+		}
+		own := o.own()
+		return own != nil && mirror.Schedulable(&pod, own.node)
+	})
+}
+
+// notFollowed is that the scheduler does not place a Pod here, in its own words.
+func (o observed) notFollowed() *mirror.Refusal {
+	said := "it does not say why"
+	for _, c := range o.pods[0].Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			said = c.Message
+		}
+	}
+	return &mirror.Refusal{Reason: reasonNotScheduled, Message: fmt.Sprintf(
+		"member %s: the scheduler does not place Pod %s there: %s", o.member.Registration, o.pods[0].Name, said)}
+}
+
+// recover: the member had its time.
+func (o observed) recover(why *mirror.Refusal) decision {
+	waiting := nothing{o.claim.timeout}
+	if len(o.pods) == 0 || !movable(o.group) || slices.ContainsFunc(o.group, func(c claim) bool { return c.making }) {
+		return waiting // root_pvc says what holds it, and nothing of what is slow
+	}
+	tried := mirror.TriedOf(o.claim.root).Begin(o.now)
+	if tried.Until != 0 {
+		return nothing{time.Unix(tried.Until, 0).Sub(o.now)}
+	}
+	var claims []claim
+	for _, c := range o.group {
+		if o.here(c) {
+			claims = append(claims, c)
+		}
+	}
+	others := o.candidates()
+	if len(others) > 0 && why.Reason == mirror.ReasonOutOfSpace && o.fits(*o.claim, o.own()) {
+		return lower{}
+	}
+	known := tried.Has(o.member.ClusterID)
+	tried = tried.With(o.member, why)
+	for _, p := range others {
+		if !tried.Has(p.node.Labels[v1alpha1.LabelClusterID]) {
+			tried.Moved = o.now.Unix()
+			return move{claims, p.node, tried, why}
+		}
+	}
+	switch {
+	case len(others) > 0:
+		return free{claims, tried.End(o.now, o.claim.timeout)}
+	case !known:
+		return stay{claims, tried, why}
+	}
+	return waiting
+}
+
+// movable reports whether claims can go elsewhere: all of them are of ours, and
+// none has its volume.
+func movable(group []claim) bool {
+	return !slices.ContainsFunc(group, func(c claim) bool { return c.class == nil || c.root.Spec.VolumeName != "" })
+}
+
+func (o observed) own() *place {
+	for i := range o.places {
+		if o.places[i].node.Name == o.member.NodeName {
+			return &o.places[i]
+		}
+	}
+	return nil
+}
+
+// candidates are the other members that could meet the claims, the one with the
+// most room first.
+func (o observed) candidates() []place {
+	var found []place
+	for _, p := range o.places {
+		if p.node.Name != o.member.NodeName && o.suits(p) {
+			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b place) int {
+		return cmp.Or(-cmp.Compare(o.least(a), o.least(b)), cmp.Compare(a.node.Name, b.node.Name))
+	})
+	return found
+}
+
+// least is the room that a place has for the claim that it has the least for.
+func (o observed) least(p place) int64 {
+	var least *int64
+	for _, c := range o.group {
+		room := p.room[c.class.Name]
+		if value := room.Value(); least == nil || value < *least {
+			least = &value
+		}
+	}
+	return ptr.Deref(least, 0)
+}
+
+func (o observed) suits(p place) bool {
+	if p.node.DeletionTimestamp != nil || p.node.Spec.Unschedulable || !nodes.IsReady(p.node) {
+		return false
+	}
+	for _, c := range o.group {
+		if !o.fits(c, &p) || !allows(c.class, p.node) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(o.consumers(), func(pod corev1.Pod) bool { return !mirror.Schedulable(&pod, p.node) })
+}
+
+// consumers are the Pods that the scheduler chose this member for; all that have
+// no gate, if it is not known of any.
+func (o observed) consumers() []corev1.Pod {
+	chosen := slices.DeleteFunc(slices.Clone(o.pods), func(pod corev1.Pod) bool { return pod.Status.NominatedNodeName != o.member.NodeName })
+	if len(chosen) > 0 {
+		return chosen
+	}
+	return slices.DeleteFunc(slices.Clone(o.pods), func(pod corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 })
+}
+
+// fits reports whether a place is said to have room for a claim.
+func (o observed) fits(c claim, p *place) bool {
+	if p == nil {
+		return false
+	}
+	room, offered := p.room[c.class.Name]
+	return offered && room.Cmp(c.root.Spec.Resources.Requests[corev1.ResourceStorage]) >= 0
+}
+
+// allows reports whether a class allows volumes on a node.
+func allows(class *storagev1.StorageClass, node *corev1.Node) bool {
+	if len(class.AllowedTopologies) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(class.AllowedTopologies, func(term corev1.TopologySelectorTerm) bool {
+		return !slices.ContainsFunc(term.MatchLabelExpressions, func(e corev1.TopologySelectorLabelRequirement) bool {
+			return !slices.Contains(e.Values, node.Labels[e.Key])
+		})
+	})
+}

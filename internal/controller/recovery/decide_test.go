@@ -1,0 +1,356 @@
+package recovery
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+var (
+	here = mirror.Member{Registration: "first", ClusterID: "id1", NodeName: "kosmos-first", HostID: "host-id"}
+	now  = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+)
+
+const timeout = time.Minute
+
+// seen is a claim of 1Gi, and its Pod, that the scheduler has asked for here, and
+// that this member has failed for longer than the timeout; two others have room,
+// the third most.
+func seen(change ...func(*observed)) observed {
+	data := claim{
+		root: &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{
+				route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID,
+			}},
+			Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
+			Status: corev1.PersistentVolumeClaimStatus{Conditions: []corev1.PersistentVolumeClaimCondition{{
+				Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: mirror.ReasonProvisioningFailed,
+				Message: "member first cannot make the volume: no", LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut)),
+			}}},
+		},
+		class:   &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName},
+		timeout: timeout,
+	}
+	o := observed{
+		member: here, now: now, nominated: true, claim: &data, group: []claim{data},
+		pods:   []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{NominatedNodeName: here.NodeName}}},
+		places: []place{node("first", "10Gi"), node("second", "10Gi"), node("third", "20Gi")},
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func node(registration, room string) place {
+	p := place{node: &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "kosmos-" + registration, Labels: map[string]string{
+			v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: map[string]string{"first": "id1", "second": "id2", "third": "id3"}[registration]}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}}
+	if room != "" {
+		p.room = map[string]resource.Quantity{"disk": resource.MustParse(room)}
+	}
+	return p
+}
+
+func rooms(all ...string) func(*observed) {
+	return func(o *observed) {
+		o.places = nil
+		for i, registration := range []string{"first", "second", "third"} {
+			o.places = append(o.places, node(registration, all[i]))
+		}
+	}
+}
+
+func annotated(key, value string) func(*observed) {
+	return func(o *observed) { set(o.claim.root, key, value) }
+}
+
+func set(root *corev1.PersistentVolumeClaim, key, value string) {
+	if value == "" {
+		delete(root.Annotations, key)
+		return
+	}
+	root.Annotations[key] = value
+}
+
+func tried(t mirror.Tried) func(*observed) {
+	return func(o *observed) {
+		text, err := t.Annotation()
+		if err != nil {
+			panic(err)
+		}
+		set(o.claim.root, v1alpha1.AnnotationTried, text)
+	}
+}
+
+func failed(names ...string) []mirror.TriedMember {
+	members := make([]mirror.TriedMember, len(names))
+	for i, name := range names {
+		members[i] = mirror.TriedMember{Cluster: node(name, "").node.Labels[v1alpha1.LabelClusterID], Name: name}
+	}
+	return members
+}
+
+func reason(is string) func(*observed) {
+	return func(o *observed) { o.claim.root.Status.Conditions[0].Reason = is }
+}
+
+func since(age time.Duration) func(*observed) {
+	return func(o *observed) {
+		o.claim.root.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-age))
+	}
+}
+
+func at(registration string, change func(*corev1.Node)) func(*observed) {
+	return func(o *observed) {
+		for _, p := range o.places {
+			if p.node.Labels[v1alpha1.LabelCluster] == registration {
+				change(p.node)
+			}
+		}
+	}
+}
+
+func notReady(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }
+func cordoned(n *corev1.Node) { n.Spec.Unschedulable = true }
+func tainted(n *corev1.Node) {
+	n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+}
+
+func noEvidence(o *observed)   { o.claim.root.Status.Conditions = nil }
+func noPod(o *observed)        { o.pods = nil }
+func nominated(o *observed)    { o.pods[0].Status.NominatedNodeName = here.NodeName }
+func notNominated(o *observed) { o.pods[0].Status.NominatedNodeName = "" }
+func bound(o *observed)        { o.claim.root.Spec.VolumeName = "pvc-1" }
+
+// promised: the claim is bound to a promise, which is kept or not yet.
+func promised(kept corev1.ConditionStatus) func(*observed) {
+	return func(o *observed) {
+		o.claim.root.Spec.VolumeName = mirror.PromiseName("uid")
+		o.claim.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPromise, Status: kept}}
+	}
+}
+
+// steered: we have sent the claim here, so long ago, and the scheduler has still to
+// agree.
+func steered(age time.Duration) func(*observed) {
+	return func(o *observed) {
+		noEvidence(o)
+		notNominated(o)
+		annotated(v1alpha1.AnnotationPlacedIn, "")(o)
+		annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o)
+		tried(mirror.Tried{Moved: now.Add(-age).Unix(), Members: failed("second")})(o)
+	}
+}
+
+// sibling is another claim of the Pod.
+func sibling(change ...func(*claim)) func(*observed) {
+	return func(o *observed) {
+		s := claim{root: o.claim.root.DeepCopy(), class: o.claim.class, timeout: timeout}
+		s.root.Name, s.root.Status.Conditions = "logs", nil
+		for _, c := range change {
+			c(&s)
+		}
+		o.group = append(o.group, s)
+	}
+}
+
+func siblingBound(c *claim) { c.root.Spec.VolumeName = "pvc-2" }
+func siblingBoundIn(cluster string) func(*claim) {
+	return func(c *claim) {
+		siblingBound(c)
+		set(c.root, v1alpha1.AnnotationPlacedIn, cluster)
+	}
+}
+func siblingForeign(c *claim) { c.class = nil }
+func siblingSmall(c *claim) {
+	c.root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}
+}
+func siblingLarge(c *claim) {
+	c.root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("15Gi")}
+}
+
+// siblingMoved: it was steered to the second member, so long ago.
+func siblingMoved(age time.Duration) func(*claim) {
+	return func(c *claim) {
+		set(c.root, route.AnnSelectedNode, "kosmos-second")
+		set(c.root, v1alpha1.AnnotationSteeredTo, "kosmos-second")
+		text, err := mirror.Tried{Moved: now.Add(-age).Unix(), Members: failed("first")}.Annotation()
+		if err != nil {
+			panic(err)
+		}
+		set(c.root, v1alpha1.AnnotationTried, text)
+	}
+}
+
+// said is a decision in words: what is done, with which claims, where to, and who
+// has been tried by then.
+func said(d decision) string {
+	names := func(claims []claim) string {
+		var all []string
+		for _, c := range claims {
+			all = append(all, c.root.Name)
+		}
+		return strings.Join(all, ",")
+	}
+	known := func(t mirror.Tried) string {
+		var all []string
+		for _, m := range t.Members {
+			all = append(all, m.Name)
+		}
+		return " tried " + strings.Join(all, ",")
+	}
+	switch d := d.(type) {
+	case nothing:
+		if d.again != 0 {
+			return "again in " + d.again.String()
+		}
+		return "nothing"
+	case settle:
+		return "settle"
+	case lower:
+		return "lower"
+	case move:
+		return "move " + names(d.claims) + " to " + d.to.Name + known(d.tried)
+	case free:
+		return "free " + names(d.claims) + known(d.tried) + " until " + time.Unix(d.tried.Until, 0).Sub(now).String()
+	case stay:
+		return "stay" + known(d.tried)
+	}
+	return "unknown"
+}
+
+func TestDecide(t *testing.T) {
+	paused := func(until time.Duration) mirror.Tried {
+		return mirror.Tried{Rounds: 1, Moved: now.Add(-2 * timeout).Unix(), Until: now.Add(until).Unix(), Members: failed("first", "second", "third")}
+	}
+	for name, tc := range map[string]struct {
+		observed observed
+		want     string
+	}{
+		"gone": {observed{member: here}, "nothing"},
+
+		// When.
+		"failed for the timeout: moved to where most room is": {seen(), "move data to kosmos-third tried first"},
+		"failed for less":                                       {seen(since(timeout - 5*time.Second)), "again in 6s"},
+		"nothing against it: slow is not stuck":                 {seen(noEvidence), "nothing"},
+		"told of something that is no different elsewhere":      {seen(reason("VolumeLost")), "nothing"},
+		"waits for another member":                              {seen(reason("PlacedElsewhere")), "nothing"},
+		"moved here, the evidence is older: the whole timeout":  {seen(since(time.Hour), tried(mirror.Tried{Moved: now.Unix()})), "again in 1m1s"},
+		"asked for in another member":                           {seen(annotated(route.AnnSelectedNode, "kosmos-second")), "nothing"},
+		"asked for nowhere":                                     {seen(annotated(route.AnnSelectedNode, "")), "nothing"},
+		"the class is none of ours":                             {seen(func(o *observed) { o.claim.class = nil }), "nothing"},
+		"being deleted":                                         {seen(func(o *observed) { o.claim.root.DeletionTimestamp = &metav1.Time{Time: now} }), "nothing"},
+		"no Pod waits for it":                                   {seen(noPod), "again in 1m0s"},
+		"bound at last: what was noted is taken off":            {seen(bound, tried(paused(0))), "settle"},
+		"bound to a promise: leaf_pod goes by what was tried":   {seen(promised(corev1.ConditionFalse), tried(paused(0))), "nothing"},
+		"bound to a promise that is kept: it is taken off":      {seen(promised(corev1.ConditionTrue), tried(paused(0))), "settle"},
+		"bound, steered":                                        {seen(bound, annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)), "settle"},
+		"bound, nothing noted (I5)":                             {seen(bound), "nothing"},
+		"bound in another member: that one's to tidy up (I5)":   {seen(bound, tried(paused(0)), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
+		"steered here, the scheduler agrees: root_pvc goes on":  {seen(steered(time.Hour), nominated), "again in 1m0s"},
+		"steered here, the scheduler has still time":            {seen(steered(10 * time.Second)), "again in 51s"},
+		"steered here, the scheduler does not follow: the next": {seen(steered(timeout + cut)), "move data to kosmos-third tried second,first"},
+		"steered here, the first is not proven empty yet":       {seen(steered(timeout+cut), annotated(v1alpha1.AnnotationPlacedIn, "id2")), "nothing"},
+		"steered here, its Pod is gone":                         {seen(steered(timeout+cut), noPod), "again in 1m0s"},
+		"steered here, by a scheduler that does not say where it is about to bind": {
+			seen(steered(timeout+cut), func(o *observed) { o.nominated = false }), "again in 1m0s"},
+		"steered here, a class in a hurry: the scheduler backs off, and has time for that": {
+			seen(steered(5*time.Second), func(o *observed) { o.claim.timeout = 2 * time.Second }), "again in 11s"},
+		"by such a scheduler, that may not": {
+			seen(steered(timeout+cut), at("first", tainted), func(o *observed) { o.nominated = false }), "move data to kosmos-third tried second,first"},
+
+		"what the member before had against it says nothing (I8)": {seen(reason(mirror.ReasonOutOfSpace), func(o *observed) {
+			o.claim.root.Status.Conditions[0].Message = "member second has no room for the volume: no"
+		}), "nothing"},
+
+		// Where to.
+		"of two with the same room, by name":           {seen(rooms("10Gi", "10Gi", "10Gi")), "move data to kosmos-second tried first"},
+		"not where there is too little room":           {seen(rooms("10Gi", "1Gi", "1023Mi")), "move data to kosmos-second tried first"},
+		"not where the class is not offered":           {seen(rooms("10Gi", "10Gi", "")), "move data to kosmos-second tried first"},
+		"not where it was tried in this round":         {seen(tried(mirror.Tried{Members: failed("third")})), "move data to kosmos-second tried third,first"},
+		"not where the node is not ready":              {seen(at("third", notReady)), "move data to kosmos-second tried first"},
+		"not where the node is cordoned":               {seen(at("third", cordoned)), "move data to kosmos-second tried first"},
+		"not where the Pod may not run":                {seen(at("third", tainted)), "move data to kosmos-second tried first"},
+		"not where the class does not allow it":        {seen(func(o *observed) { o.claim.class.AllowedTopologies = topology("second") }), "move data to kosmos-second tried first"},
+		"a Pod that the scheduler chose elsewhere for": {seen(elsewherePod), "move data to kosmos-third tried first"},
+		"a Pod of the claim that has still a gate":     {seen(notNominated, gatedPod), "move data to kosmos-third tried first"},
+
+		// Together.
+		"claims of one Pod go together":                   {seen(sibling()), "move data,logs to kosmos-third tried first"},
+		"to where all of them fit":                        {seen(sibling(siblingLarge), rooms("30Gi", "20Gi", "10Gi")), "move data,logs to kosmos-second tried first"},
+		"not if one is bound":                             {seen(sibling(siblingBound)), "again in 1m0s"},
+		"not if one is none of ours":                      {seen(sibling(siblingForeign)), "again in 1m0s"},
+		"the rest follow one that went":                   {seen(noEvidence, sibling(siblingMoved(time.Second))), "move data to kosmos-second tried first"},
+		"not back to where one went earlier (I5)":         {seen(noEvidence, tried(mirror.Tried{Moved: now.Unix()}), sibling(siblingMoved(time.Second))), "nothing"},
+		"of two that went at once, the later name has it": {seen(noEvidence, tried(mirror.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
+		"not after one that is bound by now":              {seen(noEvidence, sibling(siblingMoved(time.Second), siblingBound)), "nothing"},
+		"a claim that went does not come back for one that stayed": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
+			tried(mirror.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *claim) {
+				set(c.root, route.AnnSelectedNode, here.NodeName)
+				delete(c.root.Annotations, v1alpha1.AnnotationSteeredTo)
+				delete(c.root.Annotations, v1alpha1.AnnotationTried)
+			})),
+			"move logs to kosmos-second tried first"},
+
+		"not while the volume of one may still be made":              {seen(sibling(func(c *claim) { c.making = true })), "again in 1m0s"},
+		"one was made before it could follow here: the rest join it": {seen(steered(time.Second), sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried second"},
+		"the same, placed here by then":                              {seen(noEvidence, sibling(siblingBoundIn("id2"))), "move data to kosmos-second tried "},
+		"the same, and this one is bound too: it stays":              {seen(bound, sibling(siblingBoundIn("id2"))), "nothing"},
+		"the same, asked for there already (I5)":                     {seen(annotated(route.AnnSelectedNode, "kosmos-second"), sibling(siblingBoundIn("id2"))), "nothing"},
+		"bound in two members: there is no place for it":             {seen(noEvidence, sibling(siblingBoundIn("id2")), sibling(siblingBoundIn("id3"))), "nothing"},
+		"bound in another, and here (I5)":                            {seen(noEvidence, sibling(siblingBoundIn("id2")), sibling(siblingBound)), "nothing"},
+		"bound in a member that has no node":                         {seen(noEvidence, sibling(siblingBoundIn("gone"))), "nothing"},
+		"bound by a class of somebody else's":                        {seen(noEvidence, sibling(siblingBoundIn("id2"), siblingForeign)), "nothing"},
+
+		// Rounds.
+		"all were tried: the scheduler is free again, after a pause":     {seen(tried(mirror.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
+		"the same, the second time":                                      {seen(tried(mirror.Tried{Rounds: 1, Members: failed("second", "third")})), "free data tried second,third,first until 2m0s"},
+		"during the pause it stays":                                      {seen(tried(paused(30 * time.Second))), "again in 30s"},
+		"after the pause all may be tried":                               {seen(tried(paused(0))), "move data to kosmos-third tried first"},
+		"there is no other: it stays, and that is noted":                 {seen(rooms("10Gi", "", "")), "stay tried first"},
+		"there is no other, and that is noted (I5)":                      {seen(rooms("10Gi", "", ""), tried(mirror.Tried{Members: failed("first")})), "again in 1m0s"},
+		"there was no other, and is one now":                             {seen(rooms("10Gi", "10Gi", ""), tried(mirror.Tried{Members: failed("first")})), "move data to kosmos-second tried first"},
+		"no other but those that failed: the scheduler is free, as ever": {seen(rooms("10Gi", "10Gi", ""), tried(mirror.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
+
+		// Out of space.
+		"one place in the member is full: others lose no room (I8)":  {seen(reason(mirror.ReasonOutOfSpace), since(time.Second)), "again in 1m0s"},
+		"before it moves, less room is published (I3: nobody waits)": {seen(reason(mirror.ReasonOutOfSpace)), "lower"},
+		"published: it moves":                                    {seen(reason(mirror.ReasonOutOfSpace), rooms("1023Mi", "10Gi", "")), "move data to kosmos-second tried first"},
+		"offered no more: it moves":                              {seen(reason(mirror.ReasonOutOfSpace), rooms("", "10Gi", "")), "move data to kosmos-second tried first"},
+		"out of space, and nowhere to go: it stays":              {seen(reason(mirror.ReasonOutOfSpace), rooms("10Gi", "", "")), "stay tried first"},
+		"a tenant's Pod that cannot be scheduled lowers nothing": {seen(reason(mirror.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, said(decide(tc.observed))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func topology(registration string) []corev1.TopologySelectorTerm {
+	return []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: v1alpha1.LabelCluster, Values: []string{registration}}}}}
+}
+
+// elsewherePod uses the claim too, and may run in no other member.
+func elsewherePod(o *observed) {
+	o.pods = append(o.pods, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pinned"}, Spec: corev1.PodSpec{NodeSelector: map[string]string{"no": "where"}}})
+}
+
+func gatedPod(o *observed) {
+	o.pods = append(o.pods, corev1.Pod{Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: "wait"}}}})
+}

@@ -1,0 +1,163 @@
+package reflectedclass
+
+import (
+	"context"
+	"fmt"
+
+	storagev1 "k8s.io/api/storage/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/reflection"
+)
+
+const (
+	// Name of the controller.
+	Name  = "reflected_class"
+	actor = guarded.Actor("reflected-class")
+)
+
+// Reconciler keeps the host's reflected classes.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host.
+	Client client.Client
+	// Book has the members' classes.
+	Book *reflection.Book
+
+	// problems are those last ruled, by class and registration. One worker.
+	problems map[string]map[string]reflection.Problem
+	// left are classes that are being made anew, until they are seen: should making
+	// one fail after the earlier one's deletion, what others had put on that is here
+	// only.
+	left map[string]*storagev1.StorageClass
+}
+
+// RBAC cannot tell reflected classes from others: guarded.Root writes to none that
+// lacks the labels of one, and config/policy says the same to the manager's account.
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.problems, r.left = map[string]map[string]reflection.Problem{}, map[string]*storagev1.StorageClass{}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&storagev1.StorageClass{}, &handler.EnqueueRequestForObject{}).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cr client.Object) []reconcile.Request {
+			return r.ofRegistration(ctx, cr.GetName())
+		}), builder.WithPredicates(changedForClasses())).
+		WatchesRawSource(r.Book.Offers(r.ofRegistration)).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile brings the host's class of one name in line with what is ruled on it.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	view, err := r.view(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	ruling := view.Rule(request.Name, class)
+	r.tell(request.Name, ruling.Problems)
+	if len(ruling.Offering) == 0 || class != nil && class.DeletionTimestamp == nil {
+		delete(r.left, request.Name)
+	}
+	err = r.act(ctx, class, decide(request.Name, class, r.left[request.Name], ruling))
+	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch is about to bring it
+}
+
+func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d decision) error {
+	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	switch d.do {
+	case nothing:
+	case create:
+		return host.Create(ctx, actor, d.after)
+	case patch:
+		return host.Patch(ctx, actor, class, d.after)
+	case remake:
+		r.left[class.Name] = d.after.DeepCopy() // before the deletion, whose reply may be lost
+		if err := host.Delete(ctx, class); err != nil {
+			return err
+		}
+		return host.Create(ctx, actor, d.after)
+	case remove:
+		return host.Delete(ctx, class)
+	}
+	return nil
+}
+
+// tell wakes those who show what is ruled, if it has changed.
+func (r *Reconciler) tell(name string, problems map[string]reflection.Problem) {
+	was := r.problems[name]
+	for registration := range concerned(was, problems) {
+		r.Book.Ruled(registration)
+	}
+	delete(r.problems, name)
+	if len(problems) > 0 {
+		r.problems[name] = problems
+	}
+}
+
+// concerned are the registrations whose problems differ.
+func concerned(was, is map[string]reflection.Problem) map[string]struct{} {
+	all := map[string]struct{}{}
+	for registration := range was {
+		all[registration] = struct{}{}
+	}
+	for registration, problem := range is {
+		if before, had := was[registration]; had && before == problem {
+			delete(all, registration)
+		} else {
+			all[registration] = struct{}{}
+		}
+	}
+	return all
+}
+
+func (r *Reconciler) view(ctx context.Context) (reflection.View, error) {
+	var registrations v1alpha1.ClusterRegistrationList
+	if err := r.Client.List(ctx, &registrations); err != nil {
+		return reflection.View{}, fmt.Errorf("list registrations: %w", err)
+	}
+	return reflection.View{Book: r.Book, Registrations: registrations.Items}, nil
+}
+
+// ofRegistration are the classes that a registration offers, or did.
+func (r *Reconciler) ofRegistration(ctx context.Context, registration string) []reconcile.Request {
+	view, err := r.view(ctx)
+	var classes storagev1.StorageClassList
+	if err == nil {
+		err = r.Client.List(ctx, &classes)
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list registrations and the host's StorageClasses")
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range view.Names(registration, classes.Items) {
+		requests = append(requests, reconcile.Request{NamespacedName: index.Named(name)})
+	}
+	return requests
+}
+
+// changedForClasses drops the updates of registrations that change nothing of what
+// they offer.
+func changedForClasses() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.ClusterRegistration)
+		after, okay := e.ObjectNew.(*v1alpha1.ClusterRegistration)
+		return !ok || !okay || before.Generation != after.Generation || before.UID != after.UID ||
+			reflection.Reflects(before) != reflection.Reflects(after) || before.Status.ClusterID != after.Status.ClusterID
+	}}
+}

@@ -1,0 +1,167 @@
+package reflectedclass
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/reflection"
+)
+
+func ruled(policy corev1.PersistentVolumeReclaimPolicy, expands bool, by ...string) reflection.Ruling {
+	ruling := reflection.Ruling{Terms: reflection.Terms{Policy: policy, Expands: expands}}
+	for _, name := range by {
+		ruling.Offering = append(ruling.Offering, reflection.Offering{Registration: name, ClusterID: "id-" + name})
+	}
+	return ruling
+}
+
+func TestDecide(t *testing.T) {
+	const retain, del = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete
+	standing := func(change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
+		class := reflection.HostClass("fast", ruled(del, true, "a", "b"), nil)
+		for _, f := range change {
+			f(class)
+		}
+		return class
+	}
+	for name, c := range map[string]struct {
+		class  *storagev1.StorageClass
+		ruling reflection.Ruling
+		want   act
+	}{
+		"offered":                      {nil, ruled(del, true, "a"), create},
+		"nobody offers it":             {nil, ruled("", false), nothing},
+		"at rest":                      {standing(), ruled(del, true, "b", "a"), nothing},
+		"nobody offers it any more":    {standing(), ruled("", false), remove},
+		"one less":                     {standing(), ruled(del, true, "a"), patch},
+		"one more":                     {standing(), ruled(del, true, "a", "b", "c"), patch},
+		"it grows no more":             {standing(), ruled(del, false, "a", "b"), patch},
+		"the policy changes":           {standing(), ruled(retain, true, "a", "b"), remake},
+		"parameters of somebody else":  {standing(func(c *storagev1.StorageClass) { c.Parameters = map[string]string{"a": "b"} }), ruled(del, true, "a", "b"), remake},
+		"topologies taken off":         {standing(func(c *storagev1.StorageClass) { c.AllowedTopologies = nil }), ruled(del, true, "a", "b"), patch},
+		"another's":                    {standing(func(c *storagev1.StorageClass) { c.Provisioner = "ebs.csi.aws.com" }), ruled("", false), nothing},
+		"an admin's own":               {standing(func(c *storagev1.StorageClass) { delete(c.Labels, v1alpha1.LabelManagedBy) }), ruled("", false), nothing},
+		"ours by the usual label only": {standing(func(c *storagev1.StorageClass) { c.Labels = map[string]string{v1alpha1.LabelManagedBy: "xylem"} }), ruled("", false), nothing},
+		"on its way out":               {standing(func(c *storagev1.StorageClass) { c.DeletionTimestamp = &metav1.Time{} }), ruled(retain, true, "a"), nothing},
+		"a default that an admin made": {standing(func(c *storagev1.StorageClass) {
+			c.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+		}), ruled(del, true, "a", "b"), nothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := c.class.DeepCopy()
+			got := decide("fast", c.class, nil, c.ruling)
+			if got.do != c.want {
+				t.Errorf("decided on %d, want %d", got.do, c.want)
+			}
+			if got.do == patch || got.do == create || got.do == remake {
+				if next := decide("fast", got.after, nil, c.ruling); next.do != nothing {
+					t.Errorf("after that it decides on %d again", next.do)
+				}
+			}
+			if diff := cmp.Diff(before, c.class); diff != "" {
+				t.Errorf("the class was changed:\n%s", diff)
+			}
+		})
+	}
+}
+
+// scripted is a host that notes what is written, in order, and refuses as it is told.
+type scripted struct {
+	client.Client
+	writes []string
+	made   *storagev1.StorageClass
+	fail   map[string]error
+}
+
+func (s *scripted) write(verb string, on *metav1.Preconditions) error {
+	if on != nil {
+		verb += " " + string(*on.UID) + "/" + *on.ResourceVersion
+	}
+	s.writes = append(s.writes, verb)
+	return s.fail[strings.Fields(verb)[0]]
+}
+
+func (s *scripted) Delete(_ context.Context, _ client.Object, opts ...client.DeleteOption) error {
+	return s.write("delete", (&client.DeleteOptions{}).ApplyOptions(opts).AsDeleteOptions().Preconditions)
+}
+
+func (s *scripted) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	if class, ok := obj.(*storagev1.StorageClass); ok {
+		s.made = class.DeepCopy()
+	}
+	return s.write("create", nil)
+}
+
+// A class of which something else is wanted that cannot be changed is made anew in one
+// go, and what others had put on it is there again, even if the first try fails.
+func TestRemake(t *testing.T) {
+	failed := errors.New("the API server is away")
+	for name, c := range map[string]struct {
+		fail   map[string]error
+		writes []string
+	}{
+		"at once":                   {nil, []string{"delete uid/7", "create"}},
+		"creating it fails":         {map[string]error{"create": failed}, []string{"delete uid/7", "create"}},
+		"the deletion's reply lost": {map[string]error{"delete": failed}, []string{"delete uid/7"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := reflection.HostClass("fast", ruled(corev1.PersistentVolumeReclaimDelete, true, "a"), nil)
+			class.UID, class.ResourceVersion = "uid", "7"
+			class.Labels["theirs"] = "kept"
+			class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+			ruling := ruled(corev1.PersistentVolumeReclaimRetain, true, "a")
+			want := reflection.HostClass("fast", ruling, class)
+			want.UID, want.ResourceVersion = "", ""
+
+			host := &scripted{fail: c.fail}
+			r := &Reconciler{Client: host, left: map[string]*storagev1.StorageClass{}}
+			if err := r.act(t.Context(), class, decide("fast", class, nil, ruling)); (err != nil) != (c.fail != nil) {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.writes, host.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if c.fail != nil {
+				host.fail = nil
+				if err := r.act(t.Context(), nil, decide("fast", nil, r.left["fast"], ruling)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(want, host.made); diff != "" {
+				t.Errorf("made (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConcerned(t *testing.T) {
+	a, b := reflection.Problem{Message: "a"}, reflection.Problem{Message: "b"}
+	type problems = map[string]reflection.Problem
+	for name, c := range map[string]struct {
+		was, is problems
+		want    []string
+	}{
+		"nothing":       {nil, nil, nil},
+		"the same":      {problems{"x": a}, problems{"x": a}, nil},
+		"a new one":     {nil, problems{"x": a}, []string{"x"}},
+		"one less":      {problems{"x": a, "y": a}, problems{"y": a}, []string{"x"}},
+		"another cause": {problems{"x": a, "y": a}, problems{"x": b, "y": a}, []string{"x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, slices.Sorted(maps.Keys(concerned(c.was, c.is)))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,80 @@
+package reflectedclass
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/reflection"
+)
+
+// MemberName of the controller of each member.
+const MemberName = "member_class"
+
+// pause between two changes of what one member offers: each may be a write to the
+// host for each class, and nobody but that member's admin decides how many come.
+const pause = 2 * time.Second
+
+// observer notes what classes one member has.
+type observer struct {
+	*member.Link
+	book *reflection.Book
+	// noted is when there was something new. One worker.
+	noted time.Time
+}
+
+// Setup adds the controller member_class to a Link. It has one request, the
+// registration, for all of the member's classes: the cap counts them together.
+func Setup(link *member.Link, book *reflection.Book) error {
+	o := &observer{Link: link, book: book}
+	request := reconcile.Request{NamespacedName: index.Named(link.Registration)}
+	return link.Controller(MemberName, 1, o,
+		link.LeafSource(&storagev1.StorageClass{}, func(context.Context, client.Object) []reconcile.Request {
+			return []reconcile.Request{request}
+		}),
+		source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(request) // a member without classes is news as well
+			return nil
+		}),
+	)
+}
+
+// Reconcile notes all of the member's classes, from its cache, which is synced.
+func (o *observer) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if wait := o.noted.Add(pause).Sub(o.Clock.Now()); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	var list storagev1.StorageClassList
+	if err := o.Cache.List(ctx, &list); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list the member's storage classes: %w", err)
+	}
+	var host storagev1.StorageClassList
+	if err := o.Host.List(ctx, &host); err != nil {
+		return reconcile.Result{}, fmt.Errorf("list the host's storage classes: %w", err)
+	}
+	classes := make([]reflection.Class, 0, len(list.Items))
+	for i := range list.Items {
+		if class, ok := reflection.ClassOf(&list.Items[i]); ok {
+			classes = append(classes, class)
+		}
+	}
+	slices.SortFunc(classes, func(a, b reflection.Class) int { return strings.Compare(a.Name, b.Name) })
+	now := o.Clock.Now()
+	news, again := o.book.Note(o.Registration, reflection.Seen{
+		ClusterID: o.ClusterID, Classes: classes, Published: reflection.PublishedFor(o.Registration, host.Items), At: now,
+	})
+	if news {
+		o.noted = now
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}

@@ -1,0 +1,97 @@
+package rootpod
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// reads answers live reads from one Pod, one claim and one PV.
+type reads struct {
+	client.Reader
+	pod    *corev1.Pod
+	claim  *corev1.PersistentVolumeClaim
+	volume *corev1.PersistentVolume
+	err    error
+}
+
+func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	switch into := into.(type) {
+	case *corev1.Pod:
+		if r.pod != nil {
+			r.pod.DeepCopyInto(into)
+			return r.err
+		}
+	case *corev1.PersistentVolumeClaim:
+		if r.claim != nil {
+			r.claim.DeepCopyInto(into)
+			return r.err
+		}
+	case *corev1.PersistentVolume:
+		if r.volume != nil {
+			r.volume.DeepCopyInto(into)
+			return r.err
+		}
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+var errWrite = errors.New("a write was tried")
+
+// writes refuses every write, by which tests see that one was tried.
+type writes struct{ client.Client }
+
+func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
+
+func (writes) Create(context.Context, client.Object, ...client.CreateOption) error { return errWrite }
+
+// An early leaf is taken back for what is so, not for what a cache lacks that was
+// filled from a server that lags behind.
+func TestWithdrawalIsLive(t *testing.T) {
+	down := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		change func(*reads)
+		want   error
+	}{
+		"the claim is there after all":   {func(*reads) {}, nil},
+		"the claim is gone":              {func(r *reads) { r.claim = nil }, errWrite},
+		"the scheduler has changed":      {func(r *reads) { r.claim.Annotations = nil }, errWrite},
+		"the Pod was bound here by now":  {func(r *reads) { r.pod.Spec.NodeName = here.NodeName; r.claim = nil }, nil},
+		"the Pod was bound elsewhere":    {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, errWrite},
+		"the Pod is being deleted":       {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{}; r.claim = nil }, nil},
+		"another Pod has the name":       {func(r *reads) { r.pod.UID = "newer"; r.claim = nil }, nil},
+		"the host does not answer":       {func(r *reads) { r.err = down }, down},
+		"the host has no such Pod (yet)": {func(r *reads) { r.pod, r.claim = nil, nil }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(running)
+			live := &reads{pod: o.root.DeepCopy(), claim: o.claims[0].root.DeepCopy()}
+			tc.change(live)
+			o.claims[0].root = nil // as the cache has it
+			d, removal := decide(o).(remove)
+			if !removal {
+				t.Fatalf("decision is %T, want remove", decide(o))
+			}
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: live, Recorder: events.NewFakeRecorder(1),
+				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+			}}
+			if err := r.act(t.Context(), o, d); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,282 @@
+package rootpv
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// lookAgain is after how long a disk is looked at again that only Pods without a
+// node could still want: where such a Pod goes, no event tells this member.
+const lookAgain = 5 * time.Second
+
+// Decisions on the promise of a claim that lives, whose disk goes with its last
+// Pod. The evidence is I2 (c): a recorded consumer, and no consumer on two live
+// lists a grace apart; a third one after the mark that holds new Pods off.
+type (
+	// await looks again after a time.
+	await struct{ after time.Duration }
+	// markUnused notes since when no Pod uses the claim, if a live list shows none.
+	markUnused struct{}
+	// markReleasing keeps Pods from being pushed from now on, if a second one does.
+	markReleasing struct{}
+	// unmark takes both off: somebody uses the claim.
+	unmark struct{}
+	// flipUnused puts the leaf PV to Delete, if a third list shows no Pod.
+	flipUnused struct{}
+	// deleteUnused deletes the leaf claim.
+	deleteUnused struct{}
+	// unfulfil makes the promise one without a disk again, once leaf claim and leaf PV
+	// are proven gone.
+	unfulfil struct{}
+	// keep says that the disk is not released, since somebody retains it.
+	keep struct{}
+)
+
+func (await) decision()         {}
+func (markUnused) decision()    {}
+func (markReleasing) decision() {}
+func (unmark) decision()        {}
+func (flipUnused) decision()    {}
+func (deleteUnused) decision()  {}
+func (unfulfil) decision()      {}
+func (keep) decision()          {}
+
+// unused decides on a promise that is Bound, and whose disk goes with its last Pod.
+func (o observed) unused() decision {
+	since, marked := since(o.host)
+	switch {
+	case o.leaf != nil && o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && mirror.Releasing(o.host),
+		o.leaf == nil && mirror.Releasing(o.host):
+		return o.releasing() // there is no way back
+	case len(o.consumers) > 0 && (mirror.MarkedUnused(o.host) || mirror.Releasing(o.host)):
+		return unmark{}
+	case len(o.consumers) > 0 && !slices.ContainsFunc(o.consumers, func(pod corev1.Pod) bool { return pod.Spec.NodeName != "" }):
+		return await{lookAgain}
+	case len(o.consumers) > 0, o.host.Annotations[v1alpha1.AnnotationConsumer] == "", o.leaf == nil:
+		return nothing{}
+	case !o.destroys():
+		return keep{}
+	case mirror.Releasing(o.host):
+		return flipUnused{}
+	case !marked:
+		return markUnused{}
+	case o.now.Before(since.Add(o.grace)):
+		return await{since.Add(o.grace).Sub(o.now)}
+	}
+	return markReleasing{}
+}
+
+// releasing: the leaf PV is put to Delete, or gone.
+func (o observed) releasing() decision {
+	switch {
+	case o.claim != nil && o.claim.DeletionTimestamp == nil:
+		return deleteUnused{}
+	case o.claim == nil && o.leaf == nil:
+		return unfulfil{}
+	}
+	return nothing{} // their ends wake us
+}
+
+// since reads from when on nobody used a promise's disk. What cannot be read was
+// not written by us, and says nothing.
+func since(pv *corev1.PersistentVolume) (time.Time, bool) {
+	value, marked := pv.Annotations[v1alpha1.AnnotationUnusedSince]
+	at, err := time.Parse(time.RFC3339, value)
+	return at, marked && err == nil
+}
+
+// uses reports whether a Pod keeps the disk of a claim here: one that has not
+// finished, and is bound to this member's node, or may yet be. What is never pushed
+// keeps nothing.
+func uses(pod *corev1.Pod, node string) bool {
+	return !mirror.Finished(pod) && !mirror.KeptOut(pod) && (pod.Spec.NodeName == "" || pod.Spec.NodeName == node)
+}
+
+func (r *reconciler) observeConsumers(ctx context.Context, o *observed) error {
+	class, err := mirror.ReadClass(mirror.PromiseClass(o.host))
+	if err != nil {
+		return err
+	}
+	o.now, o.grace = r.Clock.Now(), class.ReleaseGrace
+	pods, err := index.PodsOfClaim(ctx, r.Host, claimOf(o.host))
+	o.consumers = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !uses(&pod, r.NodeName) })
+	return err
+}
+
+// claimOf a host PV that has a claimRef.
+func claimOf(pv *corev1.PersistentVolume) types.NamespacedName {
+	return types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
+}
+
+// consumed lists the Pods of the claim's namespace, live.
+func (r *reconciler) consumed(ctx context.Context, o observed) (bool, error) {
+	key := claimOf(o.host)
+	var pods corev1.PodList
+	if err := r.HostLive.List(ctx, &pods, client.InNamespace(key.Namespace)); err != nil {
+		return true, fmt.Errorf("prove that no Pod uses claim %s: %w", key, err)
+	}
+	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+		return uses(&pod, r.NodeName) && slices.Contains(mirror.ClaimNames(&pod), key.Name)
+	}), nil
+}
+
+// current proves by a live read that a host PV is as it was seen.
+func (r *reconciler) current(ctx context.Context, o observed) (bool, error) {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(o.host.Name))
+	return pv != nil && pv.UID == o.host.UID && pv.ResourceVersion == o.host.ResourceVersion, err
+}
+
+// actUnused carries out what unused and releasing decide.
+func (r *reconciler) actUnused(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
+	switch d := d.(type) {
+	case markUnused:
+		return r.unlessConsumed(ctx, o, func() error {
+			return r.annotate(ctx, o, v1alpha1.AnnotationUnusedSince, o.now.UTC().Format(time.RFC3339))
+		})
+	case markReleasing:
+		return r.unlessConsumed(ctx, o, func() error {
+			return r.annotate(ctx, o, v1alpha1.AnnotationReleasing, string(o.leafUID))
+		})
+	case flipUnused:
+		return r.unlessConsumed(ctx, o, func() error { return r.flip(ctx, o) })
+	case unmark:
+		return reconcile.Result{}, r.unmark(ctx, o)
+	case deleteUnused:
+		if same, err := r.current(ctx, o); err != nil || !same {
+			return reconcile.Result{}, err // if a mark is gone, leaf_pv holds the leaf PV again
+		}
+		if same, err := r.sameLeaf(ctx, o); err != nil || !same {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(r.Leaf.Delete(ctx, o.claim))
+	case unfulfil:
+		return reconcile.Result{}, r.unfulfil(ctx, o)
+	case keep:
+		if _, told := r.kept.Get(o.host.UID); !told {
+			r.kept.Add(o.host.UID, true)
+			r.eventKept(o.host)
+		}
+		return reconcile.Result{}, nil
+	default:
+		return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
+	}
+}
+
+// unlessConsumed does a step of the release if live reads show that the promise is
+// as it was seen, and that no Pod uses the claim. Else both marks are taken off.
+func (r *reconciler) unlessConsumed(ctx context.Context, o observed, step func() error) (reconcile.Result, error) {
+	if err := r.MayDestroy(); err != nil {
+		return reconcile.Result{}, err
+	}
+	if same, err := r.current(ctx, o); err != nil || !same {
+		return reconcile.Result{}, err
+	}
+	consumed, err := r.consumed(ctx, o)
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case consumed:
+		return reconcile.Result{RequeueAfter: lookAgain}, r.unmark(ctx, o)
+	}
+	return reconcile.Result{}, step()
+}
+
+func (r *reconciler) annotate(ctx context.Context, o observed, key, value string) error {
+	after := o.host.DeepCopy()
+	after.Annotations[key] = value
+	return r.Root.Patch(ctx, actor, o.host, after)
+}
+
+// unmark takes both marks off, unless there is no way back: who puts the leaf PV to
+// Delete may not have seen that in the cache yet.
+func (r *reconciler) unmark(ctx context.Context, o observed) error {
+	if mirror.Releasing(o.host) {
+		if held, err := r.held(ctx, o); err != nil || !held {
+			return err // its event wakes us
+		}
+	}
+	after := o.host.DeepCopy()
+	delete(after.Annotations, v1alpha1.AnnotationUnusedSince)
+	delete(after.Annotations, v1alpha1.AnnotationReleasing)
+	if len(after.Annotations) == len(o.host.Annotations) {
+		return nil
+	}
+	return r.Root.Patch(ctx, actor, o.host, after)
+}
+
+// held proves by a live read that the leaf PV is there, and not put to Delete.
+func (r *reconciler) held(ctx context.Context, o observed) (bool, error) {
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leafName))
+	return leaf != nil && leaf.UID == o.leafUID && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete, err
+}
+
+func (r *reconciler) unfulfil(ctx context.Context, o observed) error {
+	// In a cluster that was restored, absence is no evidence.
+	if err := r.MayDestroy(); err != nil {
+		return err
+	}
+	if gone, err := r.leafGone(ctx, o); err != nil || !gone {
+		return err
+	}
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, claimOf(o.host))
+	if err != nil {
+		return err
+	}
+	if claim != nil && claim.UID != o.host.Spec.ClaimRef.UID {
+		claim = nil
+	}
+	if err := r.Root.Patch(ctx, actor, o.host, mirror.Unfulfil(o.host, claim)); err != nil {
+		return err
+	}
+	r.eventReleased(o, claim)
+	return nil
+}
+
+// releasePromise ends a promise whose claim is gone, and for which this member has
+// made no disk: once live reads prove both.
+func (r *reconciler) releasePromise(ctx context.Context, o observed) error {
+	if err := r.MayDestroy(); err != nil {
+		return err
+	}
+	if proven, err := r.proven(ctx, o); err != nil || !proven {
+		return err
+	}
+	if same, err := r.current(ctx, o); err != nil || !same {
+		return err
+	}
+	if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {
+		return err
+	}
+	return r.release(ctx, o.host, true)
+}
+
+// ofPod wakes the promises whose disks go with their last Pods.
+func (r *reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return nil
+	}
+	var found []reconcile.Request
+	for _, name := range mirror.ClaimNames(pod) {
+		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a Pod", "root", client.ObjectKeyFromObject(pod))
+		}
+		if claim != nil && mirror.NamesPromise(claim.Spec.VolumeName) {
+			found = append(found, reconcile.Request{NamespacedName: types.NamespacedName{Name: claim.Spec.VolumeName}})
+		}
+	}
+	return found
+}

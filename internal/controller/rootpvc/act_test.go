@@ -1,0 +1,85 @@
+package rootpvc
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// reads answers live reads from one claim, and has no writes.
+type reads struct {
+	client.Reader
+	claim *corev1.PersistentVolumeClaim
+	err   error
+}
+
+func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if claim, ok := into.(*corev1.PersistentVolumeClaim); ok && r.claim != nil && r.err == nil {
+		r.claim.DeepCopyInto(claim)
+		return nil
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+var errWrite = errors.New("a write was tried")
+
+// writes refuses every write, by which tests see that one was tried.
+type writes struct{ client.Client }
+
+func (writes) Create(context.Context, client.Object, ...client.CreateOption) error { return errWrite }
+
+func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) error { return errWrite }
+
+func (writes) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return errWrite
+}
+
+// A leaf claim is made only where the root is placed at that moment: a cache that
+// was filled from a server that lags behind may show what was so before (I3).
+func TestPlacementIsLive(t *testing.T) {
+	down := errors.New("connection refused")
+	m := mirror.Member{Registration: "cluster38", ClusterID: "3f0c", HostID: "h0"}
+	for name, tc := range map[string]struct {
+		change func(*reads)
+		want   error
+	}{
+		"placed here":              {func(*reads) {}, errWrite},
+		"placed elsewhere by now":  {func(r *reads) { r.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "77aa" }, nil},
+		"no longer placed":         {func(r *reads) { delete(r.claim.Annotations, v1alpha1.AnnotationPlacedIn) }, nil},
+		"made anew":                {func(r *reads) { r.claim.UID = "newer" }, nil},
+		"gone":                     {func(r *reads) { r.claim = nil }, nil},
+		"the host does not answer": {func(r *reads) { r.err = down }, down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := &corev1.PersistentVolumeClaim{}
+			root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
+			root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
+			leaf, err := mirror.TranslateClaim(root, new("fast"), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			live := &reads{claim: root.DeepCopy()}
+			tc.change(live)
+			r := &reconciler{Link: &member.Link{
+				Member: m, HostLive: live, Leaf: guarded.NewLeaf(writes{}, m.HostID, m.Registration, guarded.HostOnly{}),
+			}}
+			if err := r.act(t.Context(), observed{member: m, root: root}, create{leaf}); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package rootpvc
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// adopt makes the leaf claim that holds the volume asked for the root's own: its
+// stamp is all that changes, so that the volume is never unbound. leaf_pv then
+// stamps the volume and makes its host PV.
+func (r *reconciler) adopt(ctx context.Context, o observed) error {
+	if proven, err := r.abandoned(ctx, o); err != nil || !proven {
+		return err
+	}
+	after := o.leaf.DeepCopy()
+	mirror.OriginFor(r.HostID, o.root).Stamp(after)
+	if err := r.Leaf.Patch(ctx, actor, o.leaf, after); err != nil {
+		return err
+	}
+	r.eventAdopted(o.root, o.asked.Name)
+	return nil
+}
+
+// abandoned proves, by live reads, that the root is the claim that was decided on
+// and asks for the volume still, so that the earlier claim of that name is gone;
+// that the host has no PV that could stand for the volume; and that the volume is
+// what it was seen to be.
+func (r *reconciler) abandoned(ctx context.Context, o observed) (bool, error) {
+	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.root))
+	if err != nil || root == nil || root.UID != o.root.UID || !mirror.AsksFor(root, o.asked, r.Member) {
+		return false, err
+	}
+	for _, collides := range []bool{false, true} {
+		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(mirror.HostVolumeName(o.asked.Name, r.ClusterID, collides)))
+		if err != nil {
+			return false, err
+		}
+		if pv == nil {
+			continue
+		}
+		cluster, leaf, _, ours := mirror.LeafVolumeOf(pv)
+		if pv.Name == root.Spec.VolumeName || ours && cluster == r.ClusterID && leaf == o.asked.Name {
+			return false, nil // not in the cache yet
+		}
+	}
+	volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.asked.Name))
+	if err != nil || volume == nil || volume.UID != o.asked.UID || volume.Spec.ClaimRef == nil {
+		return false, err
+	}
+	return volume.Spec.ClaimRef.UID == o.leaf.UID && mirror.AsksFor(root, volume, r.Member), nil
+}

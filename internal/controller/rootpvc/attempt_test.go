@@ -1,0 +1,51 @@
+package rootpvc
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// What is held against a Pod counts against its claim, unless another claim of
+// the Pod explains it.
+func TestOfThisClaim(t *testing.T) {
+	leaf := func(mode storagev1.VolumeBindingMode, change ...func(*corev1.PersistentVolumeClaim)) leafClaim {
+		claim := &corev1.PersistentVolumeClaim{}
+		for _, c := range change {
+			c(claim)
+		}
+		return leafClaim{claim, &storagev1.StorageClass{VolumeBindingMode: &mode}}
+	}
+	isBound := func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pv-2" }
+	hasNode := func(c *corev1.PersistentVolumeClaim) {
+		c.Annotations = map[string]string{route.AnnSelectedNode: "n1"}
+	}
+	refused := &mirror.Refusal{Reason: mirror.ReasonPodRefused, Message: "quota"}
+	const immediate, late = storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
+	for name, tc := range map[string]struct {
+		problem *mirror.Refusal
+		others  []leafClaim
+		want    *mirror.Refusal
+	}{
+		"nothing against it":                     {nil, []leafClaim{leaf(late)}, nil},
+		"its only claim":                         {unschedulable, nil, unschedulable},
+		"the other is not in the member":         {unschedulable, []leafClaim{{}}, unschedulable},
+		"the other waits for a node too":         {unschedulable, []leafClaim{leaf(late)}, unschedulable},
+		"the other is being made, at once":       {unschedulable, []leafClaim{leaf(late), leaf(immediate)}, nil},
+		"the other is being made, at its node":   {unschedulable, []leafClaim{leaf(late, hasNode)}, nil},
+		"the other's class is gone":              {unschedulable, []leafClaim{{claim: leaf(late).claim}}, nil},
+		"the other is made":                      {unschedulable, []leafClaim{leaf(immediate, isBound)}, unschedulable},
+		"the Pod is not let in, whatever it has": {refused, []leafClaim{leaf(immediate)}, refused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ofThisClaim(tc.problem, tc.others)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package rootpvc
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// host is one whose statuses can be written.
+type host struct {
+	client.Client
+	statuses *statuses
+}
+
+func (h host) Status() client.SubResourceWriter { return h.statuses }
+
+// statuses counts the writes of statuses.
+type statuses struct {
+	client.SubResourceWriter
+	written int
+}
+
+func (s *statuses) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	s.written++
+	return nil
+}
+
+// A member that says something else against a claim each time makes no more writes
+// than its share, and its last words are told all the same.
+func TestWordsArePaced(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	told := &statuses{}
+	r := &reconciler{pace: newPace(), Link: &member.Link{
+		Member: here, Clock: clock, Recorder: events.NewFakeRecorder(1000), Root: guarded.NewRoot(host{statuses: told}, here.Registration, guarded.HostOnly{}),
+	}}
+	root := seen().root
+	say := func(reason, words string) {
+		if err := r.tell(t.Context(), root, &mirror.Refusal{Reason: reason, Message: "member cluster38 cannot make the volume: " + words}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 100 {
+		say(mirror.ReasonProvisioningFailed, fmt.Sprintf("%c%c", 'a'+i/26, 'a'+i%26))
+	}
+	if told.written != paceBurst {
+		t.Errorf("%d writes, want %d", told.written, paceBurst)
+	}
+	after := r.pace.owes(root.UID)
+	if after == 0 || r.pace.owes(root.UID) != 0 {
+		t.Fatalf("looked at again after %s", after)
+	}
+	clock.Step(after)
+	if say(mirror.ReasonProvisioningFailed, "last"); told.written != paceBurst+1 {
+		t.Error("the last words are not told")
+	}
+	if say(mirror.ReasonVolumeLost, "lost"); told.written != paceBurst+2 {
+		t.Error("what is not of the member's own words is held back")
+	}
+}

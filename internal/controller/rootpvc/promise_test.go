@@ -1,0 +1,378 @@
+package rootpvc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// promised is a claim bound to a promise that nobody has placed yet.
+func promised(change ...func(*observed)) observed {
+	return seen(append([]func(*observed){func(o *observed) {
+		o.root.Annotations = map[string]string{}
+		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterMemberClass: "slow"}
+		o.promise = mirror.PromiseFor(o.root, o.class)
+		o.promise.Status.Phase = corev1.VolumeBound
+		o.root.Spec.VolumeName = o.promise.Name
+		o.class = mirror.PromiseClass(o.promise)
+	}}, change...)...)
+}
+
+// landed: these Pods have landed here, in this order.
+func landed(names ...string) func(*observed) {
+	return func(o *observed) {
+		for i, name := range names {
+			o.landed = append(o.landed, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(now.Add(time.Duration(i) * time.Second))}})
+		}
+	}
+}
+
+func labelled(id string) func(*observed) {
+	return func(o *observed) { o.promise.Labels = map[string]string{v1alpha1.LabelClusterID: id} }
+}
+
+// letGo: an admin has taken the promise from this member.
+func letGo(o *observed) { o.promise = mirror.LetGo(o.promise, o.root, here.ClusterID) }
+
+func rootDeleting(o *observed) { o.root.DeletionTimestamp = &now }
+
+func TestDecidePromised(t *testing.T) {
+	words := &mirror.Refusal{Reason: mirror.ReasonProvisioningFailed, Message: "no space left"}
+	for name, tc := range map[string]struct {
+		observed observed
+		want     string
+		reason   string
+	}{
+		"nobody uses it":             {observed: promised(), want: "nothing"},
+		"a Pod has landed":           {observed: promised(landed("a")), want: "place"},
+		"landed, placed":             {observed: promised(landed("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
+		"several landed, placed":     {observed: promised(landed("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
+		"landed, placed, labelled":   {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
+		"the member lacks the class": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *observed) { o.memberClasses = nil }), want: "nothing", reason: reasonClassNotFound},
+		"the class keeps claims off the member": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *observed) {
+			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
+			}}}
+		}), want: "nothing", reason: reasonClassKeepsOff},
+		"the leaf claim waits":                     {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
+		"the member says why":                      {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *observed) { o.attempt.provisioning = words }), want: "nothing", reason: mirror.ReasonProvisioningFailed},
+		"the leaf claim is bound":                  {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
+		"bound, and the Pod has gone":              {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
+		"the Pod has gone":                         {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
+		"the Pod has gone, nothing there":          {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID)), want: "unlabel"},
+		"the Pod has gone, not labelled":           {observed: promised(placedIn(here.ClusterID)), want: "unplace"},
+		"labelled, and not placed":                 {observed: promised(labelled(here.ClusterID)), want: "unlabel"},
+		"restored from before it was placed":       {observed: promised(leafBound), want: "place"},
+		"let go of by an admin":                    {observed: promised(leafBound, letGo), want: "nothing"},
+		"let go of, the placement is still there":  {observed: promised(placedIn(here.ClusterID), leafBound, letGo), want: "unplace"},
+		"let go of, and a Pod lands here again":    {observed: promised(landed("a"), leafBound, letGo), want: "place"},
+		"restored from before it was labelled":     {observed: promised(placedIn(here.ClusterID), leafBound), want: "label "},
+		"placed elsewhere":                         {observed: promised(landed("a"), placedIn(elsewhereID)), want: "nothing", reason: reasonPlacedElsewhere},
+		"placed elsewhere, nobody here":            {observed: promised(placedIn(elsewhereID)), want: "nothing"},
+		"placed elsewhere, a leaf claim here":      {observed: promised(landed("a"), placedIn(elsewhereID), pushed), want: "withdraw"},
+		"placed elsewhere, the label is here":      {observed: promised(placedIn(elsewhereID), labelled(here.ClusterID)), want: "unlabel"},
+		"placed here, the label is not yet gone":   {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(elsewhereID)), want: "nothing"},
+		"the claim is being deleted":               {observed: promised(landed("a"), rootDeleting), want: "nothing"},
+		"being deleted, nothing is made any more":  {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
+		"being deleted, the disk is being made":    {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting, pushed), want: "nothing"},
+		"a node was selected, which means nothing": {observed: promised(func(o *observed) { set(o.root, route.AnnSelectedNode, here.NodeName) }), want: "nothing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := decide(tc.observed)
+			got, reason := named(d)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+			if reason != tc.reason {
+				t.Errorf("reason is %q, want %q", reason, tc.reason)
+			}
+		})
+	}
+}
+
+// named is a decision in a word or two, and the reason of the problem that it tells.
+func named(d decision) (what, reason string) {
+	switch d := d.(type) {
+	case nothing:
+		if d.problem != nil {
+			return "nothing", d.problem.Reason
+		}
+		return "nothing", ""
+	case create:
+		return "create " + ptr.Deref(d.leaf.Spec.StorageClassName, "") + d.leaf.Spec.VolumeName, ""
+	case label:
+		if d.consumer == nil {
+			return "label ", ""
+		}
+		return "label " + mirror.ConsumerOf(d.consumer), ""
+	}
+	return fmt.Sprintf("%T", d)[len("rootpvc."):], ""
+}
+
+// What is left of a promise whose claim is gone.
+func TestDecidePromiseWithoutRoot(t *testing.T) {
+	rootGone := func(o *observed) { o.root, o.promise = nil, nil }
+	toFulfil := func(o *observed) { o.toFulfil = true }
+	for name, tc := range map[string]struct {
+		observed observed
+		want     string
+	}{
+		"the leaf claim waits":           {observed: promised(pushed, rootGone, toFulfil), want: "withdraw"},
+		"its volume is not stamped":      {observed: promised(leafBound, rootGone, toFulfil), want: "destroyUnmirrored"},
+		"stamped, to fulfil its promise": {observed: promised(leafBound, stampedVolume, retainedVolume, rootGone, toFulfil), want: "nothing"},
+		"stamped, no promise is left":    {observed: promised(leafBound, stampedVolume, retainedVolume, rootGone), want: "deleteRetained"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, _ := named(decide(tc.observed)); got != tc.want {
+				t.Errorf("decision is %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// A claim that uses a promise again whose PV was lost has its disk here, and no other.
+func TestDecideLostPromise(t *testing.T) {
+	reused := func(o *observed) { o.root.Spec.VolumeName, o.promise = mirror.PromiseName("earlier-uid"), nil }
+	lost := func(o *observed) { o.lost = true }
+	for name, tc := range map[string]struct {
+		observed     observed
+		want, reason string
+	}{
+		"lost":                      {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
+		"it is another claim's":     {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", reasonSurplusVolume},
+		"lost, its own":             {promised(placedIn(here.ClusterID), leafBound, func(o *observed) { o.promise = nil }), "nothing", ""},
+		"lost, the disk is to come": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, reason := named(decide(tc.observed)); got != tc.want || reason != tc.reason {
+				t.Errorf("decision is %s %s, want %s %s", got, reason, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+// hostReads are reads of the host, from a cache or live, that also list Pods.
+type hostReads struct {
+	reads
+	pods []corev1.Pod
+}
+
+func (r hostReads) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if pods, ok := list.(*corev1.PodList); ok {
+		pods.Items = r.pods
+	}
+	return r.err
+}
+
+// nominated is a Pod that the scheduler is about to bind here, when the volume of
+// its other claim is bound.
+func nominated() corev1.Pod {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}}
+	for _, claim := range []string{"data", "other"} {
+		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+		}})
+	}
+	pod.Status.NominatedNodeName = here.NodeName
+	return pod
+}
+
+func TestLanded(t *testing.T) {
+	other := func(node, volume string) *corev1.PersistentVolumeClaim {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", Annotations: map[string]string{}}}
+		set(claim, route.AnnSelectedNode, node)
+		claim.Spec.VolumeName = volume
+		return claim
+	}
+	boundTo := func(node string) func(*corev1.Pod) {
+		return func(pod *corev1.Pod) { pod.Spec.NodeName = node }
+	}
+	for name, tc := range map[string]struct {
+		pod   func(*corev1.Pod)
+		other *corev1.PersistentVolumeClaim
+		want  bool
+	}{
+		"bound here":      {pod: boundTo(here.NodeName), want: true},
+		"bound elsewhere": {pod: boundTo(elsewhereNode), other: other(here.NodeName, "")},
+		"nominated":       {other: other("", "")},
+		"nominated, the other claim is asked for":  {other: other(here.NodeName, ""), want: true},
+		"nominated, the other claim is bound":      {other: other(here.NodeName, "pv-2"), want: true},
+		"nominated, the other claim is elsewhere":  {other: other(elsewhereNode, "pv-2")},
+		"nominated, the other claim is a promise":  {other: other(here.NodeName, mirror.PromiseName("other-uid"))},
+		"nominated, there is no other claim (yet)": {},
+		"nominated elsewhere":                      {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhereNode }, other: other(here.NodeName, "")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := nominated()
+			if tc.pod != nil {
+				tc.pod(&pod)
+			}
+			r := &reconciler{Link: &member.Link{Member: here, Host: hostReads{reads: reads{claim: tc.other}, pods: []corev1.Pod{pod}}}}
+			landed, err := r.landed(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"})
+			if err != nil || (len(landed) == 1) != tc.want {
+				t.Errorf("landed: %d Pods, %v", len(landed), err)
+			}
+		})
+	}
+}
+
+// What is taken back of a promise is not wanted by a live list of Pods either.
+func TestTakingBackIsLive(t *testing.T) {
+	down := errors.New("connection refused")
+	bound := nominated()
+	bound.Spec.NodeName, bound.Status.NominatedNodeName = here.NodeName, ""
+	others := bound.DeepCopy()
+	others.Spec.Volumes = others.Spec.Volumes[1:]
+	for what, o := range map[string]observed{
+		"withdraw": promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed),
+		"unlabel":  promised(placedIn(here.ClusterID), labelled(here.ClusterID)),
+		"unplace":  promised(placedIn(here.ClusterID)),
+	} {
+		for name, tc := range map[string]struct {
+			change func(*observed)
+			host   hostReads
+			want   error
+		}{
+			"no Pod":                     {want: errWrite},
+			"a Pod has landed":           {host: hostReads{pods: []corev1.Pod{bound}}},
+			"a Pod of another claim":     {host: hostReads{pods: []corev1.Pod{*others}}, want: errWrite},
+			"the claim is being deleted": {change: rootDeleting, host: hostReads{pods: []corev1.Pod{bound}}, want: map[bool]error{true: nil, false: errWrite}[what == "withdraw"]},
+			"the host does not answer":   {host: hostReads{reads: reads{err: down}}, want: down},
+		} {
+			t.Run(what+", "+name, func(t *testing.T) {
+				o := o
+				o.root = o.root.DeepCopy()
+				if tc.change != nil {
+					tc.change(&o)
+				}
+				o.leafClass = &storagev1.StorageClass{}
+				d := decide(o)
+				if got, _ := named(d); got != what {
+					t.Fatalf("decision is %s", got)
+				}
+				r := &reconciler{Link: &member.Link{
+					Member: here, Host: hostReads{}, HostLive: tc.host, Live: reads{}, Clock: clocktesting.NewFakePassiveClock(now.Time),
+					Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+					Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+				}}
+				if err := r.act(t.Context(), o, d); !errors.Is(err, tc.want) {
+					t.Errorf("error is %v, want %v", err, tc.want)
+				}
+			})
+		}
+	}
+}
+
+// A disk that is being released is neither missed nor claimed again.
+func TestDecideReleasing(t *testing.T) {
+	o := seen(func(o *observed) {
+		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
+		promise := mirror.PromiseFor(o.root, o.class)
+		o.root.Spec.VolumeName = promise.Name
+		leaf := leafPV()
+		o.hostVolume = mirror.Fulfil(mirror.WithMember(promise, here, nil), leaf, corev1.PersistentVolumeReclaimDelete, here)
+		o.boundTo = leaf.Name
+	})
+	if got, reason := named(decide(o)); got != "nothing" || reason != reasonVolumeLost {
+		t.Errorf("in use: decision is %s %s", got, reason)
+	}
+	o.hostVolume.Annotations[v1alpha1.AnnotationReleasing] = o.hostVolume.Annotations[v1alpha1.AttributeLeafUID]
+	if got, reason := named(decide(o)); got != "nothing" || reason != "" {
+		t.Errorf("releasing: decision is %s %s", got, reason)
+	}
+}
+
+// Which Pods on the member's node a disk is made for.
+func TestUses(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.Pod)
+		want   bool
+	}{
+		"a Pod":              {func(*corev1.Pod) {}, true},
+		"one that has ended": {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
+		"being deleted":      {func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, false},
+		"a DaemonSet's, which is never pushed": {func(pod *corev1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
+		}, false},
+		"the same, pushed before": {func(pod *corev1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
+			pod.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
+		}, true},
+		"a Deployment's": {func(pod *corev1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: ptr.To(true)}}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var pod corev1.Pod
+			tc.change(&pod)
+			if got := uses(&pod); got != tc.want {
+				t.Errorf("uses: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// promiseReads answers live reads of the host with one PV.
+type promiseReads struct {
+	client.Reader
+	pv *corev1.PersistentVolume
+}
+
+func (r promiseReads) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if pv, ok := into.(*corev1.PersistentVolume); ok {
+		r.pv.DeepCopyInto(pv)
+		return nil
+	}
+	return fmt.Errorf("read of %T", into)
+}
+
+// A leaf claim is made for a promise as it is, not as a cache that lags still has it:
+// a disk that goes with its last Pod may have gone since.
+func TestAwaitedIsLive(t *testing.T) {
+	unfulfilled := promised(func(o *observed) {
+		o.promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
+		o.promise = mirror.WithMember(mirror.PromiseFor(o.root, mirror.PromiseClass(o.promise)), here, nil)
+	})
+	full := mirror.Fulfil(unfulfilled.promise, leafPV(), corev1.PersistentVolumeReclaimDelete, here)
+	releasing := full.DeepCopy()
+	releasing.Annotations[v1alpha1.AnnotationReleasing] = releasing.Annotations[v1alpha1.AttributeLeafUID]
+	fulfilled := unfulfilled
+	fulfilled.promise, fulfilled.hostVolume, fulfilled.boundTo = nil, full, leafPV().Name
+	for name, tc := range map[string]struct {
+		seen observed
+		live *corev1.PersistentVolume
+		want bool
+	}{
+		"no disk, as seen":              {unfulfilled, unfulfilled.promise, true},
+		"seen without, fulfilled since": {unfulfilled, full, false},
+		"seen here, let go of since":    {unfulfilled, mirror.WithoutMember(unfulfilled.promise), false},
+		"a disk, as seen":               {fulfilled, full, true},
+		"seen with a disk, gone since":  {fulfilled, mirror.WithoutMember(full), false},
+		"seen with a disk, going":       {fulfilled, releasing, false},
+		"a mirrored claim":              {seen(), nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reconciler{Link: &member.Link{Member: here, HostLive: promiseReads{pv: tc.live}}}
+			if got, err := r.awaited(t.Context(), tc.seen); err != nil || got != tc.want {
+				t.Errorf("awaited is %t, %v, want %t", got, err, tc.want)
+			}
+		})
+	}
+}

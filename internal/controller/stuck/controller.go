@@ -1,0 +1,223 @@
+package stuck
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	// Name of the controller.
+	Name = "stuck"
+	// DefaultAfter is how long a deletion may take before it is told: a provisioner
+	// retries within a minute or so, and a Pod's grace is counted already.
+	DefaultAfter = 2 * time.Minute
+	// look is the longest pause between two looks; a deletion is told that much
+	// later at most.
+	look = 15 * time.Second
+)
+
+// Watcher looks for stuck deletions at intervals, on the leader.
+type Watcher struct {
+	// Client reads the host's cache.
+	Client client.Reader
+	// Recorder of events on the objects that do not go.
+	Recorder events.EventRecorder
+	// Book that they are entered into, and that has the members' explainers.
+	Book *account.Book
+	// Clock is the real one.
+	Clock clock.Clock
+	// After how long a deletion is stuck.
+	After time.Duration
+
+	told map[types.UID]account.Cause
+}
+
+// NeedLeaderElection is true: what is told is told once.
+func (w *Watcher) NeedLeaderElection() bool { return true }
+
+// Start looks at intervals, and when something is new, until the context ends.
+func (w *Watcher) Start(ctx context.Context) error {
+	w.told = map[types.UID]account.Cause{}
+	for {
+		if err := w.look(ctx); err != nil && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Error(err, "look for stuck deletions")
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.Book.Changed(): // a member is new, perhaps
+		case <-w.Clock.After(min(look, w.After)):
+		}
+	}
+}
+
+func (w *Watcher) look(ctx context.Context) error {
+	var list v1alpha1.ClusterRegistrationList
+	if err := w.Client.List(ctx, &list); err != nil {
+		return fmt.Errorf("list registrations: %w", err)
+	}
+	still := map[types.UID]account.Cause{}
+	for i := range list.Items {
+		cr := &list.Items[i]
+		if cr.Status.ClusterID == "" {
+			continue
+		}
+		late, err := w.late(ctx, cr)
+		if err != nil {
+			return err
+		}
+		w.tell(cr, late, still)
+	}
+	w.told = still
+	return nil
+}
+
+// late are a member's stuck deletions, with their causes.
+func (w *Watcher) late(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]candidate, error) {
+	host, err := w.inHost(ctx, cr)
+	if err != nil {
+		return nil, err
+	}
+	var leaves []candidate
+	explainer := w.Book.Explainer(cr.Name)
+	if explainer != nil {
+		deleting, err := explainer.Deleting(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range deleting {
+			leaves = append(leaves, candidate{Deletion: d})
+		}
+	}
+	late := overdue(host, leaves, w.Clock.Now(), w.After)
+	for i := range late {
+		if late[i].Cause == none {
+			if late[i].Cause, err = w.cause(ctx, cr, explainer, late[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return late, nil
+}
+
+// inHost are the deletions under way of objects of the host that concern a member.
+func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]candidate, error) {
+	var found []candidate
+	add := func(kind string, obj client.Object, since time.Time, leaf string) {
+		found = append(found, candidate{Deletion: account.Deletion{Kind: kind, Key: client.ObjectKeyFromObject(obj), Since: since}, object: obj, leaf: leaf})
+	}
+	volumes, err := index.VolumesIn(ctx, w.Client, cr.Status.ClusterID)
+	if err != nil {
+		return nil, err
+	}
+	promises, err := index.PromisesIn(ctx, w.Client, cr.Status.ClusterID)
+	if err != nil {
+		return nil, err
+	}
+	volumes = append(volumes, promises...)
+	for i := range volumes {
+		if since := endsSince(&volumes[i]); since != nil {
+			_, leaf, _, _ := mirror.LeafVolumeOf(&volumes[i])
+			add(kindVolume, &volumes[i], since.Time, leaf)
+		}
+	}
+	claims, err := index.ClaimsPlacedIn(ctx, w.Client, cr.Status.ClusterID)
+	if err != nil {
+		return nil, err
+	}
+	for i := range claims {
+		if claims[i].DeletionTimestamp != nil {
+			add(kindClaim, &claims[i], claims[i].DeletionTimestamp.Time, "")
+		}
+	}
+	pods, err := index.PodsOnNode(ctx, w.Client, cr.NodeName())
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods {
+		if pods[i].DeletionTimestamp != nil {
+			add(kindPod, &pods[i], pods[i].DeletionTimestamp.Time, "")
+		}
+	}
+	return found, nil
+}
+
+// cause says why an object of the host does not go.
+func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, explainer account.Explainer, c candidate) (account.Cause, error) {
+	if claim, ok := c.object.(*corev1.PersistentVolumeClaim); ok {
+		pods, err := index.PodsOfClaim(ctx, w.Client, c.Key)
+		if err != nil {
+			return none, err
+		}
+		if why := waitsFor(claim, users(pods, c.Key)); why != none {
+			return why, nil
+		}
+	}
+	if why := away(cr); why != none {
+		return why, nil
+	}
+	if why := inMember(ctx, explainer, c); why != none {
+		why.Text = "in member " + cr.Name + ", " + why.Text
+		return why, nil
+	}
+	if c.object != nil {
+		if why := waitsFor(c.object, nil); why != none {
+			return why, nil
+		}
+	}
+	return because(account.CauseUnknown, "the cause is not known: see the manager's log"), nil
+}
+
+// inMember says what of an object of the host is still in the member.
+func inMember(ctx context.Context, explainer account.Explainer, c candidate) account.Cause {
+	if explainer == nil {
+		return none
+	}
+	switch obj := c.object.(type) {
+	case *corev1.PersistentVolume:
+		if ref := obj.Spec.ClaimRef; ref != nil {
+			if why := explainer.Explain(ctx, kindClaim, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); why != none {
+				return why
+			}
+		}
+		return explainer.Explain(ctx, kindVolume, types.NamespacedName{Name: c.leaf})
+	case *corev1.Pod:
+		return explainer.Explain(ctx, kindPod, c.Key)
+	}
+	return none
+}
+
+// tell enters a member's stuck deletions into the account, and says on each
+// object why it does not go: once, and again when the cause is another.
+func (w *Watcher) tell(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]account.Cause) {
+	stuck := account.Stuck{Known: true, Count: len(late)}
+	var age time.Duration
+	if len(late) > 0 {
+		oldest := late[0].Deletion
+		stuck.Oldest, age = &oldest, w.Clock.Since(oldest.Since)
+	}
+	w.Book.SetStuck(cr.Name, stuck)
+	account.CountStuck(cr.Name, len(late), age)
+	for _, c := range late {
+		if c.object == nil {
+			continue // the registration's condition has it
+		}
+		still[c.object.GetUID()] = c.Cause
+		if w.told[c.object.GetUID()] != c.Cause {
+			w.eventStuck(c)
+		}
+	}
+}

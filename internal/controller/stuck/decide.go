@@ -1,0 +1,142 @@
+package stuck
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// Kinds, as they are named to users.
+const (
+	kindVolume = "PersistentVolume"
+	kindClaim  = "PersistentVolumeClaim"
+	kindPod    = "Pod"
+)
+
+// candidate is a deletion that is under way.
+type candidate struct {
+	account.Deletion
+	// object in the host to tell of it; nil if there is none.
+	object client.Object
+	// leaf is the name of the leaf PV of a host PV.
+	leaf string
+}
+
+// endsSince is since when a host PV is on its way out; nil if it is not.
+func endsSince(pv *corev1.PersistentVolume) *metav1.Time {
+	switch {
+	case pv.DeletionTimestamp != nil:
+		return pv.DeletionTimestamp
+	case pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+		return pv.Status.LastPhaseTransitionTime
+	}
+	return nil
+}
+
+// overdue are the deletions that have been under way for longer than a time, the
+// oldest first. One of a leaf object is left out where that of its root is there.
+func overdue(host, leaves []candidate, now time.Time, after time.Duration) []candidate {
+	told := map[string]struct{}{}
+	var late []candidate
+	for _, c := range append(slices.Clone(host), leaves...) {
+		key := c.Kind + " " + c.Key.String()
+		if c.Member {
+			if _, done := told[key]; done {
+				continue
+			}
+		}
+		if now.Sub(c.Since) <= after {
+			continue
+		}
+		late = append(late, c)
+		told[key] = struct{}{}
+		if pv, ok := c.object.(*corev1.PersistentVolume); ok {
+			told[kindVolume+" /"+c.leaf] = struct{}{}
+			if ref := pv.Spec.ClaimRef; ref != nil {
+				told[kindClaim+" "+ref.Namespace+"/"+ref.Name] = struct{}{}
+			}
+		}
+	}
+	slices.SortFunc(late, func(a, b candidate) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Key.String(), b.Key.String()))
+	})
+	return late
+}
+
+// none is no cause that is known.
+var none account.Cause
+
+func because(kind, format string, args ...any) account.Cause {
+	return account.Cause{Kind: kind, Text: fmt.Sprintf(format, args...)}
+}
+
+// away says why nothing can be done in a member at present; none if it can.
+func away(cr *v1alpha1.ClusterRegistration) account.Cause {
+	connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
+	switch {
+	case connected == nil:
+		return because(account.CauseAway, "member %s was never connected", cr.Name)
+	case connected.Status != metav1.ConditionTrue:
+		return because(account.CauseAway, "member %s is not connected since %s (%s): it goes on when the member is back", cr.Name,
+			connected.LastTransitionTime.UTC().Format(time.RFC3339), connected.Reason)
+	case connected.Reason == v1alpha1.ReasonHostRestored, connected.Reason == v1alpha1.ReasonMemberRestored:
+		return because(account.CauseSuspended, "destruction in member %s is suspended (%s): see what its ClusterRegistration asks to be confirmed", cr.Name, connected.Reason)
+	}
+	return none
+}
+
+// waitsFor says what holds an object that is being deleted, by its finalizers:
+// those of Kubernetes that protect what is in use, and others by name. users are
+// the Pods that use a claim.
+func waitsFor(obj client.Object, users []string) account.Cause {
+	var others []string
+	protected := false
+	for _, f := range obj.GetFinalizers() {
+		switch f {
+		case "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection":
+			protected = true
+		case v1alpha1.FinalizerLeafVolume:
+		default:
+			others = append(others, f)
+		}
+	}
+	switch {
+	case protected && len(users) > 0:
+		return because(account.CauseUsed, "it is used by %s", strings.Join(users, ", "))
+	case len(others) > 0:
+		return because(account.CauseFinalizer, "it is held by finalizers of others: %s", strings.Join(others, ", "))
+	case protected:
+		return because(account.CauseUsed, "it is still in use, says Kubernetes' own protection")
+	}
+	return none
+}
+
+// users are the names of the Pods that hold a claim: those that were ever bound
+// to a node, finished ones among them.
+func users(pods []corev1.Pod, claim client.ObjectKey) []string {
+	const most = 5
+	var names []string
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Namespace != claim.Namespace || pod.Spec.NodeName == "" || !slices.Contains(mirror.ClaimNames(pod), claim.Name) {
+			continue
+		}
+		names = append(names, fmt.Sprintf("Pod %s/%s", pod.Namespace, pod.Name))
+	}
+	slices.Sort(names)
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	return names
+}

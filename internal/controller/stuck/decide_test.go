@@ -1,0 +1,146 @@
+package stuck
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+)
+
+var now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+
+func ago(d time.Duration) time.Time { return now.Add(-d) }
+
+func pvOf(claim string) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1-suffix"}}
+	if claim != "" {
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: claim}
+	}
+	return pv
+}
+
+func TestEndsSince(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.PersistentVolume)
+		want   *metav1.Time
+	}{
+		"bound": {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, nil},
+		"released, and kept": {func(pv *corev1.PersistentVolume) {
+			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain
+		}, nil},
+		"released, to be destroyed": {func(pv *corev1.PersistentVolume) {
+			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
+		}, &now},
+		"deleted": {func(pv *corev1.PersistentVolume) {
+			pv.Status.Phase, pv.DeletionTimestamp = corev1.VolumeBound, &now
+		}, &now},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pv := pvOf("data")
+			pv.Status.LastPhaseTransitionTime = &now
+			tc.change(pv)
+			if diff := cmp.Diff(tc.want, endsSince(pv)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestOverdue(t *testing.T) {
+	deletion := func(kind, namespace, name string, since time.Duration, member bool) account.Deletion {
+		return account.Deletion{Kind: kind, Key: types.NamespacedName{Namespace: namespace, Name: name}, Since: ago(since), Member: member}
+	}
+	host := candidate{Deletion: deletion(kindVolume, "", "pv-1-suffix", time.Hour, false), object: pvOf("data"), leaf: "pv-1"}
+	pod := candidate{Deletion: deletion(kindPod, "shop", "web", 10*time.Minute, false), object: &corev1.Pod{}}
+	fresh := candidate{Deletion: deletion(kindPod, "shop", "web", time.Minute, false), object: &corev1.Pod{}}
+	leaf := func(kind, namespace, name string) candidate {
+		return candidate{Deletion: deletion(kind, namespace, name, 5*time.Minute, true)}
+	}
+	for name, tc := range map[string]struct {
+		host, leaves []candidate
+		want         []string
+	}{
+		"none":                                    {},
+		"not for long enough":                     {host: []candidate{fresh}},
+		"the oldest first":                        {host: []candidate{pod, host}, want: []string{"/pv-1-suffix", "shop/web"}},
+		"those of its leaves are the same story":  {host: []candidate{host, pod}, leaves: []candidate{leaf(kindVolume, "", "pv-1"), leaf(kindClaim, "shop", "data"), leaf(kindPod, "shop", "web")}, want: []string{"/pv-1-suffix", "shop/web"}},
+		"leaves whose roots stay":                 {host: []candidate{host}, leaves: []candidate{leaf(kindClaim, "shop", "other"), leaf(kindVolume, "", "pv-2")}, want: []string{"/pv-1-suffix", "/pv-2", "shop/other"}},
+		"a leaf that is late, its root is not so": {host: []candidate{fresh}, leaves: []candidate{leaf(kindPod, "shop", "web")}, want: []string{"shop/web"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, c := range overdue(tc.host, tc.leaves, now.Time, 2*time.Minute) {
+				got = append(got, c.Key.String())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAway(t *testing.T) {
+	for name, tc := range map[string]struct {
+		condition *metav1.Condition
+		want      string
+	}{
+		"never connected": {nil, "member cluster38 was never connected"},
+		"connected":       {&metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected}, ""},
+		"unreachable": {&metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable},
+			"member cluster38 is not connected since 2026-11-20T12:00:00Z (Unreachable): it goes on when the member is back"},
+		"suspended": {&metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostRestored},
+			"destruction in member cluster38 is suspended (HostRestored): see what its ClusterRegistration asks to be confirmed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
+			if tc.condition != nil {
+				tc.condition.Type, tc.condition.LastTransitionTime = v1alpha1.ConditionConnected, now
+				cr.Status.Conditions = []metav1.Condition{*tc.condition}
+			}
+			if got := away(cr); got.Text != tc.want {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestWaitsFor(t *testing.T) {
+	const pvc = "kubernetes.io/pvc-protection"
+	for name, tc := range map[string]struct {
+		finalizers, users []string
+		want              string
+	}{
+		"nothing that is known":        {nil, nil, ""},
+		"us":                           {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
+		"Pods":                         {[]string{pvc}, []string{"Pod shop/web"}, "it is used by Pod shop/web"},
+		"others, whose names are told": {[]string{pvc, "example.com/backup"}, nil, "it is held by finalizers of others: example.com/backup"},
+		"Kubernetes":                   {[]string{"kubernetes.io/pv-protection"}, nil, "it is still in use, says Kubernetes' own protection"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}
+			if got := waitsFor(obj, tc.users); got.Text != tc.want {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestUsers(t *testing.T) {
+	pod := func(name, node, claim string) corev1.Pod {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		p.Spec.NodeName = node
+		p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+		return p
+	}
+	pods := []corev1.Pod{pod("b", "n", "data"), pod("a", "n", "data"), pod("waits", "", "data"), pod("other", "n", "else")}
+	if diff := cmp.Diff([]string{"Pod shop/a", "Pod shop/b"}, users(pods, client.ObjectKey{Namespace: "shop", Name: "data"})); diff != "" {
+		t.Error(diff)
+	}
+}

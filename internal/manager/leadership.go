@@ -1,0 +1,122 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+)
+
+const (
+	// renewDeadline is how long after the last renewal of its lease the leader
+	// gives up by itself; others wait longer, for leaseDuration.
+	renewDeadline = 10 * time.Second
+	leaseDuration = 15 * time.Second
+)
+
+// leadership is the lock of the leader election, and knows when it was last
+// renewed. A process that was frozen for longer than its lease lasts finds out
+// only at its next renewal that another one leads; until then its transport
+// keeps it from writing to the host, as the fences do from writing to members.
+type leadership struct {
+	resourcelock.Interface
+	clock clock.PassiveClock
+
+	mu      sync.Mutex
+	renewed time.Time
+}
+
+func newLeadership(config *rest.Config, namespace, identity string) (*leadership, error) {
+	config = rest.AddUserAgent(config, "leader-election")
+	config.Timeout = renewDeadline / 2 // one request that hangs must not cost the leadership
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for leader election: %w", err)
+	}
+	coordination, err := coordinationv1client.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for leader election: %w", err)
+	}
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, leaderElectionID, core, coordination,
+		resourcelock.ResourceLockConfig{Identity: identity})
+	if err != nil {
+		return nil, fmt.Errorf("make the lock for leader election: %w", err)
+	}
+	return &leadership{Interface: lock, clock: clock.RealClock{}}, nil
+}
+
+// Create takes the lease.
+func (l *leadership) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Create)
+}
+
+// Update takes, renews or gives back the lease.
+func (l *leadership) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.write(ctx, record, l.Interface.Update)
+}
+
+func (l *leadership) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	sent := l.clock.Now()
+	if err := do(ctx, record); err != nil {
+		return err
+	}
+	if record.HolderIdentity != l.Identity() {
+		sent = time.Time{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.renewed = sent
+	return nil
+}
+
+// current is nil while the lease was renewed lately, by the monotonic and by the
+// wall clock; else it wraps guarded.ErrFenced.
+func (l *leadership) current() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock.Now()
+	if now.Sub(l.renewed) > renewDeadline || now.Round(0).Sub(l.renewed.Round(0)) > renewDeadline {
+		return fmt.Errorf("%w: this process does not lead, or has not renewed its leadership in time", guarded.ErrFenced)
+	}
+	return nil
+}
+
+// transport refuses what would change the host while current does not hold.
+func (l *leadership) transport(next http.RoundTripper) http.RoundTripper { return &fencing{l, next} }
+
+type fencing struct {
+	leadership *leadership
+	next       http.RoundTripper
+}
+
+// RoundTrip sends the request unless it is refused.
+func (f *fencing) RoundTrip(request *http.Request) (*http.Response, error) {
+	if changes(request) {
+		if err := f.leadership.current(); err != nil {
+			return nil, err
+		}
+	}
+	return f.next.RoundTrip(request)
+}
+
+// WrappedRoundTripper is where client-go finds out how to cancel a request.
+func (f *fencing) WrappedRoundTripper() http.RoundTripper { return f.next }
+
+// changes tells writes from reads, and from the reviews that serving metrics takes.
+func changes(request *http.Request) bool {
+	switch request.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return false
+	}
+	return !strings.HasPrefix(request.URL.Path, "/apis/authentication.k8s.io/") && !strings.HasPrefix(request.URL.Path, "/apis/authorization.k8s.io/")
+}

@@ -1,0 +1,116 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+)
+
+// lock is a lease that takes every write, or none.
+type lock struct {
+	resourcelock.Interface
+	err error
+}
+
+func (l *lock) Identity() string { return "me" }
+
+func (l *lock) Create(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+
+func (l *lock) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+
+func TestLeadership(t *testing.T) {
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
+	type election struct {
+		*leadership
+		lock  *lock
+		clock *clocktesting.FakePassiveClock
+	}
+	step := func(d time.Duration) func(*testing.T, election) {
+		return func(_ *testing.T, e election) { e.clock.SetTime(e.clock.Now().Add(d)) }
+	}
+	write := func(record resourcelock.LeaderElectionRecord, err error) func(*testing.T, election) {
+		return func(t *testing.T, e election) {
+			e.lock.err = err
+			if got := e.Update(t.Context(), record); !errors.Is(got, err) {
+				t.Errorf("update: %v, want %v", got, err)
+			}
+		}
+	}
+	create := func(t *testing.T, e election) {
+		if err := e.Create(t.Context(), mine); err != nil {
+			t.Error(err)
+		}
+	}
+	conflict := errors.New("conflict")
+
+	for name, tc := range map[string]struct {
+		steps []func(*testing.T, election)
+		leads bool
+	}{
+		"never elected":              {nil, false},
+		"elected":                    {[]func(*testing.T, election){create}, true},
+		"renewed":                    {[]func(*testing.T, election){create, step(renewDeadline), write(mine, nil), step(renewDeadline)}, true},
+		"frozen beyond its deadline": {[]func(*testing.T, election){create, step(renewDeadline + 1)}, false},
+		"the renewal was refused":    {[]func(*testing.T, election){create, step(renewDeadline), write(mine, conflict), step(1)}, false},
+		"given back":                 {[]func(*testing.T, election){create, write(resourcelock.LeaderElectionRecord{}, nil)}, false},
+		"renewed after it was thought to be lost": {[]func(*testing.T, election){create, step(time.Hour), write(mine, nil)}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := election{lock: &lock{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
+			e.leadership = &leadership{Interface: e.lock, clock: e.clock}
+			for _, do := range tc.steps {
+				do(t, e)
+			}
+			if err := e.current(); tc.leads && err != nil || !tc.leads && !errors.Is(err, guarded.ErrFenced) {
+				t.Errorf("current: %v, leads: %t", err, tc.leads)
+			}
+		})
+	}
+}
+
+// A transport whose process does not lead lets through what changes nothing.
+func TestLeadershipTransport(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer server.Close()
+	l := &leadership{Interface: &lock{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	c := http.Client{Transport: l.transport(http.DefaultTransport)}
+
+	for _, leads := range []bool{false, true} {
+		for name, tc := range map[string]struct {
+			method, path string
+			always       bool
+		}{
+			"read":           {http.MethodGet, "/api/v1/pods", true},
+			"token review":   {http.MethodPost, "/apis/authentication.k8s.io/v1/tokenreviews", true},
+			"access review":  {http.MethodPost, "/apis/authorization.k8s.io/v1/subjectaccessreviews", true},
+			"create":         {http.MethodPost, "/api/v1/namespaces/n/pods", false},
+			"patch":          {http.MethodPatch, "/api/v1/persistentvolumes/p", false},
+			"update":         {http.MethodPut, "/api/v1/persistentvolumes/p", false},
+			"delete":         {http.MethodDelete, "/api/v1/persistentvolumes/p", false},
+			"unknown method": {"MERGE", "/api/v1/persistentvolumes/p", false},
+		} {
+			request, err := http.NewRequestWithContext(t.Context(), tc.method, server.URL+tc.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response, err := c.Do(request)
+			if err == nil {
+				_ = response.Body.Close()
+			}
+			if wanted := leads || tc.always; wanted && err != nil || !wanted && !errors.Is(err, guarded.ErrFenced) {
+				t.Errorf("%s, leads %t: %v", name, leads, err)
+			}
+		}
+		if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

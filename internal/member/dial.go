@@ -1,0 +1,125 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// metadataServices are addresses at which clouds tell a machine its credentials
+// and that are not link-local: of AWS, Google and Alibaba, and Azure's wire server.
+var metadataServices = []netip.Addr{
+	netip.MustParseAddr("fd00:ec2::254"),
+	netip.MustParseAddr("fd20:ce::254"),
+	netip.MustParseAddr("100.100.100.200"),
+	netip.MustParseAddr("168.63.129.16"),
+}
+
+// embedding are the prefixes under which IPv6 addresses lead to IPv4 ones, and
+// the byte at which the IPv4 address begins: NAT64, 6to4, IPv4-compatible.
+var embedding = []struct {
+	prefix netip.Prefix
+	at     int
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},
+	{netip.MustParsePrefix("64:ff9b:1::/96"), 12},
+	{netip.MustParsePrefix("2002::/16"), 2},
+	{netip.MustParsePrefix("::/96"), 12},
+}
+
+// refusedAddress says what keeps the manager from connecting to an address, empty
+// if nothing does: from where it stands, it could reach what the writer of a
+// kubeconfig cannot (I8).
+func refusedAddress(address netip.Addr, allowLoopback bool) string {
+	address = address.WithZone("").Unmap()
+	switch {
+	case !address.IsValid():
+		return "no address"
+	case address.IsUnspecified():
+		return "the unspecified address"
+	case address.IsLoopback():
+		if allowLoopback {
+			return ""
+		}
+		return "a loopback address, the manager's own (its flag --allow-loopback-members allows it)"
+	case address.IsLinkLocalUnicast():
+		return "a link-local address, where clouds keep the credentials of machines"
+	case address.IsMulticast(), address == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return "a multicast or broadcast address"
+	}
+	for _, service := range metadataServices {
+		if address == service {
+			return "a cloud's metadata service"
+		}
+	}
+	for _, e := range embedding {
+		if e.prefix.Contains(address) {
+			raw := address.As16()
+			return refusedAddress(netip.AddrFrom4([4]byte(raw[e.at:e.at+4])), allowLoopback)
+		}
+	}
+	return ""
+}
+
+func addressProblem(address, why string) *Problem {
+	return problem(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server leads to %s, %s: the manager does not connect there", address, why)
+}
+
+// dialer connects to where the manager may. It looks at the address when it is
+// dialled, after all names have been resolved: what a name leads to can change
+// between a check and its use.
+func dialer(allowLoopback bool) *net.Dialer {
+	return &net.Dialer{
+		Timeout: dialTimeout, KeepAlive: 30 * time.Second,
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			host, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return addressProblem(address, "no address")
+			}
+			if why := refusedAddress(host.Addr(), allowLoopback); why != "" {
+				return addressProblem(host.Addr().String(), why)
+			}
+			return nil
+		},
+	}
+}
+
+// way is how a transport gets to a server: by itself, or through the proxy that
+// the manager's own environment names. A proxy is its operator's, so it may
+// stand anywhere; the server behind it is looked at as far as it is an address,
+// since it is the proxy that resolves names.
+type way struct {
+	proxy func(*http.Request) (*url.URL, error)
+	dial  func(context.Context, string, string) (net.Conn, error)
+}
+
+func wayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.URL, error)) (way, error) {
+	direct := way{
+		proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
+		dial:  dialer(allowLoopback).DialContext,
+	}
+	target, err := url.Parse(server)
+	if err != nil {
+		return way{}, problem(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server is not a plain https address")
+	}
+	proxy, err := proxies(&http.Request{URL: target})
+	if err != nil {
+		return way{}, fmt.Errorf("read the proxy of the manager's environment: %w", err)
+	}
+	if proxy == nil {
+		return direct, nil
+	}
+	if literal, err := netip.ParseAddr(target.Hostname()); err == nil {
+		if why := refusedAddress(literal, allowLoopback); why != "" {
+			return way{}, addressProblem(literal.String(), why)
+		}
+	}
+	return way{proxy: http.ProxyURL(proxy), dial: (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext}, nil
+}

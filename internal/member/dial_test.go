@@ -1,0 +1,105 @@
+package member
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+func TestRefusedAddress(t *testing.T) {
+	for address, says := range map[string]string{
+		"10.0.0.1": "", "192.168.1.1": "", "203.0.113.7": "", "2001:db8::1": "", "fd12:3456::1": "", "172.16.0.1": "",
+		"64:ff9b::203.0.113.7": "", "2002:cb00:7107::1": "",
+
+		"127.0.0.1": "loopback", "127.8.9.10": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback",
+		"0.0.0.0": "unspecified", "::": "unspecified", "::ffff:0.0.0.0": "unspecified",
+		"169.254.169.254": "link-local", "169.254.170.2": "link-local", "::ffff:169.254.169.254": "link-local",
+		"fe80::1": "link-local", "fe80::1%eth0": "link-local",
+		"64:ff9b::169.254.169.254": "link-local", "64:ff9b:1::169.254.169.254": "link-local", "2002:a9fe:a9fe::": "link-local", "::169.254.169.254": "link-local",
+		"64:ff9b::127.0.0.1": "loopback",
+		"fd00:ec2::254":      "metadata", "fd20:ce::254": "metadata", "100.100.100.200": "metadata", "168.63.129.16": "metadata",
+		"224.0.0.1": "multicast", "ff02::1": "multicast", "255.255.255.255": "multicast",
+	} {
+		t.Run(address, func(t *testing.T) {
+			why := refusedAddress(netip.MustParseAddr(address), false)
+			if (why == "") != (says == "") || !strings.Contains(why, says) {
+				t.Errorf("refused for %q, want %q", why, says)
+			}
+			if allowed := refusedAddress(netip.MustParseAddr(address), true); (says == "loopback") != (why != "" && allowed == "") {
+				t.Errorf("with loopback allowed it is refused for %q", allowed)
+			}
+		})
+	}
+	if refusedAddress(netip.Addr{}, true) == "" {
+		t.Error("nothing is an address")
+	}
+}
+
+// A name is looked at when it is dialled, once it has become an address: a
+// server that is named harmlessly may lead anywhere by then (I8).
+func TestAddressesAreCheckedWhenDialled(t *testing.T) {
+	asked := false
+	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	t.Cleanup(inside.Close)
+	port := inside.URL[strings.LastIndex(inside.URL, ":"):]
+	for name, tc := range map[string]struct{ host, says string }{
+		"a name that leads to this machine": {"localhost", "loopback"},
+		"this machine":                      {"127.0.0.1", "loopback"},
+		"this machine by IPv6":              {"[::1]", "loopback"},
+		"this machine by a number":          {"[::ffff:7f00:1]", "loopback"},
+		"a cloud's metadata":                {"169.254.169.254", "link-local"},
+		"a cloud's metadata by IPv6":        {"[fd00:ec2::254]", "metadata"},
+		"a neighbour":                       {"[fe80::1]", "link-local"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := &rest.Config{Host: "https://" + tc.host + port, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+			c, err := connect(config, "test", clientgoscheme.Scheme, callTimeout, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.close)
+			_, err = c.identify(t.Context())
+			p := &Problem{}
+			if !errors.As(err, &p) || p.Reason != v1alpha1.ReasonKubeconfigRefused || !strings.Contains(p.Message, tc.says) {
+				t.Errorf("error is %v", err)
+			}
+			if asked {
+				t.Error("the server was asked")
+			}
+		})
+	}
+}
+
+// Behind a proxy of the manager's environment, the proxy is what is dialled: the
+// server is looked at none the less.
+func TestAddressesBehindAProxy(t *testing.T) {
+	proxies := func(r *http.Request) (*url.URL, error) {
+		if r.URL.Hostname() == "10.1.2.3" {
+			return nil, nil //nolint:nilnil // as http.ProxyFromEnvironment
+		}
+		return url.Parse("http://127.0.0.1:1")
+	}
+	_, err := wayTo("https://169.254.169.254:6443", false, proxies)
+	if p := (*Problem)(nil); !errors.As(err, &p) || p.Reason != v1alpha1.ReasonKubeconfigRefused {
+		t.Errorf("error is %v", err)
+	}
+	for server, proxied := range map[string]bool{"https://member.example.com": true, "https://203.0.113.7:6443": true, "https://10.1.2.3:6443": false} {
+		got, err := wayTo(server, false, proxies)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, server, http.NoBody)
+		if proxy, err := got.proxy(request); err != nil || (proxy != nil) != proxied {
+			t.Errorf("%s: proxy %v, error %v", server, proxy, err)
+		}
+	}
+}

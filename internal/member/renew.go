@@ -1,0 +1,145 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+)
+
+// ErrHostRestored says that the host was put back to an older state while this
+// process ran: nothing in its caches can be relied on.
+var ErrHostRestored = errors.New("the host was restored from an older state")
+
+// Renew renews the fence, and thereby probes the member. A lease that is no
+// longer as we wrote it is lost.
+func (f *Fence) Renew(ctx context.Context) error {
+	f.mu.RLock()
+	lease := f.lease
+	f.mu.RUnlock()
+	if lease == nil {
+		return fmt.Errorf("renew: %w", guarded.ErrFenced)
+	}
+	sent := f.clock.Now()
+	renewed, err := f.renew(ctx, lease, sent)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		if lease, err = f.reread(ctx); err != nil {
+			return err
+		}
+		renewed, err = f.renew(ctx, lease, sent)
+	}
+	if err != nil {
+		return explain("renew the fence", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lease != nil {
+		f.lease, f.renewed, f.known = renewed, sent, renewed
+	}
+	return nil
+}
+
+func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.Time) (*coordinationv1.Lease, error) {
+	renewed := lease.DeepCopy()
+	renewed.Spec.RenewTime = f.later(at)
+	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
+}
+
+// Advance takes the next epoch within a leadership, which may last for months:
+// whichever of the two clusters is restored from a state older than the last
+// advance, the epochs tell.
+func (f *Fence) Advance(ctx context.Context) error {
+	f.mu.RLock()
+	lease, suspended := f.lease, f.suspended
+	f.mu.RUnlock()
+	if lease == nil {
+		return fmt.Errorf("advance: %w", guarded.ErrFenced)
+	}
+	if suspended != nil {
+		return nil // the epochs are the evidence
+	}
+	record, err := f.readRecord(ctx)
+	if err != nil {
+		return err
+	}
+	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	here, next := epochs(record)
+	if p := disagreement(there, here, next, ""); p != nil {
+		f.Drop()
+		return p
+	}
+	return f.step(ctx, lease, record, max(there, here, next)+1, nil)
+}
+
+// reread resolves a conflict: the lease is still ours, by our own write whose
+// reply was lost or with somebody's edit; or the member was restored; or it is
+// somebody else's. Ours has to be renewed all the same: who watches it goes by
+// when it last moved.
+func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
+	now, err := getLease(ctx, f.member, f.namespace, f.hostID)
+	if err != nil {
+		return nil, explain("read the fence", err)
+	}
+	switch {
+	case now == nil:
+		// What this member lacks is no evidence before it has said again who it is.
+		f.Drop()
+		return nil, problem(v1alpha1.ReasonUnreachable, "the fence is gone: was the member made anew, or restored?")
+	case f.wentBack(now):
+		f.Drop()
+		if err := f.noteRestored(ctx, epoch(now, v1alpha1.AnnotationFenceEpoch)); err != nil {
+			return nil, err
+		}
+		return nil, problem(v1alpha1.ReasonMemberRestored, "the fence there is older than this manager has left it: the member was restored")
+	case !f.ours(now):
+		f.Drop()
+		return nil, problem(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence")
+	}
+	return now, nil
+}
+
+// ours: this process holds the lease, at the epoch that it knows of or sent last.
+func (f *Fence) ours(lease *coordinationv1.Lease) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	at := epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	return f.lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity &&
+		(at == epoch(f.lease, v1alpha1.AnnotationFenceEpoch) || at == f.next)
+}
+
+// wentBack reports whether the lease is older than a write of this process that
+// the member has acknowledged.
+func (f *Fence) wentBack(lease *coordinationv1.Lease) bool {
+	if lease == nil || f.known == nil {
+		return false
+	}
+	there, known := epoch(lease, v1alpha1.AnnotationFenceEpoch), epoch(f.known, v1alpha1.AnnotationFenceEpoch)
+	return there < known || there == known && lease.Spec.RenewTime.Before(f.known.Spec.RenewTime)
+}
+
+// noteRestored makes sure that the host's record is ahead of a member that went
+// back: within one epoch nobody but this process could tell.
+func (f *Fence) noteRestored(ctx context.Context, there int64) error {
+	record, err := f.readRecord(ctx)
+	if err != nil {
+		return err
+	}
+	here, next := epochs(record)
+	if disagreement(there, here, next, "") != nil {
+		return nil
+	}
+	ahead := max(there, here, next) + 1
+	if _, err := f.write(ctx, f.host, recordPrefix+f.clusterID, record, ahead, 0); err != nil {
+		return fmt.Errorf("record that the member was restored: %w", err)
+	}
+	f.recorded = ahead
+	return nil
+}

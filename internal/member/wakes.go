@@ -1,0 +1,47 @@
+package member
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// ClaimsOfWaiting wakes the claims of a Pod, of either side, that has no node yet.
+func ClaimsOfWaiting(_ context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName != "" {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range mirror.ClaimNames(pod) {
+		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
+	}
+	return requests
+}
+
+// WithSiblings wakes a claim, of either side, and, when it is bound, those of the
+// host's Pods that use it and have no node: what they waited for may be over, and
+// where they have to go may be another place.
+func (l *Link) WithSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := SameKey(ctx, obj)
+	claim, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok || claim.Spec.VolumeName == "" {
+		return requests
+	}
+	key := client.ObjectKeyFromObject(claim)
+	pods, err := index.PodsOfClaim(ctx, l.Host, key)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim that is bound", "claim", key)
+	}
+	for i := range pods {
+		requests = append(requests, ClaimsOfWaiting(ctx, &pods[i])...)
+	}
+	return requests
+}

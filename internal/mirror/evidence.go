@@ -1,0 +1,208 @@
+package mirror
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Reasons of a root claim's Placed condition that are evidence that the member
+// cannot meet the claim as things stand, so that another may be tried. All else
+// that the condition says would be no different elsewhere, or is about to pass.
+const (
+	// ReasonRefusedByMember: the member's API server holds something against a leaf
+	// object: a quota, Pod Security, an admission policy.
+	ReasonRefusedByMember = "RefusedByMember"
+	// ReasonNameTaken: the member has an object of its own of the leaf's name.
+	ReasonNameTaken = "NameTaken"
+	// ReasonClassNotFound: the member lacks the class, and the Pod is there already,
+	// for a promise. Else the scheduler is asked again at once.
+	ReasonClassNotFound = "MemberClassNotFound"
+	// ReasonPodRefused: the member's API server refuses the claim's consumer.
+	ReasonPodRefused = "PodRefusedByMember"
+	// ReasonPodUnschedulable: the member's scheduler finds no node for it.
+	ReasonPodUnschedulable = "LeafPodUnschedulable"
+	// ReasonProvisioningFailed: the member's provisioner says that it failed.
+	ReasonProvisioningFailed = "ProvisioningFailed"
+	// ReasonOutOfSpace: it failed, and the driver says that it is out of space.
+	ReasonOutOfSpace = "OutOfSpace"
+)
+
+// ReasonPlacementFailed is the reason of a Pod that was failed since the disk that a
+// promise stands for could not be made where it landed: its owner makes it again.
+const ReasonPlacementFailed = "PlacementFailed"
+
+// ReasonMemberAway of a root claim's Placeable condition: the member that was
+// selected for it is not connected.
+const ReasonMemberAway = "MemberAway"
+
+// FailsClaim reports whether a reason of the Placed condition is such evidence.
+func FailsClaim(reason string) bool {
+	return slices.Contains([]string{
+		ReasonRefusedByMember, ReasonNameTaken, ReasonClassNotFound, ReasonPodRefused, ReasonPodUnschedulable, ReasonProvisioningFailed, ReasonOutOfSpace,
+		ReasonNamespaceConflict, ReasonNamespaceTerminating,
+	}, reason)
+}
+
+// wordsLimit in bytes of what is shown of a member's own words.
+const wordsLimit = 400
+
+// eventProvisioningFailed is the reason of the events in which provisioners, and
+// the PV controller, say that a claim's volume could not be made.
+const eventProvisioningFailed = "ProvisioningFailed"
+
+// Codes of a driver's answer as they stand in those events
+// (google.golang.org/grpc/status: Error).
+const (
+	codePrefix    = "code = "
+	codeExhausted = "ResourceExhausted"
+)
+
+// slow are the codes of answers after which the volume may still be being made, by
+// the same call or an earlier one: those that provisioners take for that (checkError
+// in external-provisioner's pkg/controller). So may it without a code: then the
+// driver was not asked, and nobody knows of an earlier call. A claim that is taken
+// from such a member would leave a volume that nobody asks for by its name again.
+var slow = []string{"", "DeadlineExceeded", "Canceled", "Aborted", "Unavailable"}
+
+// SaysProvisioningFailed reports whether an event of a member says that a volume
+// could not be made for a claim.
+func SaysProvisioningFailed(event *corev1.Event) bool {
+	return event.InvolvedObject.Kind == "PersistentVolumeClaim" && event.Reason == eventProvisioningFailed
+}
+
+// ProvisioningProblem is what a leaf claim's events say against it: the latest of
+// them is heard. That a claim is slow is nothing against it. Nil if there is
+// nothing.
+func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Event, m Member) *Refusal {
+	last := lastFailure(leaf, events)
+	if last == nil {
+		return nil
+	}
+	switch {
+	case isSlow(last.Message):
+		return nil
+	case codeIn(last.Message) == codeExhausted:
+		return says(ReasonOutOfSpace, m, "has no room for the volume", last.Message)
+	}
+	return says(ReasonProvisioningFailed, m, "cannot make the volume", last.Message)
+}
+
+// StillProvisioning reports whether a leaf claim's volume may be being made by a call
+// that was given up: the latest failure leaves that open.
+func StillProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) bool {
+	last := lastFailure(leaf, events)
+	return last != nil && isSlow(last.Message)
+}
+
+// isSlow reports whether a failure leaves open whether the volume is being made. A
+// class that is gone does not: whatever is under way, nobody asks again.
+func isSlow(message string) bool {
+	return slices.Contains(slow, codeIn(message)) && !classGone.MatchString(message)
+}
+
+// classGone is how an API server says that a StorageClass is not there.
+var classGone = regexp.MustCompile(`storageclass\.storage\.k8s\.io "[^"]*" not found`)
+
+func lastFailure(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) *corev1.Event {
+	var last *corev1.Event
+	for i := range events {
+		e := &events[i]
+		if e.InvolvedObject.UID == leaf.UID && SaysProvisioningFailed(e) && (last == nil || lastSeen(e).After(lastSeen(last).Time)) {
+			last = e
+		}
+	}
+	return last
+}
+
+// codeIn is the driver's answer in an event's message, empty if there is none.
+func codeIn(message string) string {
+	_, rest, found := strings.Cut(message, codePrefix)
+	if !found {
+		return ""
+	}
+	if end := strings.IndexFunc(rest, func(r rune) bool { return r < 'A' || r > 'z' }); end >= 0 {
+		rest = rest[:end]
+	}
+	return rest
+}
+
+func lastSeen(e *corev1.Event) metav1.Time {
+	seen := e.LastTimestamp
+	if e.Series != nil && e.Series.LastObservedTime.After(seen.Time) {
+		seen = metav1.Time{Time: e.Series.LastObservedTime.Time}
+	}
+	if e.EventTime.After(seen.Time) {
+		seen = metav1.Time{Time: e.EventTime.Time}
+	}
+	return seen
+}
+
+// ConsumerProblem is why a claim's consumer does not run in the member, by its
+// counterpart there, nil for absent, and by what its own condition says of that.
+// Nil if nothing is known against it.
+func ConsumerProblem(root, leaf *corev1.Pod, m Member) *Refusal {
+	if leaf == nil {
+		pushed := podCondition(root.Status.Conditions, v1alpha1.PodPushed)
+		if pushed == nil || pushed.Status != corev1.ConditionFalse || !strings.HasPrefix(pushed.Message, "member "+m.Registration+" ") ||
+			pushed.Reason != ReasonRefusedByMember && pushed.Reason != ReasonNameTaken {
+			return nil
+		}
+		return says(ReasonPodRefused, m, "does not take Pod "+root.Name, pushed.Message)
+	}
+	scheduled := podCondition(leaf.Status.Conditions, corev1.PodScheduled)
+	// A node that is nominated is one that the scheduler has found since.
+	if scheduled == nil || scheduled.Status != corev1.ConditionFalse || scheduled.Reason != corev1.PodReasonUnschedulable ||
+		leaf.Status.NominatedNodeName != "" || leaf.Spec.NodeName != "" {
+		return nil
+	}
+	return says(ReasonPodUnschedulable, m, "has no node for Pod "+root.Name, scheduled.Message)
+}
+
+// says is what a member says in its own words, after whose they are.
+func says(reason string, m Member, what, words string) *Refusal {
+	return &Refusal{Reason: reason, Message: fmt.Sprintf("member %s %s: %s", m.Registration, what, Plain(words, wordsLimit))}
+}
+
+// SaidBy reports whether the message of such a condition is about a member: for a
+// moment after a claim was moved, it still says what the member before had against it.
+func SaidBy(message string, m Member) bool {
+	who, _, _ := strings.Cut(message, ": ")
+	return strings.Contains(who+" ", "member "+m.Registration+" ")
+}
+
+// Steady is a problem as a root claim shows it already, if it is the same but for
+// words of the member's that have digits in them: counters, times and request IDs,
+// which every attempt has others of. The first are kept, so that what stands still
+// makes no writes.
+func Steady(problem *Refusal, root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *Refusal {
+	if problem == nil || !FailsClaim(problem.Reason) {
+		return problem
+	}
+	for _, c := range root.Status.Conditions {
+		if c.Type == kind && c.Status == corev1.ConditionFalse && c.Reason == problem.Reason && sameButDigits(c.Message, problem.Message) {
+			return &Refusal{Reason: c.Reason, Message: c.Message}
+		}
+	}
+	return problem
+}
+
+// sameButDigits compares what members said, and exactly what is said around it:
+// whose words they are, and what others said before.
+func sameButDigits(a, b string) bool {
+	a, aBefore, _ := strings.Cut(a, triedBefore)
+	b, bBefore, _ := strings.Cut(b, triedBefore)
+	aWho, aWords, _ := strings.Cut(a, ": ")
+	bWho, bWords, _ := strings.Cut(b, ": ")
+	return aBefore == bBefore && aWho == bWho && slices.Equal(withoutDigits(aWords), withoutDigits(bWords))
+}
+
+func withoutDigits(text string) []string {
+	return slices.DeleteFunc(strings.Fields(text), func(word string) bool { return strings.ContainsAny(word, "0123456789") })
+}

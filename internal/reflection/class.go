@@ -1,0 +1,42 @@
+package reflection
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+)
+
+// Class is a member's StorageClass, as far as its reflection goes.
+type Class struct {
+	Name   string
+	Labels map[string]string
+	Terms
+}
+
+// Terms are what members have to agree on to offer one class together.
+type Terms struct {
+	Policy  corev1.PersistentVolumeReclaimPolicy
+	Expands bool
+}
+
+func (t Terms) String() string {
+	return fmt.Sprintf("reclaimPolicy %s, allowVolumeExpansion %t", t.Policy, t.Expands)
+}
+
+// ClassOf is a member's StorageClass; false for what no API server lets be: a name
+// that is none, or a policy that classes cannot have.
+func ClassOf(class *storagev1.StorageClass) (Class, bool) {
+	c := Class{Name: class.Name, Labels: class.Labels, Terms: termsOf(class)}
+	known := c.Policy == corev1.PersistentVolumeReclaimDelete || c.Policy == corev1.PersistentVolumeReclaimRetain
+	return c, known && len(validation.IsDNS1123Subdomain(c.Name)) == 0
+}
+
+func termsOf(class *storagev1.StorageClass) Terms {
+	return Terms{
+		Policy:  ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete), // as the API defaults it
+		Expands: ptr.Deref(class.AllowVolumeExpansion, false),
+	}
+}

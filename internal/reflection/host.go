@@ -1,0 +1,93 @@
+package reflection
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// label on a host class that says that a registration offers it.
+func label(registration string) string { return v1alpha1.LabelOfferedByPrefix + registration }
+
+// Ours reports whether a host class is one that was reflected: by its provisioner
+// and both its labels. An admin who takes either kind of label off makes it his own.
+func Ours(class *storagev1.StorageClass) bool {
+	if class.Provisioner != v1alpha1.ProvisionerName || class.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+		return false
+	}
+	for key := range class.Labels {
+		if strings.HasPrefix(key, v1alpha1.LabelOfferedByPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// keptBy is what a registration offers by the host's class alone.
+func keptBy(cr *v1alpha1.ClusterRegistration, host *storagev1.StorageClass) (Terms, bool) {
+	if host == nil || !Ours(host) || host.Labels[label(cr.Name)] == "" || !slices.Contains(clustersOf(host), cr.Status.ClusterID) {
+		return Terms{}, false
+	}
+	return termsOf(host), true
+}
+
+// clustersOf are the members that a host class is held to.
+func clustersOf(class *storagev1.StorageClass) []string {
+	var ids []string
+	for _, term := range class.AllowedTopologies {
+		for _, expression := range term.MatchLabelExpressions {
+			if expression.Key == v1alpha1.LabelClusterID {
+				ids = append(ids, expression.Values...)
+			}
+		}
+	}
+	return ids
+}
+
+// HostClass is the host's class for a ruling, made from the one that is there, or
+// anew if that is nil. What others have put on it stays.
+func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storagev1.StorageClass {
+	class := &storagev1.StorageClass{}
+	if has != nil {
+		class = has.DeepCopy()
+	}
+	class.Name = name
+	class.Labels = maps.Clone(class.Labels)
+	if class.Labels == nil {
+		class.Labels = map[string]string{}
+	}
+	maps.DeleteFunc(class.Labels, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.LabelOfferedByPrefix) })
+	class.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
+	ids := make([]string, 0, len(ruling.Offering))
+	for _, offering := range ruling.Offering {
+		class.Labels[label(offering.Registration)] = "true"
+		ids = append(ids, offering.ClusterID)
+	}
+	slices.Sort(ids)
+	class.Provisioner = v1alpha1.ProvisionerName
+	class.ReclaimPolicy = &ruling.Terms.Policy
+	class.AllowVolumeExpansion = &ruling.Terms.Expands
+	waits := storagev1.VolumeBindingWaitForFirstConsumer
+	class.VolumeBindingMode = &waits
+	class.Parameters = nil
+	class.MountOptions = nil
+	class.AllowedTopologies = []corev1.TopologySelectorTerm{{
+		MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: v1alpha1.LabelClusterID, Values: slices.Compact(ids)}},
+	}}
+	return class
+}
+
+// Changeable reports whether a class can be made another one by an update: these
+// fields are immutable (k8s.io/kubernetes/pkg/apis/storage/validation,
+// ValidateStorageClassUpdate).
+func Changeable(before, after *storagev1.StorageClass) bool {
+	return before.Provisioner == after.Provisioner && equality.Semantic.DeepEqual(before.Parameters, after.Parameters) &&
+		equality.Semantic.DeepEqual(before.ReclaimPolicy, after.ReclaimPolicy) &&
+		equality.Semantic.DeepEqual(before.VolumeBindingMode, after.VolumeBindingMode)
+}

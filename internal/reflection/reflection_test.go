@@ -1,0 +1,404 @@
+package reflection
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+const retain, del = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete
+
+// registration number n, of cluster id-n: the lower, the older.
+func registration(n int, change ...func(*v1alpha1.ClusterRegistration)) v1alpha1.ClusterRegistration {
+	cr := v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{
+		Name: fmt.Sprintf("m%d", n), UID: types.UID(fmt.Sprint(n)), Generation: 1, CreationTimestamp: metav1.NewTime(time.Unix(int64(n), 0)),
+	}}
+	cr.Spec.Storage.Reflect = v1alpha1.ReflectSpec{Enabled: true, Max: 32}
+	cr.Status.ClusterID = fmt.Sprintf("id-%d", n)
+	for _, f := range change {
+		f(&cr)
+	}
+	return cr
+}
+
+func off(cr *v1alpha1.ClusterRegistration)     { cr.Spec.Storage.Reflect.Enabled = false }
+func leaving(cr *v1alpha1.ClusterRegistration) { cr.DeletionTimestamp = &metav1.Time{} }
+func anew(cr *v1alpha1.ClusterRegistration)    { cr.Status.ClusterID = "another" }
+func atMost(n int32) func(*v1alpha1.ClusterRegistration) {
+	return func(cr *v1alpha1.ClusterRegistration) { cr.Spec.Storage.Reflect.Max = n }
+}
+func selecting(key, value string) func(*v1alpha1.ClusterRegistration) {
+	return func(cr *v1alpha1.ClusterRegistration) {
+		cr.Spec.Storage.Reflect.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+}
+func mapping(host, member string) func(*v1alpha1.ClusterRegistration) {
+	return func(cr *v1alpha1.ClusterRegistration) {
+		cr.Spec.Storage.Classes = []v1alpha1.ClassMapping{{Host: host, Member: member}}
+	}
+}
+
+func class(name string, policy corev1.PersistentVolumeReclaimPolicy, expands bool) Class {
+	return Class{Name: name, Labels: map[string]string{"tier": name}, Terms: Terms{policy, expands}}
+}
+
+// published is the host's class as it stands when these registrations offer it.
+func published(name string, terms Terms, by ...int) *storagev1.StorageClass {
+	ruling := Ruling{Terms: terms}
+	for _, n := range by {
+		ruling.Offering = append(ruling.Offering, Offering{fmt.Sprintf("m%d", n), fmt.Sprintf("id-%d", n)})
+	}
+	return HostClass(name, ruling, nil)
+}
+
+func view(seen map[int][]Class, registrations ...v1alpha1.ClusterRegistration) View {
+	v := View{Book: NewBook(), Registrations: registrations}
+	for n, classes := range seen {
+		v.Book.Note(fmt.Sprintf("m%d", n), Seen{ClusterID: fmt.Sprintf("id-%d", n), Classes: classes})
+	}
+	return v
+}
+
+func TestRule(t *testing.T) {
+	fast := []Class{class("fast", del, true)}
+	kept := []Class{class("fast", retain, true)}
+	foreign := published("fast", Terms{del, true}, 1)
+	delete(foreign.Labels, v1alpha1.LabelManagedBy)
+	r := registration
+	for name, c := range map[string]struct {
+		view     View
+		host     *storagev1.StorageClass
+		by       []string
+		terms    Terms
+		problems map[string]string // by registration: a part of what is said
+	}{
+		"offered":                       {view: view(map[int][]Class{1: fast}, r(1)), by: []string{"m1"}, terms: Terms{del, true}},
+		"not asked for":                 {view: view(map[int][]Class{1: fast}, r(1, off))},
+		"leaving":                       {view: view(map[int][]Class{1: fast}, r(1, leaving)), host: published("fast", Terms{del, true}, 1)},
+		"no registration":               {view: view(map[int][]Class{1: fast}), host: published("fast", Terms{del, true}, 1)},
+		"the member lacks it":           {view: view(map[int][]Class{1: nil}, r(1)), host: published("fast", Terms{del, true}, 1)},
+		"not selected":                  {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", Terms{del, true}, 1)},
+		"selected":                      {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
+		"both agree, the older first":   {view: view(map[int][]Class{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: Terms{del, true}},
+		"the older one's policy":        {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in m1"}},
+		"growth differs":                {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false here"}},
+		"the third agrees":              {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": "class fast"}},
+		"the older one is off":          {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
+		"a class of the host's own":     {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "not Xylem's", "m2": "not Xylem's"}},
+		"away since the start: kept":    {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
+		"away, and never offered it":    {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
+		"away, and there is no class":   {view: view(nil, r(1))},
+		"away, and off":                 {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
+		"away: another agrees":          {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
+		"away: another differs":         {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "class fast"}},
+		"another cluster of that name":  {view: view(map[int][]Class{1: fast}, r(1, anew)), host: published("fast", Terms{del, true}, 1)},
+		"it means another class there":  {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
+		"a rule that says what is said": {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.view.Rule("fast", c.host)
+			var by []string
+			for _, o := range got.Offering {
+				by = append(by, o.Registration)
+			}
+			if diff := cmp.Diff(c.by, by); diff != "" {
+				t.Errorf("offered by (-want +got):\n%s", diff)
+			}
+			if got.Terms != c.terms {
+				t.Errorf("terms %s, want %s", got.Terms, c.terms)
+			}
+			if len(got.Problems) != len(c.problems) {
+				t.Errorf("problems: %v", got.Problems)
+			}
+			for registration, part := range c.problems {
+				if !strings.Contains(got.Problems[registration].Message, part) {
+					t.Errorf("%s is told %q, which lacks %q", registration, got.Problems[registration].Message, part)
+				}
+			}
+		})
+	}
+}
+
+func TestSummarize(t *testing.T) {
+	many := func(n int) []Class {
+		var classes []Class
+		for i := range n {
+			classes = append(classes, class(fmt.Sprintf("c%03d", i), del, true))
+		}
+		return classes
+	}
+	invalid := func(cr *v1alpha1.ClusterRegistration) {
+		cr.Spec.Storage.Reflect.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
+	}
+	for name, c := range map[string]struct {
+		classes   []Class
+		change    func(*v1alpha1.ClusterRegistration)
+		ok        bool
+		reason    string
+		says      []string
+		published int
+	}{
+		"all":                        {many(2), nil, true, v1alpha1.ReasonReflected, []string{"2 of", "c000, c001"}, 2},
+		"none":                       {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that is asked for"}, 0},
+		"as many as may be":          {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
+		"one more: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"1 classes are more", "c003"}, 3},
+		"many more":                  {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
+		"from before the cap":        {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max, 32"}, 32},
+		"what is not selected does not count": {many(4), func(cr *v1alpha1.ClusterRegistration) {
+			atMost(1)(cr)
+			selecting("tier", "c003")(cr)
+		}, true, v1alpha1.ReasonReflected, []string{"c003"}, 1},
+		"nor what means another": {many(2), func(cr *v1alpha1.ClusterRegistration) {
+			atMost(1)(cr)
+			mapping("c000", "x")(cr)
+		}, false, v1alpha1.ReasonReflectionConflict, []string{"class c000: a class of that name in the host means x here (by rule in storage.classes of ClusterRegistration m1)"}, 1},
+		"a name with the prefix":    {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{"means x here (by prefix virtual-disk-"}, 0},
+		"a selector that is none":   {many(2), invalid, false, v1alpha1.ReasonSelectorInvalid, []string{"spec.storage.reflect.selector"}, 0},
+		"the host has one already":  {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{"class taken: the host has a class"}, 0},
+		"more problems than fit in": {many(40), atMost(1), false, v1alpha1.ReasonTooManyClasses, []string{"39 classes"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cr := registration(1)
+			if c.change != nil {
+				c.change(&cr)
+			}
+			summary, known := view(map[int][]Class{1: c.classes}, cr).Summarize(&cr, func(name string) *storagev1.StorageClass {
+				if name == "taken" {
+					return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "ebs.csi.aws.com"}
+				}
+				return nil
+			})
+			ok, reason, message := summary.Condition()
+			if !known || ok != c.ok || reason != c.reason || len(summary.Published) != c.published {
+				t.Errorf("known %t, ok %t, reason %s, %d published: %s", known, ok, reason, len(summary.Published), message)
+			}
+			for _, part := range c.says {
+				if !strings.Contains(message, part) {
+					t.Errorf("%q lacks %q", message, part)
+				}
+			}
+			if len(message) > 32768 {
+				t.Errorf("a condition's message has 32768 bytes at most, not %d", len(message))
+			}
+		})
+	}
+	cr := registration(1)
+	if _, known := view(nil, cr).Summarize(&cr, nil); known {
+		t.Error("what was never seen is known")
+	}
+}
+
+// A changed registration, or a member that has changed, is selected from anew.
+func TestSelectionIsCurrent(t *testing.T) {
+	cr := registration(1)
+	v := view(map[int][]Class{1: {class("a", del, true), class("b", del, true)}}, cr)
+	offers := func() []string {
+		selected, known := v.Book.selectionOf(&cr)
+		if !known {
+			return nil
+		}
+		var names []string
+		for name := range selected.offers {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		return names
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want []string
+	}{
+		{"at first", func() {}, []string{"a", "b"}},
+		{"the selector changes", func() { selecting("tier", "b")(&cr); cr.Generation++ }, []string{"b"}},
+		{"it is made anew", func() { cr.Spec.Storage.Reflect.Selector, cr.UID, cr.Generation = nil, "later", 1 }, []string{"a", "b"}},
+		{"the member changes", func() {
+			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(0, 0)})
+		}, []string{"a", "b", "c"}},
+		{"a while has passed", func() {
+			v.Book.Note("m1", Seen{ClusterID: "id-1", Classes: []Class{class("c", del, true)}, At: time.Unix(60, 0)})
+		}, []string{"c"}},
+		{"another cluster is recorded", func() { cr.Status.ClusterID = "later" }, nil},
+		{"it is forgotten", func() { cr.Status.ClusterID = "id-1"; v.Book.Forget("m1") }, nil},
+	} {
+		step.do()
+		if diff := cmp.Diff(step.want, offers()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// Who shows what is offered is woken by what is new only.
+func TestNoteTellsNews(t *testing.T) {
+	book := NewBook()
+	for _, step := range []struct {
+		name, cluster string
+		classes       []Class
+		want          bool
+	}{
+		{"first seen, with none", "id", nil, true},
+		{"the same", "id", nil, false},
+		{"a class", "id", []Class{class("a", del, true)}, true},
+		{"the same class", "id", []Class{class("a", del, true)}, false},
+		{"it grows no more", "id", []Class{class("a", del, false)}, true},
+		{"of another cluster", "later", []Class{class("a", del, false)}, true},
+	} {
+		if got, _ := book.Note("m1", Seen{ClusterID: step.cluster, Classes: step.classes}); got != step.want {
+			t.Errorf("%s: news %t, want %t", step.name, got, step.want)
+		}
+	}
+}
+
+// A class that is missing for a moment only is offered all the time, and one that is
+// new takes no other's place.
+func TestOffersLast(t *testing.T) {
+	one := func(terms Terms) []Class { return []Class{{Name: "b", Terms: terms}} }
+	first, other := Terms{del, true}, Terms{retain, true}
+	type offers = map[string]Terms
+	type step struct {
+		after     time.Duration
+		classes   []Class
+		published []string
+		news      bool
+		again     time.Duration
+		want      offers
+	}
+	for name, steps := range map[string][]step{
+		"replaced by its like": {
+			{0, one(first), nil, true, 0, offers{"b": first}},
+			{time.Minute, nil, nil, false, grace, offers{"b": first}},
+			{time.Second, one(first), nil, false, 0, offers{"b": first}},
+			{grace, one(first), nil, false, 0, offers{"b": first}},
+		},
+		"replaced by another": {
+			{0, one(first), nil, true, 0, offers{"b": first}},
+			{time.Minute, nil, nil, false, grace, offers{"b": first}},
+			{time.Second, one(other), nil, true, 0, offers{"b": other}},
+		},
+		"deleted": {
+			{0, one(first), nil, true, 0, offers{"b": first}},
+			{time.Minute, nil, nil, false, grace, offers{"b": first}},
+			{time.Second, nil, nil, false, grace - time.Second, offers{"b": first}},
+			{grace - time.Second, nil, nil, true, 0, offers{}},
+		},
+		"deleted twice: the time runs anew": {
+			{0, one(first), nil, true, 0, offers{"b": first}},
+			{time.Minute, nil, nil, false, grace, offers{"b": first}},
+			{time.Second, one(first), nil, false, 0, offers{"b": first}},
+			{grace, nil, nil, false, grace, offers{"b": first}},
+		},
+		"deleted, and others come": {
+			{0, one(first), nil, true, 0, offers{"b": first}},
+			{time.Minute, []Class{{Name: "a", Terms: other}}, nil, true, grace, offers{"b": first}},
+			{grace, []Class{{Name: "a", Terms: other}}, nil, true, 0, offers{"a": other}},
+		},
+		"one that is not offered goes at once": {
+			{0, []Class{{Name: "b", Terms: first}, {Name: "c", Terms: first}}, nil, true, 0, offers{"b": first}},
+			{time.Second, one(first), nil, true, 0, offers{"b": first}},
+		},
+		"one that is first by name comes later": {
+			{0, one(first), nil, true, 0, offers{"b": first}},
+			{time.Second, []Class{{Name: "a", Terms: other}, {Name: "b", Terms: first}}, nil, true, 0, offers{"b": first}},
+		},
+		"offered before the manager started": {
+			{0, []Class{{Name: "a", Terms: other}, {Name: "b", Terms: first}}, []string{"b"}, true, 0, offers{"b": first}},
+		},
+		"gone when the manager starts": {
+			{0, []Class{{Name: "a", Terms: other}}, []string{"b"}, true, 0, offers{"a": other}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cr := registration(1, atMost(1))
+			book, at := NewBook(), time.Unix(0, 0)
+			for i, s := range steps {
+				at = at.Add(s.after)
+				news, again := book.Note("m1", Seen{ClusterID: "id-1", Classes: s.classes, Published: s.published, At: at})
+				if news != s.news || again != s.again {
+					t.Errorf("step %d: news %t, again after %s", i, news, again)
+				}
+				selected, _ := book.selectionOf(&cr)
+				if diff := cmp.Diff(s.want, selected.offers); diff != "" {
+					t.Errorf("step %d (-want +got):\n%s", i, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	v := view(map[int][]Class{1: {class("offered", del, true)}}, registration(1))
+	host := []storagev1.StorageClass{
+		*published("was", Terms{del, true}, 1), *published("another's", Terms{del, true}, 2), *published("offered", Terms{del, true}, 1, 2),
+		{ObjectMeta: metav1.ObjectMeta{Name: "foreign", Labels: map[string]string{label("m1"): "true"}}},
+	}
+	if diff := cmp.Diff([]string{"offered", "was"}, v.Names("m1", host)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"another's", "offered"}, v.Names("m2", host)); diff != "" {
+		t.Errorf("of one that is gone (-want +got):\n%s", diff)
+	}
+}
+
+func TestClassOf(t *testing.T) {
+	for name, c := range map[string]struct {
+		class storagev1.StorageClass
+		want  Class
+		ok    bool
+	}{
+		"defaults": {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, Class{Name: "a", Terms: Terms{del, false}}, true},
+		"all set": {
+			storagev1.StorageClass{
+				ObjectMeta:    metav1.ObjectMeta{Name: "a", Labels: map[string]string{"x": "y"}, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+				ReclaimPolicy: ptr.To(retain), AllowVolumeExpansion: ptr.To(true),
+			},
+			Class{"a", map[string]string{"x": "y"}, Terms{retain, true}}, true,
+		},
+		"a name that is none":   {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "../a"}}, Class{Name: "../a", Terms: Terms{del, false}}, false},
+		"a policy that is none": {storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "a"}, ReclaimPolicy: ptr.To(corev1.PersistentVolumeReclaimPolicy("Burn"))}, Class{Name: "a", Terms: Terms{"Burn", false}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := ClassOf(&c.class)
+			if diff := cmp.Diff(c.want, got); diff != "" || ok != c.ok {
+				t.Errorf("ok %t (-want +got):\n%s", ok, diff)
+			}
+		})
+	}
+}
+
+func TestHostClass(t *testing.T) {
+	ruling := Ruling{Terms: Terms{retain, true}, Offering: []Offering{{"new", "id-9"}, {"newer", "id-10"}}}
+	has := published("fast", Terms{del, false}, 1)
+	has.Labels["theirs"], has.Annotations, has.UID = "kept", map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}, "uid"
+	before := has.DeepCopy()
+	got := HostClass("fast", ruling, has)
+	if diff := cmp.Diff(before, has); diff != "" {
+		t.Errorf("what is there was changed:\n%s", diff)
+	}
+	want := &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "fast", UID: "uid",
+			Labels:      map[string]string{"theirs": "kept", "app.kubernetes.io/managed-by": "xylem", "offered-by.xylem.io/new": "true", "offered-by.xylem.io/newer": "true"},
+			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+		Provisioner: "csi.xylem.io", ReclaimPolicy: ptr.To(retain), AllowVolumeExpansion: ptr.To(true),
+		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
+		AllowedTopologies: []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+			{Key: "xylem.io/cluster-id", Values: []string{"id-10", "id-9"}},
+		}}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !Ours(got) || Changeable(has, got) || !Changeable(got, HostClass("fast", Ruling{Terms: Terms{retain, false}}, got)) {
+		t.Error("whose it is, or what can be changed of it")
+	}
+}

@@ -1,0 +1,61 @@
+package route
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// Waker is a source of requests that no object's event brings, by name. The zero
+// value is ready.
+type Waker struct {
+	mu     sync.Mutex
+	queues map[queue]func(name string) []reconcile.Request
+}
+
+// ByName are the requests that a name stands for.
+type ByName func(ctx context.Context, name string) []reconcile.Request
+
+// Source hands a controller's queue the names that are woken, until its context ends.
+func (w *Waker) Source() source.Source {
+	return w.SourceOf(func(_ context.Context, name string) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
+	})
+}
+
+// SourceOf hands a controller's queue what the names that are woken stand for there.
+func (w *Waker) SourceOf(requests ByName) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.queues == nil {
+			w.queues = map[queue]func(string) []reconcile.Request{}
+		}
+		w.queues[q] = func(name string) []reconcile.Request { return requests(ctx, name) }
+		context.AfterFunc(ctx, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			delete(w.queues, q)
+		})
+		return nil
+	})
+}
+
+// Wake adds a name to the queues.
+func (w *Waker) Wake(name string) {
+	w.mu.Lock()
+	queues := maps.Clone(w.queues)
+	w.mu.Unlock()
+	for q, requests := range queues {
+		for _, request := range requests(name) {
+			q.Add(request)
+		}
+	}
+}
