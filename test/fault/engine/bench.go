@@ -1,0 +1,199 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/fault/oracle"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/fault/scenario"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// bench is a rig with its canaries, on which one run after the other is made.
+type bench struct {
+	*rig.Rig
+	canaries []canary
+	patience time.Duration
+}
+
+func newBench(ctx context.Context, o rig.Options, patience time.Duration) (*bench, error) {
+	r, err := rig.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{Rig: r, patience: patience}
+	if b.canaries, err = makeCanaries(ctx, r); err != nil {
+		return nil, errors.Join(err, r.Stop(ctx))
+	}
+	return b, nil
+}
+
+// start is how things stood when a run began.
+type start struct {
+	at       time.Time
+	marks    map[string]controlplane.Mark
+	volumes  map[string]bool // cluster/name
+	canaries []string
+}
+
+func (b *bench) begin(ctx context.Context) (*start, error) {
+	s := &start{at: time.Now(), volumes: map[string]bool{}}
+	var err error
+	if s.marks, err = b.marks(ctx); err != nil {
+		return nil, err
+	}
+	for _, c := range b.Clusters() {
+		var list corev1.PersistentVolumeList
+		if err := c.API.List(ctx, &list); err != nil {
+			return nil, fmt.Errorf("list volumes of %s: %w", c.Name(), err)
+		}
+		for i := range list.Items {
+			s.volumes[c.Name()+"/"+list.Items[i].Name] = true
+		}
+	}
+	s.canaries, err = versions(ctx, b.canaries)
+	b.Witness.Forget()
+	b.ForgetDeaths()
+	return s, err
+}
+
+// marks are the present ends of all audit logs.
+func (b *bench) marks(ctx context.Context) (map[string]controlplane.Mark, error) {
+	marks := map[string]controlplane.Mark{}
+	for _, c := range b.Clusters() {
+		mark, err := c.Audit().Mark(ctx)
+		if err != nil {
+			return nil, err
+		}
+		marks[c.Name()] = mark
+	}
+	return marks, nil
+}
+
+// since are the requests of Xylem's own identities since the marks.
+func (b *bench) since(ctx context.Context, marks map[string]controlplane.Mark) (map[string]controlplane.Requests, error) {
+	all := map[string]controlplane.Requests{}
+	for _, c := range b.Clusters() {
+		requests, err := c.Audit().Since(ctx, marks[c.Name()])
+		if err != nil {
+			return nil, err
+		}
+		user := harness.MemberUser
+		if c.Name() == rig.Host {
+			user = harness.HostUser
+		}
+		all[c.Name()] = requests.By(user)
+	}
+	return all, nil
+}
+
+// evidence collects what a run has come to.
+func (b *bench) evidence(ctx context.Context, w *scenario.World, s *start) (oracle.Evidence, error) {
+	e := oracle.Evidence{
+		Namespace: w.Namespace, Host: rig.Host, IDs: maps.Clone(b.IDs), Began: s.at, History: b.Witness.Seen(),
+		Ledgers: map[string]*ledger.Ledger{}, Orphaned: map[string]int{},
+	}
+	var err error
+	for _, m := range b.Members() {
+		if e.Ledgers[m.Name()], err = m.Ledger(); err != nil {
+			return e, err
+		}
+	}
+	if err := b.orphaned(ctx, e.Orphaned); err != nil {
+		return e, err
+	}
+	if e.Requests, err = b.since(ctx, s.marks); err != nil {
+		return e, err
+	}
+	after, err := versions(ctx, b.canaries)
+	if err != nil {
+		return e, err
+	}
+	e.Canaries = compared(b.canaries, s.canaries, after)
+	if e.Live, err = b.live(ctx); err != nil {
+		return e, err
+	}
+	e.State, err = b.state(ctx, w.Namespace, s)
+	return e, err
+}
+
+// orphaned is what the registrations report, by member.
+func (b *bench) orphaned(ctx context.Context, into map[string]int) error {
+	var registrations v1alpha1.ClusterRegistrationList
+	if err := b.Host.API.List(ctx, &registrations); err != nil {
+		return fmt.Errorf("list registrations: %w", err)
+	}
+	for i := range registrations.Items {
+		for name, id := range b.IDs {
+			if cr := &registrations.Items[i]; cr.Status.ClusterID == id {
+				into[name] += int(cr.Status.Volumes.Orphaned)
+			}
+		}
+	}
+	return nil
+}
+
+// live are the claims and volumes of all clusters.
+func (b *bench) live(ctx context.Context) ([]oracle.Sighting, error) {
+	var all []oracle.Sighting
+	now := time.Now()
+	for _, c := range b.Clusters() {
+		var claims corev1.PersistentVolumeClaimList
+		if err := c.API.List(ctx, &claims); err != nil {
+			return nil, fmt.Errorf("list claims of %s: %w", c.Name(), err)
+		}
+		for i := range claims.Items {
+			all = append(all, oracle.Sighting{At: now, Cluster: c.Name(), Object: &claims.Items[i]})
+		}
+		var volumes corev1.PersistentVolumeList
+		if err := c.API.List(ctx, &volumes); err != nil {
+			return nil, fmt.Errorf("list volumes of %s: %w", c.Name(), err)
+		}
+		for i := range volumes.Items {
+			all = append(all, oracle.Sighting{At: now, Cluster: c.Name(), Object: &volumes.Items[i]})
+		}
+	}
+	return all, nil
+}
+
+// publishedCA is a ConfigMap that Kubernetes puts into every namespace: it comes
+// and goes with that, and a member's namespace goes some time after the end.
+const publishedCA = "kube-root-ca.crt"
+
+// state is the normalised end: the namespace's objects in all clusters, and the
+// volumes that were not there before.
+func (b *bench) state(ctx context.Context, namespace string, s *start) ([]string, error) {
+	var objects []oracle.Object
+	for _, c := range b.Clusters() {
+		for _, kind := range []string{"PersistentVolumeClaim", "PersistentVolume", "Pod", "ConfigMap", "Secret"} {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: kind + "List"})
+			in := namespace
+			if kind == "PersistentVolume" {
+				in = ""
+			}
+			if err := c.API.List(ctx, list, client.InNamespace(in)); err != nil {
+				return nil, fmt.Errorf("list %ss of %s: %w", kind, c.Name(), err)
+			}
+			for _, item := range list.Items {
+				if kind == "PersistentVolume" && s.volumes[c.Name()+"/"+item.GetName()] || kind == "ConfigMap" && item.GetName() == publishedCA {
+					continue
+				}
+				objects = append(objects, oracle.Object{Cluster: c.Name(), Unstructured: item})
+			}
+		}
+	}
+	return oracle.Normalise(objects, namespace, b.IDs), nil
+}

@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/fault/scenario"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// Options say how runs are made.
+type Options struct {
+	// Manager is the manager's binary; empty: it is built.
+	Manager string
+	// Rigs is how many run side by side; most of a run is waiting.
+	Rigs int
+	// Seed is what everything that is left to chance comes from.
+	Seed uint64
+	// Downtime is how long the manager stays away after it was killed.
+	Downtime time.Duration
+	// Patience is how long a run may take to come to its end; 0: 150 s. What is
+	// known to fail need not be waited for as long.
+	Patience time.Duration
+	// References are what scenarios came to with another manager, to compare with;
+	// those that are not given come from a run with this one.
+	References map[string]*Reference
+	// Progress receives lines about what takes time; nil: nobody does.
+	Progress func(format string, args ...any)
+}
+
+// Engine makes runs. Close it after use.
+type Engine struct {
+	options Options
+	temp    string
+	number  atomic.Int64
+
+	mu         sync.Mutex
+	references map[string]*Reference
+	referred   map[string]bool // its run has ended, one way or another
+}
+
+// New builds the manager, unless it was given.
+func New(ctx context.Context, o Options) (*Engine, error) {
+	if o.Rigs == 0 {
+		o.Rigs = 1
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, ...any) {}
+	}
+	if o.Patience == 0 {
+		o.Patience = patience
+	}
+	if o.References == nil {
+		o.References = map[string]*Reference{}
+	}
+	e := &Engine{options: o, references: maps.Clone(o.References), referred: map[string]bool{}}
+	if o.Manager != "" {
+		return e, nil
+	}
+	root, err := kubebin.Root()
+	if err != nil {
+		return nil, err
+	}
+	if e.temp, err = os.MkdirTemp("", "xylem-fault-"); err != nil {
+		return nil, fmt.Errorf("make a directory for the manager: %w", err)
+	}
+	e.options.Manager = filepath.Join(e.temp, "manager")
+	if err := harness.BuildManager(ctx, root, e.options.Manager); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+// Close removes what New made.
+func (e *Engine) Close() error {
+	if e.temp == "" {
+		return nil
+	}
+	return os.RemoveAll(e.temp)
+}
+
+// Reference is what a scenario came to without faults; nil before such a run.
+func (e *Engine) Reference(name string) *Reference {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.references[name]
+}
+
+// Points are the writes of a scenario without faults; none before its reference run.
+func (e *Engine) Points(name string) []Point {
+	if r := e.Reference(name); r != nil {
+		return r.Points
+	}
+	return nil
+}
+
+// remember keeps the result of a run without faults as the reference.
+func (e *Engine) remember(r Result) {
+	if len(r.Spec.Faults) > 0 || r.Spec.Minute {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.referred[r.Spec.Scenario.Name] = true
+	if r.Err != nil || len(r.Violations) > 0 {
+		return // nothing to compare with
+	}
+	if e.options.References[r.Spec.Scenario.Name] != nil {
+		return
+	}
+	e.references[r.Spec.Scenario.Name] = r.Reference()
+}
+
+// Specs makes every spec a run of its own, side by side on the engine's rigs, and
+// calls done with each result, one at a time. It ends when all are made, or when
+// ctx does; runs that were not made have no result.
+func (e *Engine) Specs(ctx context.Context, specs iter.Seq[Spec], done func(Result)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	queue := make(chan Spec)
+	results := make(chan Result)
+	failed := make(chan error, e.options.Rigs)
+	var workers sync.WaitGroup
+	for range e.options.Rigs {
+		workers.Go(func() {
+			err := e.work(ctx, queue, results)
+			if err != nil {
+				cancel() // who cannot start a rig will not the next time
+			}
+			failed <- err
+		})
+	}
+	go func() {
+		defer close(queue)
+		for spec := range specs {
+			select {
+			case queue <- spec:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	go func() {
+		workers.Wait()
+		close(failed)
+		close(results)
+	}()
+	for r := range results {
+		e.remember(r)
+		done(r)
+	}
+	var errs []error
+	for err := range failed {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// WithReferences are the reference runs of the scenarios and, once all of these
+// are made, what follows from them.
+func (e *Engine) WithReferences(ctx context.Context, scenarios []scenario.Scenario, then func() iter.Seq[Spec]) iter.Seq[Spec] {
+	return func(yield func(Spec) bool) {
+		for _, spec := range References(scenarios) {
+			if !yield(spec) {
+				return
+			}
+		}
+		for e.outstanding(scenarios) {
+			if pause(ctx, poll) != nil {
+				return
+			}
+		}
+		for spec := range then() {
+			if !yield(spec) {
+				return
+			}
+		}
+	}
+}
+
+// outstanding: a reference run is still to end.
+func (e *Engine) outstanding(scenarios []scenario.Scenario) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, sc := range scenarios {
+		if !e.referred[sc.Name] {
+			return true
+		}
+	}
+	return false
+}
+
+// work makes runs on one rig, which is replaced when a run has left it unclean.
+func (e *Engine) work(ctx context.Context, queue <-chan Spec, results chan<- Result) (err error) {
+	var b *bench
+	stop := func() error {
+		if b == nil {
+			return nil
+		}
+		defer func() { b = nil }()
+		return b.Stop(context.WithoutCancel(ctx))
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	for spec := range queue {
+		var result Result
+		for range 2 { // a run that could not be made is tried once more, on a new rig
+			if b == nil {
+				if b, err = e.bench(ctx); err != nil {
+					return fmt.Errorf("start a rig: %w", err)
+				}
+			}
+			spec.Name = e.name(spec)
+			result = b.run(ctx, spec, e.Reference(spec.Scenario.Name))
+			if result.Dirty {
+				if err := stop(); err != nil {
+					return fmt.Errorf("stop a rig: %w", err)
+				}
+			}
+			if result.Err == nil || len(result.Violations) > 0 || ctx.Err() != nil {
+				break
+			}
+			e.options.Progress("%s: could not be made, once more: %v", Describe(spec.Faults), result.Err)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		results <- result
+	}
+	return nil
+}
+
+// bench starts a rig. On a machine that is busy that may need to be tried again.
+func (e *Engine) bench(ctx context.Context) (b *bench, err error) {
+	options := rig.Options{Manager: e.options.Manager, Downtime: e.options.Downtime, Progress: func(string, ...any) {}}
+	for range rigTries {
+		if b, err = newBench(ctx, options, e.options.Patience); err == nil || ctx.Err() != nil {
+			return b, err
+		}
+		e.options.Progress("a rig did not start: %v", err)
+	}
+	return nil, err
+}
+
+// rigTries is how often a rig is started before there is none.
+const rigTries = 3
+
+// name is a run's, after its scenario, the seed and its number.
+func (e *Engine) name(s Spec) string {
+	return fmt.Sprintf("%s-%s-%d", s.Scenario.Name, strconv.FormatUint(e.options.Seed, 36), e.number.Add(1))
+}
+
+// Run makes a reference run of a scenario and one with the faults, if any are
+// given. The result is that of the last run made; a reference that violates
+// something is the last.
+func Run(ctx context.Context, o Options, name string, faults ...Fault) (Result, error) {
+	sc, ok := scenario.Find(name)
+	if !ok {
+		return Result{}, fmt.Errorf("there is no scenario %q", name)
+	}
+	o.Rigs = 1
+	e, err := New(ctx, o)
+	if err != nil {
+		return Result{}, err
+	}
+	specs := []Spec{{Scenario: sc}}
+	if len(faults) > 0 {
+		specs = append(specs, Spec{Scenario: sc, Faults: faults})
+	}
+	var last Result
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	err = e.Specs(ctx, slices.Values(specs), func(r Result) {
+		last = r
+		if len(r.Violations) > 0 || r.Err != nil {
+			stop()
+		}
+	})
+	return last, errors.Join(err, e.Close())
+}
+
+// Reference is the result as one to compare others with.
+func (r Result) Reference() *Reference {
+	return &Reference{State: r.State, Points: distinct(r.Points)}
+}

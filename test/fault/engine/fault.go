@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xylem-io/xylem/test/fault/oracle"
+	"github.com/xylem-io/xylem/test/fault/proxy"
+)
+
+// Kind is what goes wrong.
+type Kind string
+
+// The kinds of faults. Each happens at a write of the manager's.
+const (
+	KillBefore  Kind = "kill-before"  // the manager dies, and the write is not made
+	KillAfter   Kind = "kill-after"   // the write is made, and the manager dies before it knows
+	Conflict    Kind = "conflict"     // 409
+	TooMany     Kind = "too-many"     // 429 with Retry-After
+	Internal    Kind = "internal"     // 500
+	Unavailable Kind = "unavailable"  // 503
+	Stall       Kind = "stall"        // no answer for longer than any client waits
+	Cut         Kind = "cut"          // the connection breaks
+	CutAfter    Kind = "cut-after"    // the write is made, and the connection breaks before the answer
+	BlackHole   Kind = "black-hole"   // the cluster answers nothing any more, for a while
+	EndWatches  Kind = "end-watches"  // all watches of all clusters end
+	GoneWatches Kind = "gone-watches" // and must begin anew, from a list
+	StaleLists  Kind = "stale-lists"  // kill-after, and the next life's first lists are old
+	StaleHost   Kind = "stale-host"   // the same of the host only: leaves without roots
+)
+
+// Kills are the two ways of dying; errors what is answered or happens instead.
+var (
+	Kills  = []Kind{KillBefore, KillAfter}
+	Errors = []Kind{Conflict, TooMany, Internal, Unavailable, Cut, CutAfter, EndWatches, StaleLists, StaleHost, GoneWatches, BlackHole, Stall}
+)
+
+// inProxy is what the proxy is told to do.
+var inProxy = map[Kind]proxy.Fault{
+	KillBefore: proxy.KillBefore, KillAfter: proxy.KillAfter, Conflict: proxy.Conflict, TooMany: proxy.TooManyRequests,
+	Internal: proxy.InternalError, Unavailable: proxy.Unavailable, Stall: proxy.Stall, Cut: proxy.Cut, CutAfter: proxy.CutAfter, BlackHole: proxy.BlackHole,
+	EndWatches: "", GoneWatches: "", StaleLists: proxy.KillAfter, StaleHost: proxy.KillAfter,
+}
+
+// Point is a write of a run: the nth of its key. Writes to the two sides are made
+// side by side, so that their number in the whole run says little; which write
+// it is to which object says the same in every run.
+type Point struct {
+	Key string
+	N   int
+}
+
+func (p Point) String() string { return p.Key + "#" + strconv.Itoa(p.N) }
+
+// Fault is a kind at a point.
+type Fault struct {
+	Kind  Kind
+	Point Point
+}
+
+func (f Fault) String() string { return string(f.Kind) + "@" + f.Point.String() }
+
+// ParseFault reads what String wrote.
+func ParseFault(s string) (Fault, error) {
+	kind, rest, ok := strings.Cut(s, "@")
+	key, number, found := strings.Cut(rest, "#")
+	n, err := strconv.Atoi(number)
+	if _, known := inProxy[Kind(kind)]; !ok || !found || err != nil || n < 1 || !known {
+		return Fault{}, fmt.Errorf("fault %q: want kind@cluster/verb/resource/name#n, as `list` and a failure print it", s)
+	}
+	return Fault{Kind: Kind(kind), Point: Point{Key: key, N: n}}, nil
+}
+
+// ParseKinds reads the name of a kind, or "all".
+func ParseKinds(s string) ([]Kind, error) {
+	if s == "all" {
+		return slices.Concat(Kills, Errors), nil
+	}
+	if _, known := inProxy[Kind(s)]; !known {
+		return nil, fmt.Errorf("%q is no kind of fault: want one of %v, or all", s, slices.Concat(Kills, Errors))
+	}
+	return []Kind{Kind(s)}, nil
+}
+
+// Describe writes faults down in one line.
+func Describe(faults []Fault) string {
+	if len(faults) == 0 {
+		return "no fault"
+	}
+	parts := make([]string, 0, len(faults))
+	for _, f := range faults {
+		parts = append(parts, f.String())
+	}
+	return strings.Join(parts, " ")
+}
+
+// keyOf names a write without what differs from run to run; false if it is not
+// counted: Leases, which come with the clock; Events, which nothing depends on;
+// and what is written of other runs' namespaces.
+func keyOf(r proxy.Request, namespace string) (string, bool) {
+	if slices.Contains([]string{"leases", "events"}, r.Resource) {
+		return "", false
+	}
+	name := r.Name
+	switch {
+	case r.Resource == "namespaces" && name != namespace, r.Namespace != namespace && strings.HasPrefix(r.Namespace, oracle.NamespacePrefix):
+		return "", false
+	case r.Resource == "namespaces":
+		name = "leaf"
+	case r.Resource == "persistentvolumes":
+		name = "volume"
+	case r.Resource == "csistoragecapacities":
+		name = "capacity"
+	}
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "." + r.Subresource
+	}
+	return strings.Join([]string{r.Cluster, r.Verb, resource, name}, "/"), true
+}

@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xylem-io/xylem/test/fault/proxy"
+	"github.com/xylem-io/xylem/test/fault/scenario"
+)
+
+const namespace = "fault-x-1-1"
+
+func TestParseFault(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		want Fault
+		bad  bool
+	}{
+		"a death":         {"kill-after@host/patch/pods.status/app#2", Fault{KillAfter, Point{"host/patch/pods.status/app", 2}}, false},
+		"an unknown kind": {"explode@host/patch/pods/app#1", Fault{}, true},
+		"no point":        {"kill-after", Fault{}, true},
+		"no number":       {"kill-after@host/patch/pods/app", Fault{}, true},
+		"number zero":     {"kill-after@host/patch/pods/app#0", Fault{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseFault(tt.text)
+			if diff := cmp.Diff(tt.want, got); diff != "" || (err != nil) != tt.bad {
+				t.Errorf("error %v, -want +got:\n%s", err, diff)
+			}
+			if !tt.bad && got.String() != tt.text {
+				t.Errorf("String() = %q", got.String())
+			}
+		})
+	}
+}
+
+func TestKeyOf(t *testing.T) {
+	for name, tt := range map[string]struct {
+		request proxy.Request
+		want    string // "": not counted
+	}{
+		"an object of the run": {
+			proxy.Request{Cluster: "host", Verb: "patch", Resource: "pods", Subresource: "status", Namespace: namespace, Name: "app"},
+			"host/patch/pods.status/app",
+		},
+		"a volume, whose name is generated": {
+			proxy.Request{Cluster: "cluster38", Verb: "patch", Resource: "persistentvolumes", Name: "pvc-1"},
+			"cluster38/patch/persistentvolumes/volume",
+		},
+		"the leaf namespace": {
+			proxy.Request{Cluster: "cluster38", Verb: "create", Resource: "namespaces", Name: namespace},
+			"cluster38/create/namespaces/leaf",
+		},
+		"another run's leaf namespace": {
+			proxy.Request{Cluster: "cluster38", Verb: "delete", Resource: "namespaces", Name: "fault-y-1-1"}, "",
+		},
+		"another run's object": {
+			proxy.Request{Cluster: "cluster38", Verb: "delete", Resource: "configmaps", Namespace: "fault-y-1-1", Name: "c"}, "",
+		},
+		"a registration": {
+			proxy.Request{Cluster: "host", Verb: "patch", Resource: "clusterregistrations", Subresource: "status", Name: "cluster39"},
+			"host/patch/clusterregistrations.status/cluster39",
+		},
+		"a Lease":  {proxy.Request{Cluster: "host", Verb: "patch", Resource: "leases", Namespace: "xylem-system", Name: "l"}, ""},
+		"an Event": {proxy.Request{Cluster: "host", Verb: "create", Resource: "events", Namespace: namespace, Name: "e"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, counts := keyOf(tt.request, namespace)
+			if got != tt.want || counts != (tt.want != "") {
+				t.Errorf("keyOf() = %q, %t; want %q", got, counts, tt.want)
+			}
+		})
+	}
+}
+
+// engineWith has references of two writes for two scenarios, one of them core.
+func engineWith() (*Engine, []scenario.Scenario) {
+	points := []Point{{"a", 1}, {"b", 1}}
+	return &Engine{references: map[string]*Reference{"one": {Points: points}, "two": {Points: points}}},
+		[]scenario.Scenario{{Name: "one", Core: true}, {Name: "two"}, {Name: "without a reference"}}
+}
+
+func described(specs []Spec) []string {
+	var all []string
+	for _, s := range specs {
+		all = append(all, s.Scenario.Name+": "+Describe(s.Faults))
+	}
+	return all
+}
+
+func TestEnumerate(t *testing.T) {
+	e, scenarios := engineWith()
+	want := []string{
+		"one: kill-before@a#1", "one: kill-after@a#1", "one: kill-before@b#1", "one: kill-after@b#1",
+		"two: kill-before@a#1", "two: kill-after@a#1", "two: kill-before@b#1", "two: kill-after@b#1",
+		"one: no fault", "two: no fault",
+		"one: conflict@a#1", "one: too-many@b#1", "two: internal@a#1", "two: unavailable@b#1",
+	}
+	if diff := cmp.Diff(want, described(e.Enumerate(scenarios))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	want = []string{"one: stall@a#1", "one: cut@a#1", "one: stall@b#1", "one: cut@b#1"}
+	if diff := cmp.Diff(want, described(e.Enumerate(scenarios[:1], Stall, Cut))); diff != "" {
+		t.Errorf("of two kinds: -want +got:\n%s", diff)
+	}
+}
+
+func TestSliceIsOfCoreScenarios(t *testing.T) {
+	e, scenarios := engineWith()
+	if diff := cmp.Diff([]string{"one: kill-after@a#1", "one: conflict@b#1"}, described(e.Slice(scenarios))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestPairsComeFromTheSeed(t *testing.T) {
+	e, scenarios := engineWith()
+	some := func(seed uint64) []string {
+		var specs []Spec
+		for spec := range e.Pairs(seed, scenarios[:2]) {
+			if specs = append(specs, spec); len(specs) == 20 {
+				break
+			}
+			if spec.Faults[0].Point == spec.Faults[1].Point {
+				t.Errorf("both faults at %s: only one can happen", spec.Faults[0].Point)
+			}
+		}
+		return described(specs)
+	}
+	if diff := cmp.Diff(some(7), some(7)); diff != "" {
+		t.Errorf("one seed, two sequences:\n%s", diff)
+	}
+	if cmp.Diff(some(7), some(8)) == "" {
+		t.Error("two seeds, one sequence")
+	}
+}

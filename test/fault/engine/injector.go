@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/xylem-io/xylem/test/fault/proxy"
+	"github.com/xylem-io/xylem/test/fault/rig"
+)
+
+const (
+	// blackHole is how long a cluster is a black hole, stale how long lists are
+	// old: longer than a fence is held without renewal.
+	blackHole = 5 * time.Second
+	stale     = 9 * time.Second
+	// stalled is longer than any client of the manager's waits.
+	stalled = 12 * time.Second
+)
+
+// injector counts the writes of a run and lets go wrong what is to.
+type injector struct {
+	rig       *rig.Rig
+	namespace string
+	revisions map[*proxy.Proxy]string // before anything was done
+
+	mu     sync.Mutex
+	counts map[string]int
+	points []Point
+	faults []Fault
+	hit    map[Fault]bool
+	until  time.Time // when the last fault is over
+	ended  bool
+}
+
+// inject begins to count, and to inject.
+func inject(ctx context.Context, r *rig.Rig, namespace string, faults []Fault) (*injector, error) {
+	i := &injector{
+		rig: r, namespace: namespace, faults: faults,
+		revisions: map[*proxy.Proxy]string{}, counts: map[string]int{}, hit: map[Fault]bool{},
+	}
+	r.Writes.Reset()
+	for _, p := range r.Proxies() {
+		var err error
+		if i.revisions[p], err = p.Mark(ctx); err != nil {
+			return nil, err
+		}
+	}
+	i.each(func(p *proxy.Proxy) { p.Arm(i.plan) })
+	return i, nil
+}
+
+// end lets everything pass again.
+func (i *injector) end() {
+	i.mu.Lock()
+	i.ended = true
+	i.mu.Unlock()
+	i.heal()
+}
+
+func (i *injector) heal() {
+	for _, p := range i.rig.Proxies() {
+		p.Disarm()
+		p.FreshLists()
+	}
+}
+
+// plan is asked about each write before it is made.
+func (i *injector) plan(r proxy.Request) proxy.Fault {
+	key, counts := keyOf(r, i.namespace)
+	if !counts {
+		return ""
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.counts[key]++
+	point := Point{Key: key, N: i.counts[key]}
+	i.points = append(i.points, point)
+	for _, f := range i.faults {
+		if f.Point == point && !i.hit[f] {
+			i.hit[f] = true
+			i.begin(f.Kind)
+			return inProxy[f.Kind]
+		}
+	}
+	return ""
+}
+
+// begin does what is more than one write's fate.
+func (i *injector) begin(kind Kind) {
+	lasts := time.Duration(0)
+	switch kind {
+	case EndWatches:
+		go i.each(func(p *proxy.Proxy) { p.EndWatches() })
+	case GoneWatches:
+		go i.each(func(p *proxy.Proxy) {
+			p.GoneWatches(goneWatches)
+			p.EndWatches()
+		})
+	case StaleLists:
+		lasts = stale
+		i.each(func(p *proxy.Proxy) { p.StaleLists(i.revisions[p]) })
+	case StaleHost:
+		lasts = stale
+		host := i.rig.Proxy(rig.Host)
+		host.StaleLists(i.revisions[host])
+	case BlackHole:
+		lasts = blackHole
+	case Stall:
+		lasts = stalled
+	default:
+	}
+	if lasts == 0 {
+		return
+	}
+	i.until = time.Now().Add(lasts)
+	time.AfterFunc(lasts, func() {
+		i.mu.Lock()
+		ended := i.ended
+		i.mu.Unlock()
+		if ended {
+			return
+		}
+		i.heal()
+		i.each(func(p *proxy.Proxy) { p.Arm(i.plan) })
+	})
+}
+
+// goneWatches is how many watches are told that they are too old: about those
+// that a link has.
+const goneWatches = 8
+
+func (i *injector) each(do func(*proxy.Proxy)) {
+	for _, p := range i.rig.Proxies() {
+		do(p)
+	}
+}
+
+// over tells whether no fault is still going on.
+func (i *injector) over() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return time.Now().After(i.until)
+}
+
+// seen are the writes so far, in their order.
+func (i *injector) seen() []Point {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return append([]Point(nil), i.points...)
+}
+
+// missed are the faults whose point was not reached.
+func (i *injector) missed() []Fault {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var missed []Fault
+	for _, f := range i.faults {
+		if !i.hit[f] {
+			missed = append(missed, f)
+		}
+	}
+	return missed
+}

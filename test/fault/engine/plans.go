@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"iter"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/xylem-io/xylem/test/fault/scenario"
+)
+
+// References are runs of the scenarios without faults.
+func References(scenarios []scenario.Scenario) []Spec {
+	specs := make([]Spec, 0, len(scenarios))
+	for _, sc := range scenarios {
+		specs = append(specs, Spec{Scenario: sc})
+	}
+	return specs
+}
+
+// Enumerate is every write of every scenario with both ways of dying; then every
+// scenario without a fault, for a minute of rest; and then every write with an
+// error: each with one kind of them, turn by turn. If kinds are given, it is every
+// write with each of these, and nothing else. The engine must have the references.
+func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec {
+	var chosen, rests, errs []Spec
+	turn := 0
+	for _, sc := range scenarios {
+		reference := e.Reference(sc.Name)
+		if reference == nil {
+			continue
+		}
+		rests = append(rests, Spec{Scenario: sc, Minute: true})
+		for _, point := range reference.Points {
+			all := kinds
+			if len(kinds) == 0 {
+				all = Kills
+				errs = append(errs, Spec{Scenario: sc, Faults: []Fault{{Errors[turn%len(Errors)], point}}})
+				turn++
+			}
+			for _, kind := range all {
+				chosen = append(chosen, Spec{Scenario: sc, Faults: []Fault{{kind, point}}})
+			}
+		}
+	}
+	if len(kinds) > 0 {
+		return chosen
+	}
+	return slices.Concat(chosen, rests, errs)
+}
+
+// Slice is a short choice of Enumerate's: of the core scenarios, death after
+// every second write, and one error of each kind, spread over their writes.
+func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
+	var specs []Spec
+	kind := 0
+	for _, sc := range scenarios {
+		reference := e.Reference(sc.Name)
+		if !sc.Core || reference == nil {
+			continue
+		}
+		for i, point := range reference.Points {
+			if i%2 == 0 {
+				specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{KillAfter, point}}})
+			} else if kind < len(Errors) && i%4 == 1 {
+				specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{Errors[kind], point}}})
+				kind++
+			}
+		}
+	}
+	return specs
+}
+
+// Pairs are two faults each at writes of the scenarios, by chance, without end.
+// The second is, one time in three, at a write that is made only because of the
+// first: one more of its key than the reference has.
+func (e *Engine) Pairs(seed uint64, scenarios []scenario.Scenario) iter.Seq[Spec] {
+	random := rand.New(rand.NewPCG(seed, seed)) //nolint:gosec // to be replayed, not to be secret
+	return func(yield func(Spec) bool) {
+		for {
+			sc := scenarios[random.IntN(len(scenarios))]
+			reference := e.Reference(sc.Name)
+			if reference == nil || len(reference.Points) == 0 {
+				return
+			}
+			first, second := someFault(random, reference.Points), someFault(random, reference.Points)
+			if random.IntN(3) == 0 || second.Point == first.Point {
+				second.Point.N++
+			}
+			if !yield(Spec{Scenario: sc, Faults: []Fault{first, second}}) {
+				return
+			}
+		}
+	}
+}
+
+// someFault: three of four are deaths.
+func someFault(random *rand.Rand, points []Point) Fault {
+	kinds := Errors
+	if random.IntN(4) > 0 {
+		kinds = Kills
+	}
+	return Fault{kinds[random.IntN(len(kinds))], points[random.IntN(len(points))]}
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/fault/scenario"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+const toDelete = `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`
+
+// teardown removes what a run has left, as users and admins would, retained
+// volumes included. After an error the rig is of no use any more.
+func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Scenario, s *start) error {
+	if sc.Restore != nil {
+		if err := sc.Restore(ctx, w); err != nil {
+			return fmt.Errorf("restore after %s: %w", sc.Name, err)
+		}
+	}
+	in := client.InNamespace(w.Namespace)
+	if err := b.Host.API.DeleteAllOf(ctx, &appsv1.StatefulSet{}, in, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		return fmt.Errorf("delete StatefulSets: %w", err)
+	}
+	for _, step := range []struct {
+		what string
+		done func(context.Context) error
+	}{
+		{"the end of Pods and claims", func(ctx context.Context) error { return b.emptied(ctx, w.Namespace) }},
+		{"the end of the host's volumes", func(ctx context.Context) error { return b.withoutVolumes(ctx, b.Host, s) }},
+		{"the end of the members' volumes", func(ctx context.Context) error {
+			return errors.Join(b.withoutVolumes(ctx, b.Member(rig.One), s), b.withoutVolumes(ctx, b.Member(rig.Two), s))
+		}},
+		{"the end of the disks", func(context.Context) error { return b.withoutDisks(w.Namespace) }},
+		{"the links", b.Linked},
+	} {
+		if err := harness.Await(ctx, step.what, step.done); err != nil {
+			return err
+		}
+	}
+	err := b.Host.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}})
+	if err != nil {
+		return fmt.Errorf("delete namespace %s: %w", w.Namespace, err)
+	}
+	return nil
+}
+
+// emptied deletes the Pods and claims of a namespace in the host, again and
+// again, for controllers may still be making some; nil when none is left anywhere.
+func (b *bench) emptied(ctx context.Context, namespace string) error {
+	in := client.InNamespace(namespace)
+	for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
+		if err := b.Host.API.DeleteAllOf(ctx, obj, in); err != nil {
+			return fmt.Errorf("delete %T: %w", obj, err)
+		}
+	}
+	for _, c := range b.Clusters() {
+		var pods corev1.PodList
+		var claims corev1.PersistentVolumeClaimList
+		if err := errors.Join(c.API.List(ctx, &pods, in), c.API.List(ctx, &claims, in)); err != nil {
+			return fmt.Errorf("list what is left in %s: %w", c.Name(), err)
+		}
+		if n := len(pods.Items) + len(claims.Items); n > 0 {
+			return fmt.Errorf("%d Pods and %d claims are left in %s", len(pods.Items), len(claims.Items), c.Name())
+		}
+	}
+	return nil
+}
+
+// withoutVolumes destroys the volumes of a cluster that were not there at the start.
+func (b *bench) withoutVolumes(ctx context.Context, c *harness.Cluster, s *start) error {
+	var volumes corev1.PersistentVolumeList
+	if err := c.API.List(ctx, &volumes); err != nil {
+		return fmt.Errorf("list volumes of %s: %w", c.Name(), err)
+	}
+	left := 0
+	for i := range volumes.Items {
+		pv := &volumes.Items[i]
+		if s.volumes[c.Name()+"/"+pv.Name] {
+			continue
+		}
+		left++
+		var errs []error
+		if pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+			errs = append(errs, c.API.Patch(ctx, pv, client.RawPatch("application/merge-patch+json", []byte(toDelete))))
+		}
+		if c == b.Host && pv.DeletionTimestamp == nil {
+			errs = append(errs, c.API.Delete(ctx, pv))
+		}
+		for _, err := range errs {
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("destroy volume %s in %s: %w", pv.Name, c.Name(), err)
+			}
+		}
+	}
+	if left > 0 {
+		return fmt.Errorf("%d volumes are left in %s", left, c.Name())
+	}
+	return nil
+}
+
+func (b *bench) withoutDisks(namespace string) error {
+	for _, m := range b.Members() {
+		book, err := m.Ledger()
+		if err != nil {
+			return err
+		}
+		for id, disk := range book.Live() {
+			if disk.ClaimNamespace == namespace {
+				return fmt.Errorf("disk %s is left in %s", id, m.Name())
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+// Command fault injects faults into Xylem at its writes, one at each, and judges
+// what comes of it. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"iter"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/xylem-io/xylem/test/fault/engine"
+	"github.com/xylem-io/xylem/test/fault/scenario"
+)
+
+const usage = `go run ./test/fault COMMAND [flags]
+
+  list       the scenarios
+  enumerate  every write of every scenario, with both ways of dying and an error
+  random     two faults by chance, again and again, for as long as --for says
+  slice      the short choice that make test runs
+  replay     one run: --scenario NAME --fault KIND@POINT [--fault ...]
+  mutants    defects that are put into the manager, each of which an oracle has to find
+  points     the writes of each scenario, as a run without faults makes them`
+
+// downtime is long enough for others to get on without the manager.
+const downtime = 300 * time.Millisecond
+
+var errUsage = errors.New(usage)
+
+// command is what the flags say.
+type command struct {
+	engine.Options
+	scenarios []scenario.Scenario
+	faults    []engine.Fault
+	kinds     []engine.Kind
+	limit     time.Duration
+	dumps     string
+	record    string
+	repeat    int
+	mutations string
+}
+
+func main() {
+	ctrl.SetLogger(logr.Discard()) // clients would complain that nobody listens
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "fault:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return errUsage
+	}
+	c, err := parse(args[0], args[1:])
+	if err != nil {
+		return err
+	}
+	switch args[0] {
+	case "list":
+		for _, sc := range c.scenarios {
+			fmt.Printf("%-20s %s\n", sc.Name, sc.About)
+		}
+		return nil
+	case "mutants":
+		return c.mutants(ctx, c.mutations)
+	case "enumerate", "random", "slice", "replay", "points":
+		return c.run(ctx, args[0])
+	}
+	return errUsage
+}
+
+func parse(name string, args []string) (*command, error) {
+	c := &command{Options: engine.Options{Progress: say}}
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.StringVar(&c.Manager, "manager", "", "The manager's binary; built from this tree unless given.")
+	flags.IntVar(&c.Rigs, "rigs", 4, "How many runs are made side by side, each on a fleet of its own (2 GiB).")
+	flags.Uint64Var(&c.Seed, "seed", uint64(time.Now().Unix()), "What is left to chance comes from it.") //nolint:gosec // after 1970
+	flags.DurationVar(&c.Downtime, "downtime", downtime, "How long the manager stays away after it was killed.")
+	flags.DurationVar(&c.Patience, "patience", 0, "How long a run may take to come to its end (150s).")
+	flags.DurationVar(&c.limit, "for", 0, "Begin no more runs after this time (enumerate: 55m, random: 10m).")
+	flags.StringVar(&c.dumps, "dumps", filepath.Join(os.TempDir(), "xylem-fault"), "Directory for what there was at each failure.")
+	flags.StringVar(&c.record, "record", "", "File to add the totals to, such as test/fault/runs.json.")
+	flags.IntVar(&c.repeat, "repeat", 1, "replay: how many times.")
+	flags.StringVar(&c.mutations, "mutation", "", "mutants: only these, by commas.")
+	names := flags.String("scenario", "", "Only these scenarios, by commas.")
+	flags.Func("fault", "replay: a fault, as a failure prints it; may be given twice.", func(s string) error {
+		f, err := engine.ParseFault(s)
+		c.faults = append(c.faults, f)
+		return err
+	})
+	flags.Func("kinds", "enumerate: only these kinds of faults, by commas, at every write; all: every kind.", func(s string) error {
+		for kind := range strings.SplitSeq(s, ",") {
+			found, err := engine.ParseKinds(kind)
+			if err != nil {
+				return err
+			}
+			c.kinds = append(c.kinds, found...)
+		}
+		return nil
+	})
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	switch {
+	case c.limit > 0:
+	case name == "random":
+		c.limit = 10 * time.Minute
+	case name == "enumerate":
+		c.limit = 55 * time.Minute // it is to fit in an hour, whatever the machine
+	}
+	c.scenarios = scenario.All()
+	if *names == "" {
+		return c, nil
+	}
+	c.scenarios = nil
+	for n := range strings.SplitSeq(*names, ",") {
+		sc, ok := scenario.Find(n)
+		if !ok {
+			return nil, fmt.Errorf("there is no scenario %q: see list", n)
+		}
+		c.scenarios = append(c.scenarios, sc)
+	}
+	return c, nil
+}
+
+func say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+// run makes the reference runs, and then those that the command is about.
+func (c *command) run(ctx context.Context, name string) (err error) {
+	if name == "slice" {
+		c.scenarios = slices.DeleteFunc(c.scenarios, func(s scenario.Scenario) bool { return !s.Core })
+	}
+	if name == "replay" {
+		c.Rigs = 1
+	}
+	e, err := engine.New(ctx, c.Options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	built := commit() // of what the manager was built from, whatever comes to the tree meanwhile
+	say("%s: seed %d, commit %s, %d rigs, %d scenarios", name, c.Seed, built, c.Rigs, len(c.scenarios))
+	report := engine.NewReport(c.dumps, say)
+	began := time.Now()
+	// References first, and on the same rigs then what follows from them.
+	specs := func(yield func(engine.Spec) bool) {
+		for spec := range e.WithReferences(ctx, c.scenarios, func() iter.Seq[engine.Spec] { return c.specs(e, name) }) {
+			if c.limit > 0 && time.Since(began) > c.limit {
+				say("%s are over: no more runs are begun", c.limit)
+				return
+			}
+			if !yield(spec) {
+				return
+			}
+		}
+	}
+	failed := e.Specs(ctx, specs, report.Add)
+	// Also of a command that was interrupted: what was run was run.
+	if name == "points" {
+		for _, sc := range c.scenarios {
+			say("%s", sc.Name)
+			for _, p := range e.Points(sc.Name) {
+				say("  %s", p)
+			}
+		}
+	}
+	fmt.Print("\n", report)
+	if c.record != "" {
+		failed = errors.Join(failed, record(c.record, name, built, c.Seed, report))
+	}
+	if n := report.Total.Violations + report.Total.Errors; n > 0 {
+		failed = errors.Join(failed, fmt.Errorf("%s: %s", name, &report.Total))
+	}
+	return errors.Join(failed, ctx.Err())
+}
+
+// specs are the runs of a command, once there are references.
+func (c *command) specs(e *engine.Engine, name string) iter.Seq[engine.Spec] {
+	switch name {
+	case "enumerate":
+		all := e.Enumerate(c.scenarios, c.kinds...)
+		say("enumerate: %d runs to come", len(all))
+		return slices.Values(all)
+	case "slice":
+		return slices.Values(e.Slice(c.scenarios))
+	case "random":
+		return e.Pairs(c.Seed, c.scenarios)
+	default:
+		var all []engine.Spec
+		for range c.repeat {
+			// What failed without a fault failed in its minute of rest.
+			all = append(all, engine.Spec{Scenario: c.scenarios[0], Faults: c.faults, Minute: len(c.faults) == 0})
+		}
+		return slices.Values(all)
+	}
+}

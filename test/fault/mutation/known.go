@@ -1,0 +1,149 @@
+package mutation
+
+// Files that several mutations edit.
+const (
+	rootPVDecide  = "internal/controller/rootpv/decide.go"
+	rootPVAct     = "internal/controller/rootpv/act.go"
+	rootPVCDecide = "internal/controller/rootpvc/decide.go"
+	rootPVCAct    = "internal/controller/rootpvc/act.go"
+	leafPVDecide  = "internal/controller/leafpv/decide.go"
+	mirrorVolume  = "internal/mirror/volume.go"
+	mirrorClaim   = "internal/mirror/claim.go"
+	guardedLeaf   = "internal/guarded/leaf.go"
+	guardedWriter = "internal/guarded/writer.go"
+	link          = "internal/member/link.go"
+)
+
+// panics end the process, as they do where nobody recovers them.
+var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}
+
+// kosmos re-creates the defects of Kosmos' root and leaf controllers.
+func kosmos() []Mutation { //nolint:funlen // a table
+	return []Mutation{
+		{
+			Name: "deaf-after-restart", Class: "a restart during a deletion leaks leaf claim and disk: deletions are seen as events only",
+			Edits: []Edit{
+				{"internal/route/router.go", "if obj, ok := item.(client.Object); ok && owns(owner, obj) {", "switch item.(type) {\n		case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n			return nil\n		}\n		if obj, ok := item.(client.Object); ok && owns(owner, obj) {"},
+				{link, "	\"sigs.k8s.io/controller-runtime/pkg/handler\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/event\"\n	\"sigs.k8s.io/controller-runtime/pkg/handler\"\n	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n"},
+				{link, "handler.EnqueueRequestsFromMapFunc(handler.MapFunc(requests)))", "handler.EnqueueRequestsFromMapFunc(handler.MapFunc(requests)),\n		predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n			switch e.Object.(type) {\n			case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n				return !e.IsInInitialList\n			}\n			return true\n		}})"},
+			},
+			Scenario: "delete", Fault: "kill-before@cluster38/delete/persistentvolumeclaims/data#1",
+			Caught: []string{"I1", "I6"},
+		},
+		{
+			Name: "forgetful-deletion", Class: "an outage during a deletion leaks the disk: the host PV goes before its leaf",
+			Edits: []Edit{
+				{rootPVDecide, "	case destroys && o.leaf == nil && o.claim == nil:\n		return release{leafGone: true, also: true}", "	case destroys:\n		return release{also: true}"},
+			},
+			Scenario: "delete", Caught: []string{"I1", "I6"},
+		},
+		{
+			Name: "deletes-by-name", Class: "a member's own claim of the same name is deleted; deletes by name without an ownership check",
+			Edits: []Edit{
+				{"internal/index/find.go", "	if !ours {\n		return nil, mirror.Origin{}, nil\n	}\n	return leaf, origin, nil", "	if !ours {\n		origin = mirror.Origin{HostID: hostID, Root: key, UID: \"somebody\"}\n	}\n	return leaf, origin, nil"},
+				{guardedLeaf, "	return foreign(obj, \"it lacks the stamp of this host\")", "	return nil"},
+				{"internal/member/cache.go", "			&corev1.PersistentVolumeClaim{}: {Label: ours},", "			&corev1.PersistentVolumeClaim{}: {},"},
+			},
+			Scenario: "taken", Caught: []string{"I4", "I6"},
+		},
+		{
+			Name: "erases-annotations", Class: "root annotations are erased by whole-object patches",
+			Edits: []Edit{
+				{rootPVCAct, "	after := before.DeepCopy()\n	if after.Annotations == nil {\n		after.Annotations = map[string]string{}\n	}\n	change(after.Annotations)", "	after := before.DeepCopy()\n	after.Annotations = map[string]string{}\n	change(after.Annotations)"},
+				{"internal/guarded/root.go", "	if !equality.Semantic.DeepEqual(allowed, after) {", "	if false && !equality.Semantic.DeepEqual(allowed, after) {"},
+			},
+			Scenario: "create", Caught: []string{"I4", "I6"},
+		},
+		{
+			Name: "copies-finalizers", Class: "the leaf PV's finalizers are copied up, and the host PV is Terminating for ever",
+			Edits:    []Edit{{mirrorVolume, "Finalizers:  []string{v1alpha1.FinalizerLeafVolume},", "Finalizers:  append([]string{v1alpha1.FinalizerLeafVolume, \"external-provisioner.volume.kubernetes.io/finalizer\"}, leaf.Finalizers...),"}},
+			Scenario: "delete", Caught: []string{"I1", "I6"},
+		},
+		{
+			Name: "nil-claimref", Class: "a cleared claimRef of a retained PV crashes the manager",
+			Edits:    []Edit{panics, {rootPVDecide, "	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:", "	case o.host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain && o.host.Spec.ClaimRef.UID != \"\" && o.host.Status.Phase == corev1.VolumeReleased:"}},
+			Scenario: "reuse", Caught: []string{"I6"},
+		},
+		{
+			Name: "nil-affinity", Class: "a PV without nodeAffinity crashes the manager",
+			Edits:    []Edit{panics, {mirrorVolume, "	spec := *leaf.Spec.DeepCopy()", "	spec := *leaf.Spec.DeepCopy()\n	_ = leaf.Spec.NodeAffinity.Required.NodeSelectorTerms[0]"}},
+			Scenario: "create", Caught: []string{"I6"},
+		},
+		{
+			Name: "pushes-bound-claims", Class: "a host claim that is bound already is pushed with its volume name, and is Lost in the member",
+			Edits: []Edit{
+				{rootPVCDecide, "	case o.boundLeaf == nil:\n		return refuse(reasonVolumeLost,", "	case o.boundLeaf == nil && o.leaf != nil:\n		return refuse(reasonVolumeLost,"},
+				{rootPVCDecide, "		name = o.boundLeaf.Spec.StorageClassName", "		name = ptr.Deref(o.root.Spec.StorageClassName, \"\")"},
+				{rootPVCDecide, "		if capacity := o.boundLeaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "		if capacity := o.root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
+			},
+			Scenario: "lost-leaf-volume", Caught: []string{"I1", "I3", "I6"},
+		},
+		{
+			Name: "absence-deletes", Class: "a leaf PV that is not found deletes the host PV: a wiped member loses all volumes",
+			Edits:    []Edit{{rootPVDecide, "	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:", "	case o.leaf == nil:\n		return release{also: true}\n	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:"}},
+			Scenario: "lost-leaf-volume", Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "waits-in-worker", Class: "waiting inside one worker holds up every other claim",
+			Edits: []Edit{
+				{"internal/controller/rootpvc/controller.go", "	workers = 8", "	workers = 1"},
+				{rootPVCAct, "	if err == nil {\n		return r.tell(ctx, o.root, nil)\n	}", "	for err == nil {\n		var there corev1.PersistentVolumeClaim\n		if r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there) != nil || there.Status.Phase == corev1.ClaimBound || ctx.Err() != nil {\n			return r.tell(ctx, o.root, nil)\n		}\n	}"},
+			},
+			Scenario: "side-by-side", Caught: []string{"I6"},
+		},
+		{
+			Name: "one-name", Class: "a name collision leaves the claim Pending, with a log line only",
+			Edits:    []Edit{{mirrorVolume, "	if !collides {\n		return leafName\n	}", "	if !collides || leafName != \"\" {\n		return leafName\n	}"}},
+			Scenario: "volume-name-taken", Caught: []string{"I6"},
+		},
+		{
+			Name: "leaves-in-haste", Class: "deregistering orphans everything",
+			Edits:    []Edit{{"internal/controller/clusterregistration/deregister.go", "	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0\n", "	there := len(l.pods)+len(l.unbound) > 0\n	if l.policy != \"\" {\n		return finish\n	}\n"}},
+			Scenario: "unregister-drain", Caught: []string{"I1", "I6"},
+		},
+	}
+}
+
+// others re-creates what went wrong elsewhere.
+func others() []Mutation {
+	return []Mutation{
+		{
+			Name: "bound-at-once", Class: "the host claim is Bound while the remote disk has failed",
+			Edits:    []Edit{{rootPVCAct, "	if err == nil {\n		return r.tell(ctx, o.root, nil)\n	}", "	if err == nil {\n		promised := &corev1.PersistentVolume{}\n		promised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n		promised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n		promised.Spec.Capacity = leaf.Spec.Resources.Requests\n		return r.Root.Create(ctx, actor, mirror.HostVolume(promised, o.root, corev1.PersistentVolumeReclaimDelete, r.Member))\n	}"}},
+			Scenario: "create", Caught: []string{"I1", "I3", "I6"},
+		},
+		{
+			Name: "ignores-policy", Class: "the reclaim policy is ignored",
+			Edits:    []Edit{{mirrorVolume, "	if hostClass == nil || leafPolicy != corev1.PersistentVolumeReclaimDelete {\n		return corev1.PersistentVolumeReclaimRetain\n	}", "	if leafPolicy == corev1.PersistentVolumeReclaimDelete {\n		return corev1.PersistentVolumeReclaimDelete\n	}"}},
+			Scenario: "recreate-retain", Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "weakens-rwop", Class: "ReadWriteOncePod is weakened to ReadWriteOnce",
+			Edits:    []Edit{{mirrorClaim, "	leaf.Spec.StorageClassName = clone(class)", "	leaf.Spec.StorageClassName = clone(class)\n	leaf.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}"}},
+			Scenario: "one-pod", Caught: []string{"I6"},
+		},
+		{
+			Name: "drops-data-source", Class: "snapshots and data sources are dropped: the disk is empty",
+			Edits:    []Edit{{mirrorClaim, "len(refused) > 0 {", "false && len(refused) > 0 {"}},
+			Scenario: "data-source", Caught: []string{"I6"},
+		},
+		{
+			Name: "no-class", Class: "a defaulted class is not written back",
+			Edits:    []Edit{{mirrorVolume, "	spec.StorageClassName = ClassName(root)", "	spec.StorageClassName = \"\""}},
+			Scenario: "grow", Caught: []string{"I6"},
+		},
+		{
+			Name: "leaks-selected-node", Class: "selected-node leaks between clusters",
+			Edits:    []Edit{{mirrorClaim, "	leaf.Spec.StorageClassName = clone(class)", "	leaf.Spec.StorageClassName = clone(class)\n	leaf.Annotations = map[string]string{\"volume.kubernetes.io/selected-node\": root.Annotations[\"volume.kubernetes.io/selected-node\"]}"}},
+			Scenario: "create", Caught: []string{"I6"},
+		},
+		{
+			Name: "unpinned", Class: "failover without data: the host PV is not held to the member that has the disk",
+			Edits: []Edit{
+				{mirrorVolume, "	spec.NodeAffinity = affinityTo(m.ClusterID)", "	spec.NodeAffinity = nil"},
+				{mirrorVolume, " || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {", " {"},
+			},
+			Scenario: "create", Caught: []string{"I6"},
+		},
+	}
+}

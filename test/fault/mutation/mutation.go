@@ -1,0 +1,84 @@
+package mutation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// Edit replaces a text that occurs in a file exactly once.
+type Edit struct {
+	// File is below the repository's root.
+	File string
+	Old  string
+	New  string
+}
+
+// Mutation is a defect, and how the harness is to find it.
+type Mutation struct {
+	Name string
+	// Class is the known defect that it re-creates.
+	Class string
+	Edits []Edit
+	// Scenario and Fault show it; Fault is empty where none is needed. What a fault
+	// does not reach, because the mutant writes something else, shows without.
+	Scenario, Fault string
+	// Caught are the invariants of which one at least has to be violated.
+	Caught []string
+}
+
+// Apply returns the mutated content of each file, by its path below the root.
+func (m Mutation) Apply(root string) (map[string]string, error) {
+	files := map[string]string{}
+	for _, e := range m.Edits {
+		content, ok := files[e.File]
+		if !ok {
+			read, err := os.ReadFile(filepath.Join(root, e.File)) //nolint:gosec // our own source
+			if err != nil {
+				return nil, fmt.Errorf("mutation %s: %w", m.Name, err)
+			}
+			content = string(read)
+		}
+		if n := strings.Count(content, e.Old); n != 1 {
+			return nil, fmt.Errorf("mutation %s: %s has %d times, and should have once:\n%s", m.Name, e.File, n, e.Old)
+		}
+		files[e.File] = strings.Replace(content, e.Old, e.New, 1)
+	}
+	return files, nil
+}
+
+// Build builds the mutant's manager into dir and returns its path.
+func (m Mutation) Build(ctx context.Context, root, dir string) (string, error) {
+	files, err := m.Apply(root)
+	if err != nil {
+		return "", err
+	}
+	if dir, err = os.MkdirTemp(dir, m.Name+"-"); err != nil {
+		return "", fmt.Errorf("make a directory for mutation %s: %w", m.Name, err)
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for file, content := range files {
+		copied := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		if err := os.WriteFile(copied, []byte(content), 0o600); err != nil {
+			return "", fmt.Errorf("write mutation %s: %w", m.Name, err)
+		}
+		overlay.Replace[filepath.Join(root, file)] = copied
+	}
+	index, err := json.Marshal(overlay)
+	if err != nil {
+		return "", fmt.Errorf("write mutation %s: %w", m.Name, err)
+	}
+	list, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "manager")
+	if err := os.WriteFile(list, index, 0o600); err != nil {
+		return "", fmt.Errorf("write mutation %s: %w", m.Name, err)
+	}
+	if err := harness.BuildManager(ctx, root, binary, "-overlay", list); err != nil {
+		return "", fmt.Errorf("mutation %s: %w", m.Name, err)
+	}
+	return binary, nil
+}

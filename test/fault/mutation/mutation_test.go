@@ -1,0 +1,25 @@
+package mutation
+
+import (
+	"testing"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+// Each mutation still fits the source that it is an edit of.
+func TestApply(t *testing.T) {
+	root, err := kubebin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, m := range All() {
+		if names[m.Name] || m.Class == "" || len(m.Caught) == 0 {
+			t.Errorf("mutation %q: named twice, or lacks its class or who is to catch it", m.Name)
+		}
+		names[m.Name] = true
+		if _, err := m.Apply(root); err != nil {
+			t.Error(err)
+		}
+	}
+}

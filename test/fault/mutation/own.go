@@ -1,0 +1,79 @@
+package mutation
+
+import "slices"
+
+// own takes away, one at a time, what the invariants rest on.
+func own() []Mutation {
+	return []Mutation{
+		{
+			Name: "no-finalizer", Class: "I1: nothing holds the host PV until its leaf is dealt with",
+			Edits: []Edit{
+				{mirrorVolume, "Finalizers:  []string{v1alpha1.FinalizerLeafVolume},", "Finalizers:  nil,"},
+				{leafPVDecide, "	controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)\n", "	_ = controllerutil.AddFinalizer\n"},
+			},
+			Scenario: "delete", Caught: []string{"I1", "I6"},
+		},
+		{
+			Name: "cache-proves", Class: "I2: what a cache does not have is taken for gone",
+			Edits:    []Edit{{rootPVCAct, "	err := r.HostLive.Get(ctx, origin.Root, &root)\n	if apierrors.IsNotFound(err) {", "	err := r.Host.Get(ctx, origin.Root, &root)\n	if apierrors.IsNotFound(err) {"}},
+			Scenario: "create-immediate", Fault: "stale-host@cluster38/create/persistentvolumeclaims/data#1",
+			Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "no-retain", Class: "I2: leaf PVs in use are not held at Retain",
+			Edits: []Edit{
+				{leafPVDecide, "	o.claimOrigin.Stamp(after)\n	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain\n", "	o.claimOrigin.Stamp(after)\n"},
+				{leafPVDecide, "	if o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {\n		if o.root", "	if o.leaf.Spec.PersistentVolumeReclaimPolicy != \"\" {\n		if o.root"},
+			},
+			Scenario: "lost-leaf-claim", Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "releases-in-use", Class: "I2: a disk that goes with its last Pod goes while a Pod uses it",
+			Edits:    []Edit{{"internal/controller/rootpv/promise.go", "(pod.Spec.NodeName == \"\" || pod.Spec.NodeName == node)", "pod.Spec.NodeName == node+\"-\""}},
+			Scenario: "promise-scratch", Caught: []string{"I2", "I5", "I6"},
+		},
+		{
+			Name: "late-placement", Class: "I3: the leaf claim is made before placed-in is recorded",
+			Edits:    []Edit{{rootPVCDecide, "	if _, ready := next.(create); ready && placed == \"\" {\n		return place{}\n	}\n", ""}},
+			Scenario: "create", Fault: "kill-after@cluster38/create/persistentvolumeclaims/data#1",
+			Caught: []string{"I3", "I6"},
+		},
+		{
+			Name: "steals", Class: "I3: a claim is taken over before its first member is proven empty of it",
+			Edits: []Edit{
+				{rootPVCDecide, "	case placed != \"\" && placed != o.member.ClusterID:\n		return o.elsewhere(placed)\n	case o.leaf != nil && placed == \"\":", "	case placed != \"\" && placed != o.member.ClusterID:\n		return place{}\n	case o.leaf != nil && placed == \"\":"},
+			},
+			Scenario: "move", Caught: []string{"I1", "I3", "I5", "I6"},
+		},
+		{
+			Name: "no-stamp", Class: "I4: leaf volumes are not stamped before they are mirrored",
+			Edits:    []Edit{{leafPVDecide, "	if after := o.held(); !equality.Semantic.DeepEqual(o.leaf, after) {", "	if after := o.held(); o.host != nil && !equality.Semantic.DeepEqual(o.leaf, after) {"}},
+			Scenario: "create", Fault: "kill-after@host/create/persistentvolumes/volume#1",
+			Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "writes-for-ever", Class: "I5: a write that changes nothing is made again and again",
+			Edits:    []Edit{{leafPVDecide, "	if equality.Semantic.DeepEqual(o.host, after) {\n		return nothing{}\n	}\n	return patchHost{after}", "	after.Annotations = with(after.Annotations, \"xylem.io/seen\", after.ResourceVersion)\n	return patchHost{after}"}},
+			Scenario: "create", Caught: []string{"I5", "I6"},
+		},
+		{
+			Name: "uncapped-requeue", Class: "I5: a reconcile asks for itself without a reason, and writes",
+			Edits:    []Edit{{"internal/controller/leafpvc/controller.go", "	if mirror.ClaimStatusCurrent(root, want) {\n		return reconcile.Result{}, nil\n	}\n	return reconcile.Result{}, r.Root", "	return reconcile.Result{RequeueAfter: 1e8}, r.Root"}},
+			Scenario: "create", Caught: []string{"I5", "I6"},
+		},
+		{
+			Name: "no-way-back", Class: "I6: how far a destruction has come is kept in memory",
+			Edits: []Edit{
+				{rootPVAct, "import (\n	\"context\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"fmt\"\n	\"sync\"\n"},
+				{rootPVAct, "func (r *reconciler) act(", "var flipped sync.Map\n\nfunc (r *reconciler) act("},
+				{rootPVAct, "	after := o.leaf.DeepCopy()\n	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete\n", "	flipped.Store(o.host.UID, true)\n	after := o.leaf.DeepCopy()\n	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete\n"},
+				{rootPVAct, "	case deleteClaim:\n", "	case deleteClaim:\n		if _, known := flipped.Load(o.host.UID); !known {\n			return nil\n		}\n"},
+			},
+			Scenario: "delete", Fault: "kill-after@cluster38/patch/persistentvolumes/volume#1",
+			Caught: []string{"I1", "I6"},
+		},
+	}
+}
+
+// All are the mutations.
+func All() []Mutation { return slices.Concat(kosmos(), others(), own()) }

@@ -1,0 +1,125 @@
+package oracle
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// lag is how much later than it happened something may have been seen: evidence
+// from two clusters and a ledger is in order only as far as this.
+const lag = 500 * time.Millisecond
+
+// at is a state of an object of one kind.
+type at[T any] struct {
+	time time.Time
+	gone bool
+	obj  T
+}
+
+type (
+	claimAt  = at[*corev1.PersistentVolumeClaim]
+	volumeAt = at[*corev1.PersistentVolume]
+	podAt    = at[*corev1.Pod]
+)
+
+// placedIn is where a claim's volume was to be; "" if there was no claim.
+func placedIn(c claimAt) string {
+	if c.obj == nil {
+		return ""
+	}
+	return c.obj.Annotations[v1alpha1.AnnotationPlacedIn]
+}
+
+// place is a cluster and the name of an object in it.
+type place struct{ cluster, name string }
+
+// history is evidence, by object.
+type history struct {
+	host string
+	// claims by UID, volumes by name.
+	claims  map[types.UID][]claimAt
+	volumes map[place][]volumeAt
+	// mirrors are host PVs by the leaf PV that they stand for, <cluster ID>/<name>.
+	mirrors map[string][]volumeAt
+	// pods of the host, by UID.
+	pods map[types.UID][]podAt
+}
+
+// standsFor is the leaf PV that a host PV stands for: by its volume handle, or, of a
+// promise, by what it records; "" if there is none.
+func standsFor(pv *corev1.PersistentVolume) string {
+	switch csi := pv.Spec.CSI; {
+	case csi == nil:
+		return ""
+	case csi.Driver == v1alpha1.PromiseDriverName:
+		return pv.Annotations[v1alpha1.AnnotationVolume]
+	default:
+		return csi.VolumeHandle
+	}
+}
+
+func index(e Evidence) *history {
+	h := &history{host: e.Host, claims: map[types.UID][]claimAt{}, volumes: map[place][]volumeAt{}, mirrors: map[string][]volumeAt{}, pods: map[types.UID][]podAt{}}
+	for _, s := range e.History {
+		switch obj := s.Object.(type) {
+		case *corev1.PersistentVolumeClaim:
+			h.claims[obj.UID] = append(h.claims[obj.UID], claimAt{s.At, s.Gone, obj})
+		case *corev1.PersistentVolume:
+			state := volumeAt{s.At, s.Gone, obj}
+			if s.Cluster == e.Host {
+				if leaf := standsFor(obj); leaf != "" {
+					h.mirrors[leaf] = append(h.mirrors[leaf], state)
+				}
+				continue
+			}
+			where := place{s.Cluster, obj.Name}
+			h.volumes[where] = append(h.volumes[where], state)
+		case *corev1.Pod:
+			if s.Cluster == e.Host {
+				h.pods[obj.UID] = append(h.pods[obj.UID], podAt{s.At, s.Gone, obj})
+			}
+		}
+	}
+	return h
+}
+
+// goneBy tells whether a claim had been seen to be gone by a time.
+func (h *history) goneBy(uid types.UID, when time.Time) bool {
+	for _, c := range h.claims[uid] {
+		if c.gone && !c.time.After(when.Add(lag)) {
+			return true
+		}
+	}
+	return false
+}
+
+// before returns the last state at a time, and whether there was one.
+func before[T any](states []at[T], when time.Time) (at[T], bool) {
+	var last at[T]
+	found := false
+	for _, s := range states {
+		if s.time.After(when) {
+			break
+		}
+		last, found = s, true
+	}
+	return last, found
+}
+
+// stampedRoot is the root claim's UID in the stamp that a leaf PV ever carried.
+func stampedRoot(states []volumeAt) types.UID {
+	for _, s := range states {
+		if uid := s.obj.Annotations[v1alpha1.AnnotationRootUID]; uid != "" {
+			return types.UID(uid)
+		}
+	}
+	return ""
+}
+
+// leafClaim is the UID of the leaf claim that a volume was made for.
+func leafClaim(volume string) types.UID { return types.UID(strings.TrimPrefix(volume, "pvc-")) }

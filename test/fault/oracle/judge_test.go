@@ -1,0 +1,314 @@
+package oracle
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+const (
+	host, one = "host", "cluster38"
+	disk      = "pvc-" + leafUID
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// second is n seconds after the start.
+func second(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+
+func seen(cluster string, n int, obj client.Object) Sighting {
+	return Sighting{At: second(n), Cluster: cluster, Object: obj}
+}
+
+func ended(s Sighting) Sighting { s.Gone = true; return s }
+
+func rootClaim() *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: run, Name: "data", UID: rootUID}}
+}
+
+func leafClaimObject() *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: run, Name: "data", UID: leafUID, Labels: map[string]string{v1alpha1.LabelHost: hostID}}}
+}
+
+func leafClaimOf(root string) *corev1.PersistentVolumeClaim {
+	claim := leafClaimObject()
+	claim.CreationTimestamp = metav1.Time{Time: second(1)}
+	claim.Annotations = map[string]string{v1alpha1.AnnotationRootUID: root}
+	return claim
+}
+
+func boundTo(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
+	claim.Spec.VolumeName = disk
+	return claim
+}
+
+func placed(in string) *corev1.PersistentVolumeClaim {
+	claim := rootClaim()
+	claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: in}
+	return claim
+}
+
+type volumeOption = func(*corev1.PersistentVolume)
+
+func leafVolume(options ...volumeOption) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: disk}}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: run, Name: "data", UID: leafUID}
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	for _, option := range options {
+		option(pv)
+	}
+	return pv
+}
+
+func stamped(pv *corev1.PersistentVolume) {
+	pv.Labels = map[string]string{v1alpha1.LabelHost: hostID}
+	pv.Annotations = map[string]string{v1alpha1.AnnotationRootUID: rootUID, v1alpha1.AnnotationReclaimPolicy: "Delete"}
+}
+
+func retain(pv *corev1.PersistentVolume) {
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+}
+
+func memberRetains(pv *corev1.PersistentVolume) {
+	pv.Annotations[v1alpha1.AnnotationReclaimPolicy] = "Retain"
+}
+
+func hostVolume(phase corev1.PersistentVolumePhase, options ...volumeOption) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: disk, Labels: map[string]string{v1alpha1.LabelClusterID: oneID}}}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{VolumeHandle: oneID + "/" + disk}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: run, Name: "data", UID: rootUID}
+	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	pv.Status.Phase = phase
+	for _, option := range options {
+		option(pv)
+	}
+	return pv
+}
+
+func handle(h string) volumeOption {
+	return func(pv *corev1.PersistentVolume) { pv.Spec.CSI.VolumeHandle = h }
+}
+
+func called(method string, n int) ledger.Entry {
+	return ledger.Entry{Time: second(n), Method: method, Code: ledger.OK, VolumeID: "disk", ClaimNamespace: run, ClaimName: "data", PVName: disk}
+}
+
+func books(entries ...ledger.Entry) map[string]*ledger.Ledger {
+	return map[string]*ledger.Ledger{one: {Entries: entries}}
+}
+
+func requests(rs ...controlplane.Request) map[string]controlplane.Requests {
+	return map[string]controlplane.Requests{one: rs}
+}
+
+// life is a volume's until it is Released in the host, as it should be.
+func life() []Sighting {
+	return []Sighting{
+		seen(host, 0, rootClaim()), seen(one, 1, leafClaimObject()), seen(one, 2, leafVolume()), seen(one, 3, leafVolume(stamped, retain)),
+		seen(host, 4, hostVolume(corev1.VolumeBound)),
+	}
+}
+
+// scratch is a claim with a fulfilled promise that is marked as unused, 10 s of grace
+// later as releasing, and then destroyed; key is changed to value.
+func scratch(pod Sighting, change ...string) []Sighting {
+	promise := func(annotations map[string]string) *corev1.PersistentVolume {
+		pv := hostVolume(corev1.VolumeBound)
+		pv.Labels[v1alpha1.LabelCluster] = one
+		pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.PromiseDriverName, VolumeHandle: "mock-vol-" + rootUID, VolumeAttributes: map[string]string{
+			v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterReleaseGrace: "10s",
+		}}
+		pv.Annotations = map[string]string{v1alpha1.AnnotationVolume: oneID + "/" + disk, v1alpha1.AttributeLeafUID: "leaf", v1alpha1.AnnotationConsumer: "c"}
+		for key, value := range annotations {
+			pv.Annotations[key] = value
+		}
+		if len(change) > 0 && change[0] == "" {
+			pv.Spec.CSI.VolumeAttributes = nil
+		} else if len(change) > 0 {
+			pv.Annotations[change[0]] = change[1]
+		}
+		return pv
+	}
+	since := map[string]string{v1alpha1.AnnotationUnusedSince: second(5).Format(time.RFC3339)}
+	marked := map[string]string{v1alpha1.AnnotationUnusedSince: second(5).Format(time.RFC3339), v1alpha1.AnnotationReleasing: "leaf"}
+	return []Sighting{
+		seen(host, 0, rootClaim()), pod, seen(one, 1, leafClaimObject()), seen(one, 2, leafVolume()), seen(one, 3, leafVolume(stamped, retain)),
+		seen(host, 4, promise(nil)), seen(host, 6, promise(since)), seen(host, 16, promise(marked)), seen(one, 17, leafVolume(stamped)),
+	}
+}
+
+func consumer(n int, phase corev1.PodPhase) Sighting {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: run, Name: "app", UID: "pod"}, Status: corev1.PodStatus{Phase: phase}}
+	pod.Spec.NodeName = v1alpha1.DefaultNodeNamePrefix + one
+	pod.Spec.Volumes = []corev1.Volume{{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+	return seen(host, n, pod)
+}
+
+func then(more ...Sighting) []Sighting { return append(life(), more...) }
+
+func TestJudge(t *testing.T) {
+	rootGone := ended(seen(host, 5, rootClaim()))
+	released := seen(host, 6, hostVolume(corev1.VolumeReleased))
+	flipped := seen(one, 7, leafVolume(stamped))
+	patchOf := func(name string) controlplane.Request {
+		return controlplane.Request{Verb: "patch", Resource: "persistentvolumes", Name: name, Code: 200}
+	}
+	foreign := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}}
+	for name, tt := range map[string]struct {
+		evidence Evidence
+		want     []string // invariant and oracle
+	}{
+		"a volume in use": {Evidence{
+			History: life(), Live: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
+		}, nil},
+		"I1: a disk of nobody's": {Evidence{
+			History: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
+		}, []string{"I1 accounted"}},
+		"I1: whose root is gone": {Evidence{
+			History: life(), Live: []Sighting{seen(one, 9, leafVolume(stamped, retain))}, Ledgers: books(called(ledger.CreateVolume, 2)),
+		}, []string{"I1 accounted"}},
+		"a disk of nobody's that is reported": {Evidence{
+			History: life(), Ledgers: books(called(ledger.CreateVolume, 2)), Orphaned: map[string]int{one: 1},
+		}, nil},
+		"a retained disk": {Evidence{
+			History: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
+			Live: []Sighting{seen(one, 9, leafVolume(stamped, retain)), seen(host, 9, hostVolume(corev1.VolumeReleased, retain))},
+		}, nil},
+		"a volume destroyed as it should be": {Evidence{
+			History: then(rootGone, released, flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, nil},
+		"I2: while the root claim lives": {Evidence{
+			History: then(released, flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, []string{"I2 ledger", "I2 policy"}},
+		"I2: although the host retains": {Evidence{
+			History: then(rootGone, seen(host, 6, hostVolume(corev1.VolumeReleased, retain)), flipped),
+			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, []string{"I2 ledger", "I2 policy"}},
+		"I2: although the member retains": {Evidence{
+			History: then(rootGone, released, seen(one, 7, leafVolume(stamped, memberRetains))),
+			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, []string{"I2 ledger", "I2 policy"}},
+		"I2: put to Delete too early, if nothing came of it": {Evidence{
+			History: then(flipped), Live: life(), Ledgers: books(called(ledger.CreateVolume, 2)),
+		}, []string{"I2 policy"}},
+		"never mirrored, and withdrawn": {Evidence{
+			History: []Sighting{seen(host, 0, rootClaim()), ended(seen(one, 3, leafClaimObject())), seen(one, 4, leafVolume())},
+			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, nil},
+		"I2: never mirrored, and its leaf claim is there": {Evidence{
+			History: []Sighting{seen(host, 0, rootClaim()), seen(one, 1, leafClaimObject()), seen(one, 4, leafVolume())},
+			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, []string{"I2 ledger"}},
+		"I2: never mirrored, its leaf claim was bound, and its root is there": {Evidence{
+			History: []Sighting{seen(host, 0, placed(oneID)), seen(one, 1, boundTo(leafClaimOf(rootUID))), seen(one, 4, leafVolume()), ended(seen(one, 6, boundTo(leafClaimOf(rootUID))))},
+			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, []string{"I2 ledger"}},
+		"never mirrored, and withdrawn before it was bound": {Evidence{
+			History: []Sighting{seen(host, 0, placed(oneID)), seen(one, 1, leafClaimOf(rootUID)), ended(seen(one, 6, leafClaimOf(rootUID)))},
+			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, nil},
+		"of an earlier run": {Evidence{
+			Began: second(9), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, nil},
+		"I3: two volumes for one claim": {Evidence{
+			History: then(seen(host, 9, hostVolume(corev1.VolumeBound, handle("other/pvc")))), Live: life(), Ledgers: books(),
+		}, []string{"I3 mirrored"}},
+		"a disk that went with its last Pod": {Evidence{
+			History: scratch(consumer(0, corev1.PodSucceeded)), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
+		}, nil},
+		"a disk that went with its last Pod, which is gone": {Evidence{
+			History: scratch(ended(consumer(5, corev1.PodRunning))), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
+		}, nil},
+		"I2: a disk that went while a Pod used it": {Evidence{
+			History: scratch(consumer(0, corev1.PodRunning)), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
+		}, []string{"I2 ledger", "I2 policy"}},
+		"I2: a disk that went within its grace": {Evidence{
+			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationUnusedSince, second(16).Format(time.RFC3339)),
+			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
+		}, []string{"I2 ledger", "I2 policy"}},
+		"I2: a disk that went without a mark": {Evidence{
+			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationReleasing, ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
+		}, []string{"I2 ledger", "I2 policy"}},
+		"I2: a disk that went and never had a consumer": {Evidence{
+			History: scratch(consumer(0, corev1.PodSucceeded), v1alpha1.AnnotationConsumer, ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
+		}, []string{"I2 ledger", "I2 policy"}},
+		"I2: a promise that goes with its claim went before": {Evidence{
+			History: scratch(consumer(0, corev1.PodSucceeded), "", ""), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 20)),
+		}, []string{"I2 ledger", "I2 policy"}},
+		"I3: a leaf claim without a place": {Evidence{
+			History: []Sighting{seen(host, 1, rootClaim()), seen(one, 2, leafClaimOf(rootUID)), seen(host, 4, placed(oneID))},
+		}, []string{"I3 placed"}},
+		"a leaf claim in its place": {Evidence{
+			History: []Sighting{seen(host, 1, placed(oneID)), seen(one, 2, leafClaimOf(rootUID))},
+		}, nil},
+		"a leaf claim whose root was placed before it was looked at": {Evidence{
+			History: []Sighting{seen(one, 2, leafClaimOf(rootUID))},
+		}, nil},
+		"I3: a place is taken from another member": {Evidence{
+			History: []Sighting{seen(host, 1, placed("another")), seen(host, 2, placed(oneID))},
+		}, []string{"I3 placed"}},
+		"a place is given when another member has let go": {Evidence{
+			History: []Sighting{seen(host, 1, placed("another")), seen(host, 2, rootClaim()), seen(host, 3, placed(oneID))},
+		}, nil},
+		"I3: two leaf volumes are left": {Evidence{
+			Live: append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
+		}, []string{"I3 surviving"}},
+		"I4: a canary was touched": {Evidence{
+			Canaries: []Canary{{Cluster: one, Object: "x", Before: "1", After: "1"}, {Cluster: one, Object: "y", Before: "1", After: "2"}},
+		}, []string{"I4 canary"}},
+		"I4: a write to what is not ours": {Evidence{
+			History: then(seen(one, 1, foreign)), Live: life(), Requests: requests(patchOf("foreign")),
+		}, []string{"I4 audit"}},
+		"a write to what is ours, and one that was refused": {Evidence{
+			History: then(seen(one, 1, foreign)), Live: life(),
+			Requests: requests(patchOf(disk), controlplane.Request{Verb: "patch", Resource: "persistentvolumes", Name: "foreign", Code: 409}),
+		}, nil},
+		"I5: it goes on writing": {Evidence{
+			Quiet: requests(controlplane.Request{Verb: "patch", Resource: "pods/status", Namespace: run, Name: "app", Code: 200}),
+		}, []string{"I5 audit"}},
+		"Leases, sums, and other runs' ends are not that": {Evidence{Quiet: requests(
+			controlplane.Request{Verb: "patch", Resource: "leases"},
+			controlplane.Request{Verb: "patch", Resource: "nodes/status"},
+			controlplane.Request{Verb: "delete", Resource: "configmaps", Namespace: "fault-other"},
+		)}, nil},
+		"I5: strictly, sums are": {Evidence{
+			Strict: true, Quiet: requests(controlplane.Request{Verb: "patch", Resource: "nodes/status"}, controlplane.Request{Verb: "patch", Resource: "leases"}),
+		}, []string{"I5 audit"}},
+		"I6: another end": {Evidence{
+			Reference: []string{"a", "b"}, State: []string{"a", "c"},
+		}, []string{"I6 end"}},
+		"I6: no end": {Evidence{
+			Unsettled: "the Pod", Reference: []string{"a"},
+		}, []string{"I6 settled"}},
+		"I6: a crash": {Evidence{Panics: []string{"panic: x"}}, []string{"I6 panic"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := tt.evidence
+			e.Namespace, e.Host, e.IDs = run, host, map[string]string{host: hostID, one: oneID, "cluster39": "other"}
+			var got []string
+			for _, v := range Judge(e) {
+				got = append(got, v.Invariant+" "+v.Oracle)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s\n%v", diff, Judge(e))
+			}
+		})
+	}
+}
+
+func TestLeafClaimOfVolume(t *testing.T) {
+	if got := leafClaim(disk); got != types.UID(leafUID) {
+		t.Errorf("leafClaim(%q) = %q", disk, got)
+	}
+}

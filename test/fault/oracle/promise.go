@@ -1,0 +1,65 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// whenUnused tells whether a host PV is a promise whose disk goes with its last Pod.
+func whenUnused(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.PromiseDriverName &&
+		pv.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused
+}
+
+// used says what was lacking, at a time, of the proof that the disk of a claim that
+// lives may be destroyed, since no Pod uses it: I2 (c).
+func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when time.Time) string {
+	since, err := time.Parse(time.RFC3339, promise.Annotations[v1alpha1.AnnotationUnusedSince])
+	grace, graceErr := time.ParseDuration(promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterReleaseGrace])
+	state, known := before(leaf, when)
+	switch {
+	case promise.Annotations[v1alpha1.AnnotationReleasing] != promise.Annotations[v1alpha1.AttributeLeafUID]:
+		return fmt.Sprintf("host PV %s, whose claim was there, did not say that it is being released", promise.Name)
+	case promise.Annotations[v1alpha1.AnnotationConsumer] == "":
+		return fmt.Sprintf("host PV %s never had a consumer", promise.Name)
+	case promise.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
+		return fmt.Sprintf("host PV %s had policy %s", promise.Name, promise.Spec.PersistentVolumeReclaimPolicy)
+	case known && state.obj.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(corev1.PersistentVolumeReclaimRetain):
+		return "the member's policy was Retain"
+	case err != nil || graceErr != nil || when.Add(lag).Before(since.Add(grace)):
+		return fmt.Sprintf("host PV %s was unused since %q, and its grace is %s", promise.Name, promise.Annotations[v1alpha1.AnnotationUnusedSince], grace)
+	}
+	return h.user(promise, when)
+}
+
+// user says which Pod used a promise in its member from before it was marked until a
+// time. One that was bound after the mark gets no such disk.
+func (h *history) user(promise *corev1.PersistentVolume, when time.Time) string {
+	marked := when
+	for _, s := range h.mirrors[standsFor(promise)] {
+		if s.obj.Annotations[v1alpha1.AnnotationReleasing] != "" {
+			marked = s.time
+			break
+		}
+	}
+	node := v1alpha1.DefaultNodeNamePrefix + promise.Labels[v1alpha1.LabelCluster]
+	uses := func(states []podAt, at time.Time) bool {
+		s, known := before(states, at)
+		return known && !s.gone && s.obj.Spec.NodeName == node && s.obj.Namespace == promise.Spec.ClaimRef.Namespace &&
+			s.obj.Status.Phase != corev1.PodSucceeded && s.obj.Status.Phase != corev1.PodFailed &&
+			slices.ContainsFunc(s.obj.Spec.Volumes, func(v corev1.Volume) bool {
+				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == promise.Spec.ClaimRef.Name
+			})
+	}
+	for _, states := range h.pods {
+		if uses(states, marked.Add(-lag)) && uses(states, when) {
+			return fmt.Sprintf("Pod %s used it", states[0].obj.Name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,241 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+// accounted is I1: each disk that is there has somebody who may still want it, or
+// is reported as orphaned.
+func accounted(e Evidence, _ *history) []Violation {
+	live := liveOf(e)
+	var found []Violation
+	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {
+		var orphans []string
+		for id, disk := range e.Ledgers[member].Live() {
+			if disk.ClaimNamespace == e.Namespace && !live.wanted(member, e.IDs[member], disk.PVName) {
+				orphans = append(orphans, fmt.Sprintf("%s (volume %s of claim %s/%s)", id, disk.PVName, disk.ClaimNamespace, disk.ClaimName))
+			}
+		}
+		if reported := e.Orphaned[member]; len(orphans) > reported {
+			found = append(found, Violation{"I1", "accounted", fmt.Sprintf("%d disks of %s are nobody's, %d are reported as orphaned: %v", len(orphans), member, reported, orphans)})
+		}
+	}
+	return found
+}
+
+// ends are the objects at the end.
+type ends struct {
+	claims  map[types.UID]bool
+	volumes map[place]*corev1.PersistentVolume
+	mirrors map[string]*corev1.PersistentVolume
+}
+
+func liveOf(e Evidence) ends {
+	l := ends{claims: map[types.UID]bool{}, volumes: map[place]*corev1.PersistentVolume{}, mirrors: map[string]*corev1.PersistentVolume{}}
+	for _, s := range e.Live {
+		switch obj := s.Object.(type) {
+		case *corev1.PersistentVolumeClaim:
+			l.claims[obj.UID] = true
+		case *corev1.PersistentVolume:
+			if s.Cluster != e.Host {
+				l.volumes[place{s.Cluster, obj.Name}] = obj
+			} else if leaf := standsFor(obj); leaf != "" {
+				l.mirrors[leaf] = obj
+			}
+		}
+	}
+	return l
+}
+
+// wanted: the volume's root claim is there, or its host PV says that it is
+// retained, or may be used again. One whose leaf PV somebody has deleted in the
+// member is wanted for as long as the host has its PV and that one's claim.
+func (l ends) wanted(member, id, volume string) bool {
+	mirror := l.mirrors[id+"/"+volume]
+	leaf := l.volumes[place{member, volume}]
+	if leaf == nil {
+		return mirror != nil && mirror.Spec.ClaimRef != nil && l.claims[mirror.Spec.ClaimRef.UID]
+	}
+	if l.claims[types.UID(leaf.Annotations[v1alpha1.AnnotationRootUID])] {
+		return true
+	}
+	return mirror != nil && mirror.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+}
+
+// notLost is I2 by the ledger: of each disk that was destroyed it had been
+// proven that nobody wanted it.
+func notLost(e Evidence, h *history) []Violation {
+	var found []Violation
+	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {
+		made := map[string]ledger.Entry{}
+		for _, entry := range e.Ledgers[member].Entries {
+			switch {
+			case entry.Method == ledger.CreateVolume && entry.VolumeID != "":
+				made[entry.VolumeID] = entry
+			case entry.Method == ledger.DeleteVolume && entry.Done() && !entry.Time.Before(e.Began):
+				disk := made[entry.VolumeID]
+				if disk.ClaimNamespace != e.Namespace {
+					continue
+				}
+				if why := h.lost(e, member, disk.PVName, entry.Time); why != "" {
+					found = append(found, Violation{"I2", "ledger", fmt.Sprintf("disk %s of %s/%s in %s was destroyed at %s: %s",
+						entry.VolumeID, disk.ClaimNamespace, disk.ClaimName, member, entry.Time.Format(time.StampMilli), why)})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// lost says why a leaf volume should not have been destroyed at a time.
+func (h *history) lost(e Evidence, member, volume string, when time.Time) string {
+	states := h.volumes[place{member, volume}]
+	mirror, mirrored := before(h.mirrors[e.IDs[member]+"/"+volume], when.Add(lag))
+	root := stampedRoot(states)
+	if root == "" && !mirrored {
+		return h.withdrawn(leafClaim(volume), when)
+	}
+	return h.unproven(states, mirror, mirrored, root, when)
+}
+
+// withdrawn says why a leaf claim whose volume was never mirrored should have kept
+// it: the volume is its member's own affair once the claim was withdrawn, and one
+// that is bound is not withdrawn while its root is there.
+func (h *history) withdrawn(uid types.UID, when time.Time) string {
+	if !h.goneBy(uid, when) {
+		return fmt.Sprintf("it was never mirrored, and its leaf claim %s was there", uid)
+	}
+	leaf, _ := before(h.claims[uid], when.Add(lag))
+	root := types.UID(leaf.obj.Annotations[v1alpha1.AnnotationRootUID])
+	if leaf.obj.Spec.VolumeName != "" && root != "" && !h.goneBy(root, when) {
+		return fmt.Sprintf("its leaf claim %s was bound to it, and the root claim %s was there", uid, root)
+	}
+	return ""
+}
+
+// unproven says what was lacking, at a time, of the proof that a mirrored volume
+// may be destroyed.
+func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, root types.UID, when time.Time) string {
+	if root == "" {
+		root = mirror.obj.Spec.ClaimRef.UID
+	}
+	if mirrored && !h.goneBy(root, when) && whenUnused(mirror.obj) {
+		return h.used(states, mirror.obj, when)
+	}
+	switch leaf, known := before(states, when); {
+	case !h.goneBy(root, when):
+		return fmt.Sprintf("its root claim %s was there", root)
+	case mirrored && mirror.obj.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
+		return fmt.Sprintf("host PV %s had policy %s", mirror.obj.Name, mirror.obj.Spec.PersistentVolumeReclaimPolicy)
+	case mirrored && mirror.obj.Status.Phase != corev1.VolumeReleased:
+		return fmt.Sprintf("host PV %s was %s, not Released", mirror.obj.Name, mirror.obj.Status.Phase)
+	case known && leaf.obj.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(corev1.PersistentVolumeReclaimRetain):
+		return "the member's policy was Retain"
+	}
+	return ""
+}
+
+// flips is I2 before any disk is touched: a leaf PV that was held at Retain is put
+// to Delete only with the same proof.
+func flips(e Evidence, h *history) []Violation {
+	var found []Violation
+	for where, states := range h.volumes {
+		root, held := stampedRoot(states), false
+		for _, s := range states {
+			retain := s.obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+			if held && !retain && !s.gone && ofNamespace(s.obj, e.Namespace) {
+				mirror, mirrored := before(h.mirrors[e.IDs[where.cluster]+"/"+where.name], s.time.Add(lag))
+				if why := h.unproven(states, mirror, mirrored, root, s.time); why != "" {
+					found = append(found, Violation{"I2", "policy", fmt.Sprintf("leaf PV %s in %s was put to Delete: %s", where.name, where.cluster, why)})
+				}
+			}
+			held = retain && root != ""
+		}
+	}
+	return found
+}
+
+func ofNamespace(pv *corev1.PersistentVolume, namespace string) bool {
+	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.Namespace == namespace
+}
+
+// once is I3: a root claim never had two volumes, unless the first goes with its
+// last Pod: of those there is one at a time, since its PV has room for no more.
+func once(e Evidence, h *history) []Violation {
+	handles := map[types.UID]map[string]bool{}
+	for handle, states := range h.mirrors {
+		for _, s := range states {
+			if ref := s.obj.Spec.ClaimRef; ref != nil && ref.UID != "" && ref.Namespace == e.Namespace && !whenUnused(s.obj) {
+				if handles[ref.UID] == nil {
+					handles[ref.UID] = map[string]bool{}
+				}
+				handles[ref.UID][handle] = true
+			}
+		}
+	}
+	var found []Violation
+	for uid, of := range handles {
+		if len(of) > 1 {
+			found = append(found, Violation{"I3", "mirrored", fmt.Sprintf("claim %s had host PVs of %d volumes: %v", uid, len(of), slices.Sorted(maps.Keys(of)))})
+		}
+	}
+	return slices.Concat(found, surviving(e), unplaced(e, h))
+}
+
+// unplaced is I3 before any volume is made: a leaf claim came into being only when
+// the host's claim said that its place is there, and the place never went from one
+// member to another at once: it is taken off when the first is proven empty. Claims
+// that were not seen in the host before, since nothing was written to them, say
+// nothing.
+func unplaced(e Evidence, h *history) []Violation {
+	var found []Violation
+	for uid, states := range h.claims {
+		for i := 1; i < len(states); i++ {
+			was, is := placedIn(states[i-1]), placedIn(states[i])
+			if was != "" && is != "" && was != is && states[i].obj.Namespace == e.Namespace {
+				found = append(found, Violation{"I3", "placed", fmt.Sprintf("root claim %s went from %s to %s at once", uid, was, is)})
+			}
+		}
+	}
+	seen := map[types.UID]bool{}
+	for _, s := range e.History {
+		leaf, ok := s.Object.(*corev1.PersistentVolumeClaim)
+		if !ok || s.Cluster == e.Host || leaf.Namespace != e.Namespace || leaf.Labels[v1alpha1.LabelHost] == "" || seen[leaf.UID] ||
+			leaf.CreationTimestamp.Time.Before(e.Began.Truncate(time.Second)) {
+			continue
+		}
+		seen[leaf.UID] = true
+		root, known := before(h.claims[types.UID(leaf.Annotations[v1alpha1.AnnotationRootUID])], s.At.Add(lag))
+		if place := placedIn(root); known && place != e.IDs[s.Cluster] {
+			found = append(found, Violation{"I3", "placed", fmt.Sprintf("leaf claim %s was made in %s while its root was placed in %q", leaf.Name, s.Cluster, place)})
+		}
+	}
+	return found
+}
+
+// surviving is I3 on the disks: of those that were made for one root claim, one is left.
+func surviving(e Evidence) []Violation {
+	volumes := map[types.UID][]string{}
+	for where, leaf := range liveOf(e).volumes {
+		if uid := leaf.Annotations[v1alpha1.AnnotationRootUID]; uid != "" && ofNamespace(leaf, e.Namespace) {
+			volumes[types.UID(uid)] = append(volumes[types.UID(uid)], where.cluster+"/"+where.name)
+		}
+	}
+	var found []Violation
+	for uid, of := range volumes {
+		if len(of) > 1 {
+			slices.Sort(of)
+			found = append(found, Violation{"I3", "surviving", fmt.Sprintf("root claim %s has %d leaf volumes: %v", uid, len(of), of)})
+		}
+	}
+	return found
+}

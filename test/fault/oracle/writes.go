@@ -1,0 +1,163 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// settled: it came to an end at all, and nobody crashed on the way (I5, I6).
+func settled(e Evidence, _ *history) []Violation {
+	var found []Violation
+	if e.Unsettled != "" {
+		found = append(found, Violation{"I6", "settled", "it did not come to its end: " + e.Unsettled})
+	}
+	for _, log := range e.Panics {
+		found = append(found, Violation{"I6", "panic", log})
+	}
+	return found
+}
+
+// canaries is I4: what is not ours is as it was.
+func canaries(e Evidence, _ *history) []Violation {
+	var found []Violation
+	for _, c := range e.Canaries {
+		if c.Before != c.After {
+			found = append(found, Violation{"I4", "canary", fmt.Sprintf("%s in %s was resource version %q, and is %q", c.Object, c.Cluster, c.Before, c.After)})
+		}
+	}
+	return found
+}
+
+// ownWrites is I4 by the audit logs: what was written of the kinds that are
+// watched carried our stamp.
+func ownWrites(e Evidence, _ *history) []Violation {
+	ours, watched := map[string]bool{}, map[string]bool{}
+	for _, s := range slices.Concat(e.History, e.Live) {
+		resource := resourceOf(s.Object)
+		key := s.Cluster + "/" + resource + "/" + s.Object.GetNamespace() + "/" + s.Object.GetName()
+		watched[key] = true
+		ours[key] = ours[key] || carries(e, s)
+	}
+	var found []Violation
+	for _, cluster := range slices.Sorted(maps.Keys(e.Requests)) {
+		for _, r := range e.Requests[cluster].Writes() {
+			resource, _, _ := strings.Cut(r.Resource, "/")
+			key := cluster + "/" + resource + "/" + r.Namespace + "/" + r.Name
+			if r.Code < http.StatusMultipleChoices && watched[key] && !ours[key] {
+				found = append(found, Violation{"I4", "audit", fmt.Sprintf("%s of %s in %s, which is not Xylem's", r.Verb, r.Resource, strings.TrimPrefix(key, cluster+"/"))})
+			}
+		}
+	}
+	return found
+}
+
+// carries tells whether an object is Xylem's to write: in members what has its
+// stamp; in the host PVs with its label, and what users made, which it annotates.
+func carries(e Evidence, s Sighting) bool {
+	if s.Cluster != e.Host {
+		return s.Object.GetLabels()[v1alpha1.LabelHost] == e.IDs[e.Host]
+	}
+	switch obj := s.Object.(type) {
+	case *corev1.PersistentVolume:
+		return obj.Labels[v1alpha1.LabelClusterID] != "" || obj.Spec.CSI != nil && obj.Spec.CSI.Driver == v1alpha1.PromiseDriverName
+	case *corev1.PersistentVolumeClaim, *corev1.Pod:
+		return s.Object.GetNamespace() == e.Namespace
+	default:
+		return false
+	}
+}
+
+func resourceOf(obj client.Object) string {
+	switch obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		return "persistentvolumeclaims"
+	case *corev1.PersistentVolume:
+		return "persistentvolumes"
+	case *corev1.Pod:
+		return "pods"
+	case *corev1.ConfigMap:
+		return "configmaps"
+	case *corev1.Secret:
+		return "secrets"
+	case *corev1.Namespace:
+		return "namespaces"
+	default:
+		return ""
+	}
+}
+
+// quiet is I5: once everything is as it should be, nothing is written.
+func quiet(e Evidence, _ *history) []Violation {
+	var found []Violation
+	for _, cluster := range slices.Sorted(maps.Keys(e.Quiet)) {
+		for _, r := range Lasting(e.Quiet[cluster], e.Namespace, e.Strict) {
+			found = append(found, Violation{"I5", "audit", fmt.Sprintf("%s of %s %s/%s in %s after everything had settled (%d)", r.Verb, r.Resource, r.Namespace, r.Name, cluster, r.Code)})
+		}
+	}
+	return found
+}
+
+// delayed are the kinds that are written seconds after their cause, by design:
+// sums over a member, and the end of an empty leaf namespace.
+var delayed = []string{"nodes/status", "clusterregistrations/status", "namespaces"}
+
+// Lasting are the writes that count against rest: not those of Leases, nor those
+// in the namespaces of other runs, which are being removed; nor, unless strict,
+// those that are delayed.
+func Lasting(requests controlplane.Requests, namespace string, strict bool) controlplane.Requests {
+	return requests.Writes().Where(func(r controlplane.Request) bool {
+		switch {
+		case r.Resource == "leases", !strict && slices.Contains(delayed, r.Resource):
+			return false
+		case r.Resource == "namespaces":
+			return r.Name == namespace
+		case strings.HasPrefix(r.Namespace, NamespacePrefix):
+			return r.Namespace == namespace
+		}
+		return true
+	})
+}
+
+// NamespacePrefix begins the names of all runs' namespaces.
+const NamespacePrefix = "fault-"
+
+// sameEnd is I6: the end is that of a run without faults.
+func sameEnd(e Evidence, _ *history) []Violation {
+	if e.Reference == nil || e.Unsettled != "" {
+		return nil
+	}
+	if diff := Diff(e.Reference, e.State); diff != "" {
+		return []Violation{{"I6", "end", "the end differs from that of a run without faults (-reference +this run):\n" + diff}}
+	}
+	return nil
+}
+
+// Diff is the lines that only one of two states has.
+func Diff(reference, state []string) string {
+	counts := map[string]int{}
+	for _, line := range reference {
+		counts[line]--
+	}
+	for _, line := range state {
+		counts[line]++
+	}
+	var out strings.Builder
+	for _, line := range slices.Sorted(maps.Keys(counts)) {
+		for n := counts[line]; n < 0; n++ {
+			fmt.Fprintf(&out, "-%s\n", line)
+		}
+		for n := counts[line]; n > 0; n-- {
+			fmt.Fprintf(&out, "+%s\n", line)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,128 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+)
+
+// conn is a client's TCP connection, below TLS, that can be frozen: it takes no
+// byte then and gives none, and is not closed either.
+type conn struct {
+	*net.TCPConn
+	forget func(*conn)
+
+	closed chan struct{}
+	once   sync.Once
+
+	mu sync.Mutex
+	// frozen is closed when bytes may move again; nil: they may.
+	frozen chan struct{}
+	// hole is true for a connection that is never to be thawed.
+	hole bool
+}
+
+type connKey struct{}
+
+// withConn is http.Server's ConnContext.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if secure, ok := c.(*tls.Conn); ok {
+		c = secure.NetConn()
+	}
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// connOf is the connection that a request came over.
+func connOf(ctx context.Context) *conn {
+	c, ok := ctx.Value(connKey{}).(*conn)
+	if !ok {
+		panic("a request that came over no connection of ours")
+	}
+	return c
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.TCPConn.Read(b)
+	if !c.await() {
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(b []byte) (int, error) {
+	if !c.await() {
+		return 0, net.ErrClosed
+	}
+	return c.TCPConn.Write(b)
+}
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		close(c.closed)
+		c.forget(c)
+	})
+	return c.TCPConn.Close()
+}
+
+// reset closes the connection so that the client sees a reset, no orderly end.
+func (c *conn) reset() {
+	_ = c.SetLinger(0)
+	_ = c.Close()
+}
+
+// isClosed says whether the connection was closed on our side.
+func (c *conn) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// await waits until bytes may move; false: the connection was closed.
+func (c *conn) await() bool {
+	for {
+		c.mu.Lock()
+		frozen := c.frozen
+		c.mu.Unlock()
+		if frozen == nil {
+			return !c.isClosed()
+		}
+		select {
+		case <-frozen:
+		case <-c.closed:
+			return false
+		}
+	}
+}
+
+// freeze stops all bytes; for good if the connection is a black hole.
+func (c *conn) freeze(hole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hole = c.hole || hole
+	if c.frozen == nil {
+		c.frozen = make(chan struct{})
+	}
+}
+
+// thaw lets bytes move again.
+func (c *conn) thaw() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.frozen != nil && !c.hole {
+		close(c.frozen)
+		c.frozen = nil
+	}
+}
+
+func (c *conn) isHole() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hole
+}

@@ -1,0 +1,83 @@
+package proxy
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// Log is what was written, in order. Proxies that share one have one gate: a
+// write passes it after the other, whichever cluster it is for.
+type Log struct {
+	// gate is held while the plan is asked, and during a kill.
+	gate sync.Mutex
+
+	mu       sync.Mutex
+	requests []Request
+	proxies  []*Proxy
+}
+
+// NewLog returns an empty log.
+func NewLog() *Log { return &Log{} }
+
+// Requests returns the writes so far.
+func (l *Log) Requests() []Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.requests)
+}
+
+// Reset forgets all writes. Those that come have numbers from 1 again.
+func (l *Log) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.requests = nil
+}
+
+// next is the number of the write that comes. The gate is held.
+func (l *Log) next() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.requests) + 1
+}
+
+// add records a write. The gate is held.
+func (l *Log) add(r Request) func(status int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r.At = time.Now()
+	l.requests = append(l.requests, r)
+	return func(status int) { l.finish(r, status) }
+}
+
+// finish records a write's answer, unless the log was reset meanwhile.
+func (l *Log) finish(r Request, status int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := r.Seq - 1; i < len(l.requests) && l.requests[i].At.Equal(r.At) {
+		l.requests[i].Status = status
+	}
+}
+
+// join makes a proxy one of those whose connections end with a kill.
+func (l *Log) join(p *Proxy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proxies = append(l.proxies, p)
+}
+
+func (l *Log) leave(p *Proxy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proxies = slices.DeleteFunc(l.proxies, func(other *Proxy) bool { return other == p })
+}
+
+// disconnect resets all connections of all proxies.
+func (l *Log) disconnect() {
+	l.mu.Lock()
+	proxies := slices.Clone(l.proxies)
+	l.mu.Unlock()
+	for _, p := range proxies {
+		p.resetAll()
+	}
+}

@@ -1,0 +1,208 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"time"
+)
+
+const (
+	// loopback is where proxies listen.
+	loopback = "127.0.0.1"
+	// headerTimeout bounds reading a request's head, as servers should.
+	headerTimeout = 30 * time.Second
+	// relistenTimeout and relistenPoll bound waiting for the own address to be free again.
+	relistenTimeout = 5 * time.Second
+	relistenPoll    = 20 * time.Millisecond
+)
+
+// Options say what a proxy is to be.
+type Options struct {
+	// Name is the cluster's, for the log.
+	Name string
+	// Server is the API server, and CA is who signed its certificate, in PEM.
+	Server *url.URL
+	CA     []byte
+	// Address is where to listen; empty: 127.0.0.1 and a free port.
+	Address string
+	// Log is the one to write into; nil: one of its own.
+	Log *Log
+	// Leases offers writes of Leases to the plan as well.
+	Leases bool
+}
+
+// Plan is asked for each write before it is forwarded, one after the other. It
+// must not wait for other writes.
+type Plan func(Request) Fault
+
+// Proxy is a proxy in front of one API server. Its methods may be called from
+// many goroutines, and from plans and OnKill's functions, Close excepted.
+type Proxy struct {
+	options   Options
+	log       *Log
+	ca        []byte
+	address   string
+	transport *http.Transport
+	forward   *httputil.ReverseProxy
+	server    *http.Server
+
+	mu       sync.Mutex
+	listener net.Listener // nil while cut or closed
+	closed   bool
+	mode     Fault
+	conns    map[*conn]struct{}
+	plan     Plan
+	onKill   func()
+	healed   chan struct{} // closed and replaced by Disarm
+	watches  []*watch      // in the order in which they came
+	gone     int
+	past     past
+}
+
+// New starts a proxy. Close it after use.
+func New(o Options) (*Proxy, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(o.CA) {
+		return nil, fmt.Errorf("proxy of %s: its CA is no certificate", o.Name)
+	}
+	if o.Address == "" {
+		o.Address = net.JoinHostPort(loopback, "0")
+	}
+	if o.Log == nil {
+		o.Log = NewLog()
+	}
+	p := &Proxy{
+		options: o, log: o.Log, address: o.Address,
+		conns: map[*conn]struct{}{}, healed: make(chan struct{}),
+		transport: &http.Transport{
+			TLSClientConfig:   &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12},
+			ForceAttemptHTTP2: true,
+			// What the client did not ask for it does not get.
+			DisableCompression: true,
+		},
+	}
+	certificate, ca, err := newCertificate(o.Name)
+	if err != nil {
+		return nil, fmt.Errorf("proxy of %s: %w", o.Name, err)
+	}
+	p.ca = ca
+	quiet := log.New(io.Discard, "", 0)
+	p.forward = &httputil.ReverseProxy{
+		Transport: p.transport, ErrorLog: quiet, FlushInterval: -1,
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(o.Server); r.Out.Host = "" },
+		ModifyResponse: adoptWatch,
+		ErrorHandler:   func(_ http.ResponseWriter, r *http.Request, _ error) { fail(r) },
+	}
+	p.server = &http.Server{
+		Handler: p, ErrorLog: quiet, ConnContext: withConn, ReadHeaderTimeout: headerTimeout,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.listen(); err != nil {
+		return nil, err
+	}
+	p.address = p.listener.Addr().String()
+	p.log.join(p)
+	return p, nil
+}
+
+// URL is where clients reach the proxy.
+func (p *Proxy) URL() string { return "https://" + p.address }
+
+// CA is who signed the proxy's certificate, in PEM.
+func (p *Proxy) CA() []byte { return p.ca }
+
+// Close ends the proxy and all connections.
+func (p *Proxy) Close() {
+	p.log.leave(p)
+	p.Disarm()
+	p.FreshLists()
+	p.mu.Lock()
+	p.closed = true
+	p.unlisten()
+	p.mu.Unlock()
+	p.resetAll()
+	_ = p.server.Close()
+	p.transport.CloseIdleConnections()
+}
+
+// Arm has the plan asked for each write from now on.
+func (p *Proxy) Arm(plan Plan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plan = plan
+}
+
+// Disarm forwards everything from now on, and ends stalls and black holes.
+func (p *Proxy) Disarm() {
+	p.mu.Lock()
+	p.plan = nil
+	close(p.healed)
+	p.healed = make(chan struct{})
+	holes := p.connections((*conn).isHole)
+	p.mu.Unlock()
+	for _, c := range holes {
+		c.reset()
+	}
+}
+
+// OnKill sets what kills the client. It is to return when that is dead.
+func (p *Proxy) OnKill(kill func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onKill = kill
+}
+
+// Log returns the writes so far: of all proxies that share the Log, if it is shared.
+func (p *Proxy) Log() []Request { return p.log.Requests() }
+
+// Reset forgets the writes so far.
+func (p *Proxy) Reset() { p.log.Reset() }
+
+// SetMode changes what happens to all traffic: Pass, Cut (connections are reset
+// and refused) or BlackHole (no byte moves; all goes on with Pass).
+func (p *Proxy) SetMode(mode Fault) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return errors.New("the proxy is closed")
+	}
+	var err error
+	var cut []*conn
+	switch mode {
+	case Cut:
+		p.unlisten()
+		cut = p.connections(func(*conn) bool { return true })
+	case Pass, BlackHole:
+		for c := range p.conns {
+			if mode == Pass {
+				c.thaw()
+			} else {
+				c.freeze(false)
+			}
+		}
+		if p.listener == nil {
+			err = p.listen()
+		}
+	default:
+		err = fmt.Errorf("%s is no mode of a proxy", mode)
+	}
+	if err == nil {
+		p.mode = mode
+	}
+	p.mu.Unlock()
+	for _, c := range cut {
+		c.reset()
+	}
+	return err
+}

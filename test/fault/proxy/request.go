@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Request is one write.
+type Request struct {
+	// Seq is its place in the log, from 1.
+	Seq int
+	// Cluster is the name of the proxy that it came through.
+	Cluster string
+	// UserAgent is the client's.
+	UserAgent string
+	// Verb is create, update, patch, delete or deletecollection.
+	Verb string
+	// Group, Resource, Subresource, Namespace and Name are of the object. A name
+	// that the server is to generate is empty.
+	Group, Resource, Subresource, Namespace, Name string
+	// Status is the server's answer; 0: none, or none yet.
+	Status int
+	// Fault is what was done to it.
+	Fault Fault
+	// At is when it passed the gate.
+	At time.Time
+}
+
+// Key is what kind of write it is: the same in every run of a scenario, whatever
+// names were generated. For instance "host patch persistentvolumeclaims/status".
+func (r Request) Key() string {
+	resource := r.Resource
+	if r.Subresource != "" {
+		resource += "/" + r.Subresource
+	}
+	return r.Cluster + " " + r.Verb + " " + resource
+}
+
+// Verbs that are no writes.
+const (
+	verbList  = "list"
+	verbWatch = "watch"
+	verbGet   = "get"
+)
+
+// writes are the verbs of methods that write.
+var writes = map[string]string{
+	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+}
+
+// parse reads from method and URL what is asked for, as the API server does
+// (k8s.io/apiserver/pkg/endpoints/request). Verb is empty for what is no resource.
+func parse(r *http.Request) Request {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	var q Request
+	switch {
+	case parts[0] == "api" && len(parts) > 2:
+		parts = parts[2:]
+	case parts[0] == "apis" && len(parts) > 3:
+		q.Group, parts = parts[1], parts[3:]
+	default:
+		return Request{}
+	}
+	// A namespace itself is a resource without one.
+	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
+		q.Namespace, parts = parts[1], parts[2:]
+	}
+	q.Resource = parts[0]
+	if len(parts) > 1 {
+		q.Name = parts[1]
+	}
+	if len(parts) > 2 {
+		q.Subresource = strings.Join(parts[2:], "/")
+	}
+	q.Verb = verb(r, q)
+	return q
+}
+
+func verb(r *http.Request, q Request) string {
+	if v, ok := writes[r.Method]; ok {
+		if v == "delete" && q.Name == "" {
+			return "deletecollection"
+		}
+		return v
+	}
+	switch watch := r.URL.Query().Get("watch"); {
+	case r.Method != http.MethodGet:
+		return ""
+	case watch == "true" || watch == "1":
+		return verbWatch
+	case q.Name == "":
+		return verbList
+	default:
+		return verbGet
+	}
+}
+
+// changes says whether a request changes anything.
+func changes(r *http.Request, q Request) bool {
+	if q.Verb == "" || writes[r.Method] == "" {
+		return false
+	}
+	reviews := q.Group == "authentication.k8s.io" || q.Group == "authorization.k8s.io"
+	return !reviews && q.Subresource != "token" && r.URL.Query().Get("dryRun") == ""
+}
+
+// protobufMagic begins what is encoded as k8s.io/apimachinery/pkg/runtime/serializer/protobuf does.
+var protobufMagic = []byte("k8s\x00")
+
+// nameIn is the name of an object that is sent to be created. Whatever kind it
+// is, its metadata are field 1 in protobuf too.
+func nameIn(body []byte) string {
+	var object metav1.PartialObjectMetadata
+	if encoded, ok := bytes.CutPrefix(body, protobufMagic); ok {
+		var unknown runtime.Unknown
+		if unknown.Unmarshal(encoded) != nil || object.Unmarshal(unknown.Raw) != nil {
+			return ""
+		}
+		return object.Name
+	}
+	if json.Unmarshal(body, &object) != nil {
+		return ""
+	}
+	return object.Name
+}

@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// drainTimeout bounds the wait for one watch to end whose client does not read.
+const drainTimeout = time.Second
+
+// watch is a running watch, from when its request came.
+type watch struct {
+	// hold keeps events back until it is closed; nil: they pass.
+	hold <-chan struct{}
+	// end is closed to end the watch in order, done when it has ended.
+	end, done chan struct{}
+	once      sync.Once
+}
+
+type watchKey struct{}
+
+func (w *watch) stop() { w.once.Do(func() { close(w.end) }) }
+
+// EndWatches ends all running watches in order, as API servers do from time to
+// time, the oldest first.
+func (p *Proxy) EndWatches() {
+	p.mu.Lock()
+	running := slices.Clone(p.watches)
+	p.mu.Unlock()
+	for _, w := range running {
+		w.stop()
+		timer := time.NewTimer(drainTimeout)
+		select {
+		case <-w.done:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// GoneWatches has the next n watches answered 410 Expired.
+func (p *Proxy) GoneWatches(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = n
+}
+
+// takeGone says whether this watch is one of those.
+func (p *Proxy) takeGone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone == 0 {
+		return false
+	}
+	p.gone--
+	return true
+}
+
+func (p *Proxy) serveWatch(w http.ResponseWriter, r *http.Request) {
+	if p.takeGone() {
+		answer(w, apierrors.NewResourceExpired("too old resource version: "+errInjected.Error()))
+		return
+	}
+	hold, refused := p.pastWatch(r)
+	if refused != nil {
+		answer(w, refused)
+		return
+	}
+	p.remember(r)
+	running := &watch{hold: hold, end: make(chan struct{}), done: make(chan struct{})}
+	p.mu.Lock()
+	p.watches = append(p.watches, running)
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.watches = slices.DeleteFunc(p.watches, func(other *watch) bool { return other == running })
+		p.mu.Unlock()
+		close(running.done)
+	}()
+	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), watchKey{}, running)))
+}
+
+// adoptWatch puts what ends a watch between server and client.
+func adoptWatch(response *http.Response) error {
+	ctx := response.Request.Context()
+	if w, ok := ctx.Value(watchKey{}).(*watch); ok && response.StatusCode == http.StatusOK {
+		body := response.Body
+		response.Body = &events{ReadCloser: body, ctx: ctx, watch: w}
+		// Read stands in the server's body most of the time.
+		go func() {
+			select {
+			case <-w.end:
+				_ = body.Close()
+			case <-w.done:
+			}
+		}()
+	}
+	return nil
+}
+
+// events is the body of a watch.
+type events struct {
+	io.ReadCloser
+	ctx   context.Context //nolint:containedctx // a body has no other way to know its request's
+	watch *watch
+}
+
+// Read implements io.Reader.
+func (e *events) Read(b []byte) (int, error) {
+	if e.watch.hold != nil {
+		select {
+		case <-e.watch.hold:
+		case <-e.watch.end:
+		case <-e.ctx.Done():
+			return 0, e.ctx.Err()
+		}
+	}
+	n, err := e.ReadCloser.Read(b)
+	select {
+	case <-e.watch.end:
+		return 0, io.EOF
+	default:
+		return n, err
+	}
+}

@@ -1,0 +1,121 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// deathLog is how much of the log is kept of an end that nobody asked for.
+const deathLog = 4 << 10
+
+// kill ends the manager as a crash does, and returns when it is dead.
+func (r *Rig) kill() {
+	r.mu.Lock()
+	r.asked = true
+	r.mu.Unlock()
+	_ = r.Manager.Kill() // SIGKILL: it can only fail because there is none
+}
+
+// keep starts the manager again whenever it ends, as a Deployment would.
+func (r *Rig) keep(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.Manager.Done():
+		}
+		r.mu.Lock()
+		if !r.asked && ctx.Err() == nil {
+			log := r.Manager.Log()
+			r.deaths = append(r.deaths, log[max(0, len(log)-deathLog):])
+		}
+		r.asked = false
+		r.mu.Unlock()
+		timer := time.NewTimer(r.downtime)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		r.mu.Lock()
+		r.started = time.Now()
+		r.lives++
+		r.mu.Unlock()
+		_ = r.Manager.Start(ctx) // one that ends while it starts is seen above
+	}
+}
+
+// Lives is how often the manager was started again so far.
+func (r *Rig) Lives() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lives
+}
+
+// Deaths are the ends of the log where the manager ended of its own accord.
+func (r *Rig) Deaths() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.deaths)
+}
+
+// ForgetDeaths forgets them.
+func (r *Rig) ForgetDeaths() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deaths = nil
+}
+
+// Linked is nil when the manager's present life holds the fence of every member
+// that is registered, by what the members say.
+func (r *Rig) Linked(ctx context.Context) error {
+	r.mu.Lock()
+	started := r.started
+	r.mu.Unlock()
+	if !r.Manager.Running() {
+		return errors.New("the manager does not run")
+	}
+	var registrations v1alpha1.ClusterRegistrationList
+	if err := r.Host.API.List(ctx, &registrations); err != nil {
+		return fmt.Errorf("list registrations: %w", err)
+	}
+	for i := range registrations.Items {
+		cr := &registrations.Items[i]
+		name := r.nameOf(cr.Status.ClusterID)
+		if name == "" {
+			return fmt.Errorf("registration %s has no cluster yet", cr.Name)
+		}
+		var fence coordinationv1.Lease
+		if err := r.Member(name).API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: r.IDs[Host]}, &fence); err != nil {
+			return fmt.Errorf("read the fence of %s: %w", name, err)
+		}
+		if fence.Spec.RenewTime == nil || fence.Spec.RenewTime.Time.Before(started) {
+			return fmt.Errorf("the fence of %s has not been renewed since the manager began", name)
+		}
+	}
+	return nil
+}
+
+func (r *Rig) nameOf(id string) string {
+	for name, known := range r.IDs {
+		if known == id && name != Host {
+			return name
+		}
+	}
+	return ""
+}
+
+// Panicked tells whether an end of the manager was a crash of its own.
+func Panicked(log string) bool {
+	return strings.Contains(log, "panic:") || strings.Contains(log, "fatal error:")
+}

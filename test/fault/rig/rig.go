@@ -1,0 +1,229 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/fault/proxy"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// Names of the clusters and of the members' nodes in the host.
+const (
+	Host    = "host"
+	One     = "cluster38"
+	Two     = "cluster39"
+	NodeOne = v1alpha1.DefaultNodeNamePrefix + One
+	NodeTwo = v1alpha1.DefaultNodeNamePrefix + Two
+)
+
+const (
+	fenceDuration = 3 * time.Second
+	probeInterval = time.Second
+	nodeGrace     = 20 * time.Second
+)
+
+// Classes of the host, all of csi.xylem.io and WaitForFirstConsumer.
+const (
+	// ClassDelete deletes on both sides.
+	ClassDelete = controlplane.ClassHostpath
+	// ClassImmediate leads to the members' Immediate class.
+	ClassImmediate = "fast"
+	// ClassRetain retains in the host; the members' class deletes.
+	ClassRetain = "retain-host"
+	// ClassRetained deletes in the host; the members' class retains.
+	ClassRetained = controlplane.ClassRetained
+	// ClassPromise promises; the members' class waits for a consumer, and deletes.
+	ClassPromise = "promise"
+	// ClassScratch is the same, and releases a disk one second after its last Pod.
+	ClassScratch = "scratch"
+	// ClassImpatient is ClassDelete, but that claims which a member fails are moved
+	// on after a second.
+	ClassImpatient = "impatient"
+)
+
+// Options say what to start.
+type Options struct {
+	// Manager is its binary; empty: it is built.
+	Manager string
+	// Downtime is how long the manager stays away after it was killed.
+	Downtime time.Duration
+	// Progress receives lines about each step that takes time.
+	Progress func(format string, args ...any)
+}
+
+// Rig is the clusters, the proxies and the manager. Stop it after use.
+type Rig struct {
+	*harness.Xylem
+	// IDs are the clusters' identities by name.
+	IDs map[string]string
+	// Writes are those that passed the proxies, in their order.
+	Writes *proxy.Log
+	// Witness has seen what became of the objects in all clusters.
+	Witness *Witness
+
+	downtime time.Duration
+	end      context.CancelFunc
+	keeper   sync.WaitGroup
+
+	mu      sync.Mutex
+	proxies map[string]*proxy.Proxy
+	started time.Time // when the manager's present life began
+	asked   bool      // the present end of the manager is our doing
+	lives   int
+	deaths  []string // ends of its own accord
+}
+
+// Start starts a rig. After an error nothing is left running.
+func Start(ctx context.Context, o Options) (_ *Rig, err error) {
+	r := &Rig{downtime: o.Downtime, IDs: map[string]string{}, Writes: proxy.NewLog(), proxies: map[string]*proxy.Proxy{}, end: func() {}}
+	r.Xylem, err = harness.Start(ctx, harness.Options{
+		Manager: o.Manager, Members: []controlplane.ClusterOptions{member(One), member(Two)}, Unregistered: true,
+		Front: r.front, Progress: o.Progress, FenceDuration: fenceDuration, ProbeInterval: probeInterval,
+		ManagerArgs: []string{"--node-grace=" + nodeGrace.String()},
+	})
+	if err != nil {
+		r.closeProxies()
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, r.Stop(context.WithoutCancel(ctx)))
+		}
+	}()
+	for _, c := range r.Clusters() {
+		if r.IDs[c.Name()], err = c.ID(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, class := range classes() {
+		if err := r.Host.API.Create(ctx, class); err != nil {
+			return nil, fmt.Errorf("create StorageClass %s: %w", class.Name, err)
+		}
+	}
+	background, end := context.WithCancel(context.WithoutCancel(ctx))
+	r.end, r.started = end, time.Now()
+	if r.Witness, err = watchAll(background, r.Clusters()); err != nil {
+		return nil, err
+	}
+	r.keeper.Go(func() { r.keep(background) })
+	for _, name := range []string{One, Two} {
+		if err := r.Register(ctx, name, name); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// member has one node, so that where a Pod runs is no matter of chance.
+func member(name string) controlplane.ClusterOptions {
+	return controlplane.ClusterOptions{Name: name, Nodes: 1}
+}
+
+func classes() []*storagev1.StorageClass {
+	all := make([]*storagev1.StorageClass, 0, 7)
+	parameters := map[string]map[string]string{
+		ClassRetain:    {v1alpha1.ParameterMemberClass: controlplane.ClassHostpath},
+		ClassImpatient: {v1alpha1.ParameterMemberClass: controlplane.ClassHostpath, v1alpha1.ParameterPlacementTimeout: "1s"},
+		ClassPromise:   {v1alpha1.ParameterMemberClass: controlplane.ClassHostpath, v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise},
+		ClassScratch: {
+			v1alpha1.ParameterMemberClass: controlplane.ClassHostpath, v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise,
+			v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterReleaseGrace: "1s",
+		},
+	}
+	for name, reclaim := range map[string]corev1.PersistentVolumeReclaimPolicy{
+		ClassDelete: corev1.PersistentVolumeReclaimDelete, ClassImmediate: corev1.PersistentVolumeReclaimDelete,
+		ClassRetained: corev1.PersistentVolumeReclaimDelete, ClassRetain: corev1.PersistentVolumeReclaimRetain,
+		ClassPromise: corev1.PersistentVolumeReclaimDelete, ClassScratch: corev1.PersistentVolumeReclaimDelete,
+		ClassImpatient: corev1.PersistentVolumeReclaimDelete,
+	} {
+		class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, reclaim)
+		class.Provisioner = v1alpha1.ProvisionerName
+		class.Parameters = parameters[name]
+		all = append(all, &class)
+	}
+	return all
+}
+
+// front puts a proxy before a cluster, the first time, and leads the kubeconfig
+// through it.
+func (r *Rig) front(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error) {
+	p, err := r.proxyOf(c)
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig of %s: %w", c.Name(), err)
+	}
+	for _, cluster := range config.Clusters {
+		cluster.Server, cluster.CertificateAuthorityData = p.URL(), p.CA()
+	}
+	if kubeconfig, err = clientcmd.Write(*config); err != nil {
+		return nil, fmt.Errorf("write the kubeconfig of %s: %w", c.Name(), err)
+	}
+	return kubeconfig, nil
+}
+
+func (r *Rig) proxyOf(c *controlplane.Cluster) (*proxy.Proxy, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p, ok := r.proxies[c.Name()]; ok {
+		return p, nil
+	}
+	server, err := url.Parse(c.Server(controlplane.Direct))
+	if err != nil {
+		return nil, fmt.Errorf("read the address of %s: %w", c.Name(), err)
+	}
+	p, err := proxy.New(proxy.Options{Name: c.Name(), Server: server, CA: c.CA(), Log: r.Writes})
+	if err != nil {
+		return nil, fmt.Errorf("start the proxy of %s: %w", c.Name(), err)
+	}
+	p.OnKill(r.kill)
+	r.proxies[c.Name()] = p
+	return p, nil
+}
+
+// Proxy is the proxy in front of a cluster.
+func (r *Rig) Proxy(name string) *proxy.Proxy {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.proxies[name]
+}
+
+// Proxies are all of them, by the names of their clusters.
+func (r *Rig) Proxies() []*proxy.Proxy {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]*proxy.Proxy, 0, len(r.proxies))
+	for _, name := range slices.Sorted(maps.Keys(r.proxies)) {
+		all = append(all, r.proxies[name])
+	}
+	return all
+}
+
+func (r *Rig) closeProxies() {
+	for _, p := range r.Proxies() {
+		p.Close()
+	}
+}
+
+// Stop ends everything.
+func (r *Rig) Stop(ctx context.Context) error {
+	r.end()
+	r.keeper.Wait()
+	defer r.closeProxies()
+	return r.Xylem.Stop(ctx)
+}

@@ -1,0 +1,127 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// accidents are what admins do by mistake.
+func accidents() []Scenario {
+	return []Scenario{
+		{
+			Name: "lost-host-pv", About: "the host PV of a claim in use is deleted, finalizers and all: the claim is Lost, and heals",
+			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
+			Act: func(ctx context.Context, w *World) error {
+				return w.lose(ctx, volume(w.Noted("volume")))
+			},
+			Settled: do((*World).healed),
+		},
+		{
+			Name: "lost-leaf-claim", About: "a member's admin deletes a leaf claim: its volume is kept, and used by the next",
+			Setup: func(ctx context.Context, w *World) error { return w.unused(ctx, rig.ClassDelete) },
+			Act: func(ctx context.Context, w *World) error {
+				leaf, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), data)
+				if err != nil {
+					return err
+				}
+				w.Note("leaf", string(leaf.UID))
+				if err := w.delete(ctx, w.Member(rig.One), leaf); err != nil {
+					return err
+				}
+				return w.createApp(ctx, rig.NodeOne)
+			},
+			Settled: do((*World).reused),
+		},
+		{
+			Name: "taken", About: "the member has a claim of that name of its own, in a namespace that was handed over: told, and left alone",
+			Setup: do((*World).takeName),
+			Act: func(ctx context.Context, w *World) error {
+				if err := w.pair(ctx, rig.ClassDelete); err != nil {
+					return err
+				}
+				if err := harness.Await(ctx, "what the user is told", w.refused); err != nil {
+					return err
+				}
+				return w.deletePair(ctx)
+			},
+			Settled: do((*World).untouched),
+			Restore: func(ctx context.Context, w *World) error {
+				namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace}}
+				return errors.Join(w.delete(ctx, w.Member(rig.One), w.claim()), w.delete(ctx, w.Member(rig.One), namespace))
+			},
+		},
+	}
+}
+
+// lose deletes a host PV, finalizers and all, as the loss of a part of etcd would.
+func (w *World) lose(ctx context.Context, pv *corev1.PersistentVolume) error {
+	if err := w.delete(ctx, w.Host, pv); err != nil {
+		return err
+	}
+	return patch(ctx, w.Host, pv, `{"metadata":{"finalizers":null}}`)
+}
+
+// takeName makes a claim in the first member that is the member's own.
+func (w *World) takeName(ctx context.Context) error {
+	member, none := w.Member(rig.One), ""
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace, Labels: map[string]string{v1alpha1.LabelHost: w.IDs[rig.Host]}}}
+	claim := w.claim()
+	claim.Spec = w.claimSpec(none)
+	for _, obj := range []client.Object{namespace, claim} {
+		if err := member.API.Create(ctx, obj); err != nil {
+			return fmt.Errorf("make %T %s in %s: %w", obj, obj.GetName(), member.Name(), err)
+		}
+	}
+	w.Note("theirs", string(claim.UID)+" "+claim.ResourceVersion)
+	return nil
+}
+
+// refused: the user's claim says that it does not get on.
+func (w *World) refused(ctx context.Context) error {
+	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
+	if err != nil {
+		return err
+	}
+	for _, c := range claim.Status.Conditions {
+		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse {
+			return nil
+		}
+	}
+	return fmt.Errorf("claim %s says %v", data, claim.Status.Conditions)
+}
+
+// untouched: the host has nothing of the pair, and the member its own claim as it was.
+func (w *World) untouched(ctx context.Context) error {
+	if err := w.nothing(ctx, []string{app, data}, w.Host, w.Member(rig.Two)); err != nil {
+		return err
+	}
+	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), data)
+	if err != nil {
+		return err
+	}
+	if now := string(claim.UID) + " " + claim.ResourceVersion; now != w.Noted("theirs") {
+		return fmt.Errorf("the member's own claim was %s, and is %s", w.Noted("theirs"), now)
+	}
+	return gone[corev1.Pod](ctx, w, w.Member(rig.One), app)
+}
+
+// healed: the claim is bound to a host PV of the same name that we hold.
+func (w *World) healed(ctx context.Context) error {
+	if err := w.reused(ctx); err != nil {
+		return err
+	}
+	pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume"))
+	if err != nil {
+		return err
+	}
+	return held(pv)
+}

@@ -1,0 +1,20 @@
+package scenario
+
+// All are the scenarios, in the order in which they are run.
+func All() []Scenario {
+	var all []Scenario
+	for _, group := range [][]Scenario{lifecycle(), retained(), workloads(), withdrawn(), recovery(), conflicts(), accidents(), registrations(), reflected(), promises(), releases()} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// Find returns the scenario of that name.
+func Find(name string) (Scenario, bool) {
+	for _, s := range All() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Scenario{}, false
+}

@@ -1,0 +1,189 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// slow is a claim whose disk takes for ever, and its Pod.
+const slow = "slow"
+
+// conflicts are claims that meet what is there already, or cannot be made.
+func conflicts() []Scenario {
+	return []Scenario{
+		{
+			Name: "volume-name-taken", About: "the host has a PV of the leaf PV's name: its mirror takes another",
+			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, false) },
+			Act:   do((*World).takeVolumeName),
+			Settled: func(ctx context.Context, w *World) error {
+				foreign, err := get[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("foreign"))
+				if err != nil {
+					return err
+				}
+				if name, err := w.volumeOf(ctx, data); err != nil || name == foreign.Name {
+					return errors.Join(err, fmt.Errorf("the claim is bound to %q", name))
+				}
+				return w.upAndBound(ctx)
+			},
+			Restore: func(ctx context.Context, w *World) error {
+				return errors.Join(w.Member(rig.One).SetFaults(), w.delete(ctx, w.Host, volume(w.Noted("foreign"))))
+			},
+		},
+		{
+			Name: "side-by-side", About: "one claim's disk takes for ever: another's is made meanwhile",
+			Act:     do((*World).sideBySide),
+			Settled: func(ctx context.Context, w *World) error { return errors.Join(w.upAndBound(ctx), w.running(ctx, slow)) },
+			Restore: do((*World).provision),
+		},
+		{
+			Name: "data-source", About: "a claim asks for a copy of another, which no member can make: the user is told, nothing is made",
+			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
+			Act: func(ctx context.Context, w *World) error {
+				err := w.createClaim(ctx, slow, rig.ClassDelete, func(c *corev1.PersistentVolumeClaim) {
+					c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: data}
+				})
+				if err != nil {
+					return err
+				}
+				return w.createPod(ctx, slow, slow, rig.NodeOne)
+			},
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.refusedFor(ctx, slow, "DataSourceUnsupported"), gone[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), slow), w.disks(rig.One, slow, 0))
+			},
+		},
+		{
+			Name: "lost-leaf-volume", About: "a member's admin deletes leaf claim and leaf PV: nothing is made in their place, and the host keeps its PV",
+			Setup: func(ctx context.Context, w *World) error { return w.unused(ctx, rig.ClassDelete) },
+			Act:   do((*World).loseLeaf),
+			Settled: func(ctx context.Context, w *World) error {
+				pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume"))
+				if err != nil {
+					return err
+				}
+				return errors.Join(held(pv), w.refusedFor(ctx, data, "VolumeLost"), gone[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), data))
+			},
+			Restore: do((*World).destroyLost),
+		},
+		{
+			Name: "one-pod", About: "a claim and its Pod are made, access mode ReadWriteOncePod",
+			Act: func(ctx context.Context, w *World) error {
+				err := w.createClaim(ctx, data, rig.ClassDelete, func(c *corev1.PersistentVolumeClaim) {
+					c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}
+				})
+				if err != nil {
+					return err
+				}
+				return w.createApp(ctx, rig.NodeOne)
+			},
+			Settled: do((*World).upAndBound),
+		},
+	}
+}
+
+// takeVolumeName makes a PV of the name that the leaf PV will have, and lets the
+// provisioner go on.
+func (w *World) takeVolumeName(ctx context.Context) error {
+	leaf, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), data)
+	if err != nil {
+		return err
+	}
+	foreign := volume("pvc-" + string(leaf.UID))
+	foreign.Spec = corev1.PersistentVolumeSpec{
+		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain, StorageClassName: "foreign",
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "foreign.example.com", VolumeHandle: "1"}},
+	}
+	if err := w.Host.API.Create(ctx, foreign); err != nil {
+		return fmt.Errorf("create the volume in the way: %w", err)
+	}
+	w.Note("foreign", foreign.Name)
+	return w.Member(rig.One).SetFaults()
+}
+
+// sideBySide holds up the slow claim's disk until the other one's Pod runs.
+func (w *World) sideBySide(ctx context.Context) error {
+	if err := w.Member(rig.One).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + slow, Stall: true}); err != nil {
+		return err
+	}
+	if err := errors.Join(w.createClaim(ctx, slow, rig.ClassDelete), w.createPod(ctx, slow, slow, rig.NodeOne)); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the slow claim in the member", func(ctx context.Context) error {
+		_, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), slow)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := w.pair(ctx, rig.ClassDelete); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the other claim's Pod", w.upAndBound); err != nil {
+		return err
+	}
+	return w.Member(rig.One).SetFaults()
+}
+
+// loseLeaf deletes leaf claim and leaf PV, finalizers and all.
+func (w *World) loseLeaf(ctx context.Context) error {
+	one := w.Member(rig.One)
+	leaf, err := get[corev1.PersistentVolume](ctx, w, one, w.Noted("volume"))
+	if err != nil {
+		return err
+	}
+	w.Note("handle", leaf.Spec.CSI.VolumeHandle)
+	for _, obj := range []client.Object{leaf, w.claim()} { // a claim whose volume is there would be made anew
+		if err := w.delete(ctx, one, obj); err != nil {
+			return err
+		}
+		if err := patch(ctx, one, obj, `{"metadata":{"finalizers":null}}`); client.IgnoreNotFound(errors.Unwrap(err)) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// destroyLost has the member's provisioner destroy the disk that no PV stands
+// for any more: by a PV that stands for it, of a claim that is not there.
+func (w *World) destroyLost(ctx context.Context) error {
+	pv := volume("lost-" + w.Namespace)
+	pv.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": controlplane.DefaultDriverName}
+	pv.Spec = corev1.PersistentVolumeSpec{
+		Capacity:                      corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+		AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete, StorageClassName: rig.ClassDelete,
+		ClaimRef:               &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: w.Namespace, Name: "gone", UID: "gone"},
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: controlplane.DefaultDriverName, VolumeHandle: w.Noted("handle")}},
+	}
+	if err := w.Member(rig.One).API.Create(ctx, pv); err != nil {
+		return fmt.Errorf("create a volume for the lost disk: %w", err)
+	}
+	return nil
+}
+
+// refusedFor: the claim's condition tells the user why it cannot be placed.
+func (w *World) refusedFor(ctx context.Context, name, reason string) error {
+	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(claim.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+		return c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && c.Reason == reason
+	}) {
+		return fmt.Errorf("claim %s says %v", name, claim.Status.Conditions)
+	}
+	return nil
+}

@@ -1,0 +1,327 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// promises are claims that are bound before they have a disk.
+func promises() []Scenario {
+	return []Scenario{
+		{
+			Name: "promise", About: "a promised claim and its Pod are made, used, and deleted", Core: true,
+			Act: func(ctx context.Context, w *World) error {
+				if err := w.fulfilled(ctx, rig.ClassPromise); err != nil {
+					return err
+				}
+				return w.deletePair(ctx)
+			},
+			Settled: do((*World).destroyed),
+		},
+		{
+			Name: "promise-create", About: "a promised claim and its Pod are made",
+			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassPromise) },
+			Settled: do((*World).promiseKept),
+		},
+		{
+			Name: "promise-scratch", About: "a claim whose disk goes with its last Pod, and a Pod that uses it for longer than the grace",
+			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassScratch) },
+			Settled: do((*World).promiseKept),
+		},
+		{
+			Name: "promise-unused", About: "a promised claim is made, and deleted without a Pod",
+			Act:     do((*World).promiseUnused),
+			Settled: do((*World).promiseGone),
+		},
+		{
+			Name: "promise-two", About: "Pods of a promised claim land in both members: one waits, and fails when the disk is made in the other",
+			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, false) },
+			Act:     do((*World).promiseTwo),
+			Settled: do((*World).promiseOnce),
+			Restore: do((*World).provision),
+		},
+		{
+			Name: "promise-withdraw", About: "Pod and promised claim are deleted before the provisioner has begun",
+			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, false) },
+			Act:     do((*World).withdraw),
+			Settled: do((*World).promiseWithdrawn),
+			Restore: do((*World).provision),
+		},
+		{
+			Name: "promise-withdraw-late", About: "Pod and promised claim are deleted while the provisioner has made the disk and not said so",
+			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, true) },
+			Act:     do((*World).withdraw),
+			Settled: do((*World).promiseWithdrawn),
+			Restore: do((*World).provision),
+		},
+		{
+			Name: "promise-move", About: "before the disk is made the Pod is deleted, and the claim used by one in the other member",
+			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassPromise, false) },
+			Act:     do((*World).promiseMove),
+			Settled: do((*World).promiseMoved),
+			Restore: do((*World).provision),
+		},
+	}
+}
+
+// releases are promises that a member lets go of.
+func releases() []Scenario {
+	return []Scenario{
+		{
+			Name: "promise-release", About: "the last Pod of a claim ends, its disk goes, and the next Pod lands in the other member",
+			Setup: func(ctx context.Context, w *World) error { return w.fulfilled(ctx, rig.ClassScratch) },
+			Act: func(ctx context.Context, w *World) error {
+				if err := w.endApp(ctx); err != nil {
+					return err
+				}
+				return w.createApp(ctx, rig.NodeTwo)
+			},
+			Settled: do((*World).promiseMoved),
+		},
+		{
+			Name: "promise-release-delete", About: "the last Pod of a claim ends, and the claim is deleted while its disk goes",
+			Setup: func(ctx context.Context, w *World) error { return w.fulfilled(ctx, rig.ClassScratch) },
+			Act: func(ctx context.Context, w *World) error {
+				if err := w.endApp(ctx); err != nil {
+					return err
+				}
+				if err := harness.Await(ctx, "the mark", w.marked); err != nil {
+					return err
+				}
+				return w.deleteClaim(ctx)
+			},
+			Settled: do((*World).destroyed),
+		},
+		{
+			Name: "promise-unregister", About: "a member is deregistered that is making the disk of a promise: the Pod is evicted, the promise let go of",
+			Setup:   do((*World).promisedInTwo),
+			Act:     do((*World).unregisterConfirmed),
+			Settled: do((*World).promiseLetGo),
+			Restore: func(ctx context.Context, w *World) error {
+				return errors.Join(w.Member(rig.Two).SetFaults(), w.registerAgain(ctx))
+			},
+		},
+	}
+}
+
+// promisedInTwo is a promised claim and its Pod in the second member, the disk held
+// up in the driver before it is made.
+func (w *World) promisedInTwo(ctx context.Context) error {
+	fault := csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + data, Stall: true}
+	if err := w.Member(rig.Two).SetFaults(fault); err != nil {
+		return err
+	}
+	if err := w.createClaim(ctx, data, rig.ClassPromise); err != nil {
+		return err
+	}
+	if err := w.createApp(ctx, rig.NodeTwo); err != nil {
+		return err
+	}
+	return harness.Await(ctx, "the provisioner", func(ctx context.Context) error {
+		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.Two), data)
+		if err == nil && claim.Annotations[selectedNode] == "" {
+			err = errors.New("the leaf claim's node is not chosen")
+		}
+		return err
+	})
+}
+
+func (w *World) unregisterConfirmed(ctx context.Context) error {
+	confirm := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmDeregister, rig.Two)
+	if err := patch(ctx, w.Host, registration(), confirm); err != nil {
+		return err
+	}
+	return w.unregister(ctx)
+}
+
+// promiseLetGo: the member is gone, and the promise as if it had never been there.
+func (w *World) promiseLetGo(ctx context.Context) error {
+	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised), gone[corev1.Pod](ctx, w, w.Host, app),
+		w.nothing(ctx, []string{app, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0)); err != nil {
+		return err
+	}
+	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
+	if err != nil {
+		return err
+	}
+	pv, err := w.promise(ctx)
+	if err != nil {
+		return err
+	}
+	if placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" || len(pv.Labels) > 0 {
+		return fmt.Errorf("claim %s is placed in %q, and its promise labelled %v", data, placed, pv.Labels)
+	}
+	return nil
+}
+
+// fulfilled is the pair, until it runs, and remembers the volume.
+func (w *World) fulfilled(ctx context.Context, class string) error {
+	if err := w.pair(ctx, class); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "claim and Pod", w.promiseKept); err != nil {
+		return err
+	}
+	pv, err := w.promise(ctx)
+	if err != nil {
+		return err
+	}
+	w.Note("volume", pv.Name)
+	return nil
+}
+
+// promise is the host PV of the claim.
+func (w *World) promise(ctx context.Context) (*corev1.PersistentVolume, error) {
+	name, err := w.volumeOf(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	return get[corev1.PersistentVolume](ctx, w, w.Host, name)
+}
+
+// promiseIn: the claim has a disk in a member, and says so.
+func (w *World) promiseIn(ctx context.Context, member string) error {
+	pv, err := w.promise(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := w.Member(member).ID(ctx)
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(pv.Annotations[v1alpha1.AnnotationVolume], id+"/") {
+		return fmt.Errorf("promise %s has volume %q", pv.Name, pv.Annotations[v1alpha1.AnnotationVolume])
+	}
+	return w.promiseSays(ctx, v1alpha1.ReasonFulfilled)
+}
+
+func (w *World) promiseSays(ctx context.Context, reason string) error {
+	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
+	if err != nil {
+		return err
+	}
+	for _, c := range claim.Status.Conditions {
+		if c.Type == v1alpha1.ClaimPromise && c.Reason == reason {
+			return nil
+		}
+	}
+	return fmt.Errorf("claim %s has the conditions %v, not %s", data, claim.Status.Conditions, reason)
+}
+
+func (w *World) promiseKept(ctx context.Context) error {
+	return errors.Join(w.upAndBound(ctx), w.promiseIn(ctx, rig.One))
+}
+
+// stray is the Pod that comes second.
+const stray = "stray"
+
+// promiseTwo has a second Pod land in the other member, and lets the provisioner of
+// the first go on when the Pod was told to wait.
+func (w *World) promiseTwo(ctx context.Context) error {
+	if err := w.createPod(ctx, stray, data, rig.NodeTwo); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the second Pod", func(ctx context.Context) error {
+		pod, err := get[corev1.Pod](ctx, w, w.Host, stray)
+		if err != nil {
+			return err
+		}
+		for _, c := range pod.Status.Conditions {
+			if c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionFalse {
+				return nil
+			}
+		}
+		return fmt.Errorf("the host shows Pod %s with the conditions %v", stray, pod.Status.Conditions)
+	}); err != nil {
+		return err
+	}
+	return w.provision(ctx)
+}
+
+// promiseOnce: the first Pod has the disk, and the second has failed.
+func (w *World) promiseOnce(ctx context.Context) error {
+	pod, err := get[corev1.Pod](ctx, w, w.Host, stray)
+	if err != nil {
+		return err
+	}
+	if pod.Status.Phase != corev1.PodFailed {
+		return fmt.Errorf("the host shows Pod %s as %s", stray, pod.Status.Phase)
+	}
+	return errors.Join(w.promiseKept(ctx), w.nothing(ctx, []string{stray, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0))
+}
+
+func (w *World) promiseUnused(ctx context.Context) error {
+	if err := w.createClaim(ctx, data, rig.ClassPromise); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the promise", func(ctx context.Context) error { return w.promiseSays(ctx, v1alpha1.ReasonPromised) }); err != nil {
+		return err
+	}
+	return w.deleteClaim(ctx)
+}
+
+// promiseGone: nothing is left of the claim, nor of any promise of the namespace.
+func (w *World) promiseGone(ctx context.Context) error {
+	if err := w.nothing(ctx, []string{data}, w.Clusters()...); err != nil {
+		return err
+	}
+	var volumes corev1.PersistentVolumeList
+	if err := w.Host.API.List(ctx, &volumes); err != nil {
+		return fmt.Errorf("list volumes: %w", err)
+	}
+	for i := range volumes.Items {
+		if ref := volumes.Items[i].Spec.ClaimRef; ref != nil && ref.Namespace == w.Namespace {
+			return fmt.Errorf("volume %s is still in the host", volumes.Items[i].Name)
+		}
+	}
+	return nil
+}
+
+func (w *World) promiseWithdrawn(ctx context.Context) error {
+	return errors.Join(w.withdrawnEntirely(ctx), w.promiseGone(ctx))
+}
+
+// promiseMove gives the claim to a Pod in the other member, and lets the
+// provisioner of the first go on when nothing is left there.
+func (w *World) promiseMove(ctx context.Context) error {
+	if err := w.endApp(ctx); err != nil {
+		return err
+	}
+	if err := w.createApp(ctx, rig.NodeTwo); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the withdrawal", func(ctx context.Context) error {
+		return w.nothing(ctx, []string{app, data}, w.Member(rig.One))
+	}); err != nil {
+		return err
+	}
+	return w.provision(ctx)
+}
+
+// promiseMoved: Pod and disk are in the second member, and nothing in the first.
+func (w *World) promiseMoved(ctx context.Context) error {
+	return errors.Join(w.running(ctx, app), w.boundInTwo(ctx), w.promiseIn(ctx, rig.Two), w.disks(rig.Two, data, 1),
+		w.nothing(ctx, []string{app, data}, w.Member(rig.One)), w.disks(rig.One, data, 0))
+}
+
+// marked: it is noted that no Pod uses the claim.
+func (w *World) marked(ctx context.Context) error {
+	pv, err := w.promise(ctx)
+	if err != nil {
+		return err
+	}
+	if pv.Annotations[v1alpha1.AnnotationUnusedSince] == "" && pv.Annotations[v1alpha1.AnnotationVolume] != "" {
+		return fmt.Errorf("promise %s is not marked", pv.Name)
+	}
+	return nil
+}

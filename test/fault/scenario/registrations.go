@@ -1,0 +1,189 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/fault/proxy"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// registrations are members that come and go: the second one.
+func registrations() []Scenario {
+	return []Scenario{
+		{
+			Name: "register", About: "a member is registered",
+			Setup:   func(ctx context.Context, w *World) error { return w.Deregister(ctx, rig.Two) },
+			Act:     do((*World).registerTwo),
+			Settled: do((*World).registered),
+		},
+		{
+			Name: "unregister-retain", About: "a member is deregistered with policy Retain and registered again: its volume is adopted",
+			Setup: do((*World).unusedInTwo),
+			Act: func(ctx context.Context, w *World) error {
+				if err := w.unregister(ctx); err != nil {
+					return err
+				}
+				if err := harness.Await(ctx, "the end of the registration", w.unregistered); err != nil {
+					return err
+				}
+				return w.registerTwo(ctx)
+			},
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.registered(ctx), w.boundInTwo(ctx))
+			},
+		},
+		{
+			Name: "unregister-drain", About: "a member is deregistered with policy Drain, and its last claim deleted",
+			Setup: func(ctx context.Context, w *World) error {
+				if err := w.unusedInTwo(ctx); err != nil {
+					return err
+				}
+				return patch(ctx, w.Host, registration(), `{"spec":{"deregistration":"Drain"}}`)
+			},
+			Act: func(ctx context.Context, w *World) error {
+				return errors.Join(w.unregister(ctx), w.deleteClaim(ctx))
+			},
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.unregistered(ctx), w.nothing(ctx, []string{app, data}, w.Clusters()...), w.disks(rig.Two, data, 0))
+			},
+			Restore: do((*World).registerAgain),
+		},
+		{
+			Name: "unregister-force", About: "a member that cannot be reached is let go of by force",
+			Setup: do((*World).unusedInTwo),
+			Act: func(ctx context.Context, w *World) error {
+				if err := w.Proxy(rig.Two).SetMode(proxy.Cut); err != nil {
+					return err
+				}
+				if err := patch(ctx, w.Host, registration(), `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`); err != nil {
+					return err
+				}
+				return w.unregister(ctx)
+			},
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.unregistered(ctx), w.letGo(ctx), w.disks(rig.Two, data, 1))
+			},
+			Restore: func(ctx context.Context, w *World) error {
+				if err := w.Proxy(rig.Two).SetMode(proxy.Pass); err != nil {
+					return err
+				}
+				return w.registerAgain(ctx)
+			},
+		},
+	}
+}
+
+func registration() *v1alpha1.ClusterRegistration {
+	return &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: rig.Two}}
+}
+
+// registerTwo registers the second member and waits for nothing.
+func (w *World) registerTwo(ctx context.Context) error {
+	kubeconfig, err := w.MemberKubeconfig(ctx, rig.Two)
+	if err != nil {
+		return err
+	}
+	if err := w.SetKubeconfig(ctx, rig.Two, kubeconfig); err != nil {
+		return err
+	}
+	cr := registration()
+	cr.Spec.KubeconfigSecretRef.Name = harness.SecretName(rig.Two)
+	if err := w.Host.API.Create(ctx, cr); err != nil {
+		return fmt.Errorf("register %s: %w", rig.Two, err)
+	}
+	return nil
+}
+
+func (w *World) registerAgain(ctx context.Context) error {
+	if err := w.registerTwo(ctx); err != nil {
+		return err
+	}
+	return w.AwaitReady(ctx, rig.Two)
+}
+
+// unregister deletes the registration and waits for nothing.
+func (w *World) unregister(ctx context.Context) error {
+	return w.delete(ctx, w.Host, registration())
+}
+
+// unusedInTwo is a claim in the second member that no Pod uses.
+func (w *World) unusedInTwo(ctx context.Context) error {
+	if err := w.createClaim(ctx, data, rig.ClassDelete); err != nil {
+		return err
+	}
+	if err := w.createApp(ctx, rig.NodeTwo); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "claim and Pod", func(ctx context.Context) error {
+		return errors.Join(w.running(ctx, app), w.boundInTwo(ctx))
+	}); err != nil {
+		return err
+	}
+	volume, err := w.volumeOf(ctx, data)
+	if err != nil {
+		return err
+	}
+	w.Note("volume", volume)
+	return w.endApp(ctx)
+}
+
+func (w *World) boundInTwo(ctx context.Context) error {
+	if err := w.bound(ctx, data, rig.Two); err != nil {
+		return err
+	}
+	name, err := w.volumeOf(ctx, data)
+	if err != nil {
+		return err
+	}
+	pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(held(pv), w.disks(rig.Two, data, 1))
+}
+
+// registered: the member's node is Ready in the host.
+func (w *World) registered(ctx context.Context) error {
+	node, err := get[corev1.Node](ctx, w, w.Host, rig.NodeTwo)
+	if err != nil {
+		return err
+	}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue && !node.Spec.Unschedulable && node.DeletionTimestamp == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("node %s is not Ready", node.Name)
+}
+
+// unregistered: neither registration nor node is left.
+func (w *World) unregistered(ctx context.Context) error {
+	return errors.Join(gone[v1alpha1.ClusterRegistration](ctx, w, w.Host, rig.Two), gone[corev1.Node](ctx, w, w.Host, rig.NodeTwo))
+}
+
+// letGo: the host PV says that its cluster is gone, and we do not hold it.
+func (w *World) letGo(ctx context.Context) error {
+	pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume"))
+	if err != nil {
+		return err
+	}
+	if held(pv) == nil || pv.Annotations[v1alpha1.AnnotationClusterGone] == "" {
+		return fmt.Errorf("volume %s: finalizers %v, annotations %v", pv.Name, pv.Finalizers, pv.Annotations)
+	}
+	return nil
+}
+
+func held(pv *corev1.PersistentVolume) error {
+	if !controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) {
+		return fmt.Errorf("volume %s lacks our finalizer", pv.Name)
+	}
+	return nil
+}

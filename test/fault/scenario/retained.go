@@ -1,0 +1,131 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// retained is the end of claims whose volumes are kept.
+func retained() []Scenario {
+	return []Scenario{
+		{
+			Name: "retain", About: "Pod and claim are deleted, policy Retain in the host", Core: true,
+			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassRetain) },
+			Act:     do((*World).deletePair),
+			Settled: do((*World).kept),
+		},
+		{
+			Name: "retain-member", About: "Pod and claim are deleted, policy Retain in the member's class only",
+			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassRetained) },
+			Act:     do((*World).deletePair),
+			Settled: do((*World).kept),
+		},
+		{
+			Name: "reuse", About: "a retained volume's claimRef is cleared, and a new claim uses it",
+			Setup:   func(ctx context.Context, w *World) error { return w.released(ctx, rig.ClassRetain) },
+			Act:     func(ctx context.Context, w *World) error { return w.reuse(ctx, rig.ClassRetain) },
+			Settled: do((*World).reused),
+		},
+		{
+			Name: "reuse-member", About: "the same where only the member's class retains",
+			Setup:   func(ctx context.Context, w *World) error { return w.released(ctx, rig.ClassRetained) },
+			Act:     func(ctx context.Context, w *World) error { return w.reuse(ctx, rig.ClassRetained) },
+			Settled: do((*World).reused),
+		},
+		{
+			Name: "recreate-retain", About: "Pod and claim are deleted and made anew: the new claim has a new disk, and the old one is kept",
+			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassRetain) },
+			Act:   func(ctx context.Context, w *World) error { return w.recreate(ctx, rig.ClassRetain) },
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.running(ctx, app), w.bound(ctx, data, rig.One), w.disks(rig.One, data, 2),
+					w.volumePhase(ctx, w.Noted("volume"), corev1.VolumeReleased, w.Host, w.Member(rig.One)))
+			},
+		},
+		{
+			Name: "abandon", About: "an admin lets go of a retained volume",
+			Setup: func(ctx context.Context, w *World) error { return w.released(ctx, rig.ClassRetain) },
+			Act: func(ctx context.Context, w *World) error {
+				return patch(ctx, w.Host, volume(w.Noted("volume")), `{"metadata":{"annotations":{"`+v1alpha1.AnnotationAbandon+`":"true"}}}`)
+			},
+			Settled: do((*World).abandoned),
+		},
+		{
+			Name: "retain-late", About: "Pod and claim are deleted just after the host PV was set to Retain",
+			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
+			Act: func(ctx context.Context, w *World) error {
+				if err := patch(ctx, w.Host, volume(w.Noted("volume")), `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`); err != nil {
+					return err
+				}
+				return w.deletePair(ctx)
+			},
+			Settled: do((*World).kept),
+		},
+	}
+}
+
+// released is up, and then the pair deleted, until its volume is Released.
+func (w *World) released(ctx context.Context, class string) error {
+	if err := w.up(ctx, class); err != nil {
+		return err
+	}
+	if err := w.deletePair(ctx); err != nil {
+		return err
+	}
+	return harness.Await(ctx, "the volume's release", w.kept)
+}
+
+// kept: the pair is gone, the volume Released on both sides, and its disk there.
+func (w *World) kept(ctx context.Context) error {
+	if err := w.nothing(ctx, []string{app, data}, w.Clusters()...); err != nil {
+		return err
+	}
+	return errors.Join(
+		w.volumePhase(ctx, w.Noted("volume"), corev1.VolumeReleased, w.Host, w.Member(rig.One)),
+		w.disks(rig.One, data, 1))
+}
+
+// reuse makes the volume free and asks for it by name.
+func (w *World) reuse(ctx context.Context, class string) error {
+	name := w.Noted("volume")
+	if err := patch(ctx, w.Host, volume(name), `{"spec":{"claimRef":null}}`); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the freed volume", func(ctx context.Context) error {
+		return w.volumePhase(ctx, name, corev1.VolumeAvailable, w.Host)
+	}); err != nil {
+		return err
+	}
+	if err := w.createClaim(ctx, data, class, func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = name }); err != nil {
+		return err
+	}
+	return w.createApp(ctx, rig.NodeOne)
+}
+
+func (w *World) reused(ctx context.Context) error {
+	if err := w.upAndBound(ctx); err != nil {
+		return err
+	}
+	name, err := w.volumeOf(ctx, data)
+	if err != nil {
+		return err
+	}
+	if name != w.Noted("volume") {
+		return fmt.Errorf("the claim is bound to %s, not to %s", name, w.Noted("volume"))
+	}
+	return w.volumePhase(ctx, name, corev1.VolumeBound, w.Host, w.Member(rig.One))
+}
+
+// abandoned: the host knows nothing of the volume, whose data are there.
+func (w *World) abandoned(ctx context.Context) error {
+	if err := gone[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume")); err != nil {
+		return err
+	}
+	return errors.Join(w.volumePhase(ctx, w.Noted("volume"), corev1.VolumeReleased, w.Member(rig.One)), w.disks(rig.One, data, 1))
+}

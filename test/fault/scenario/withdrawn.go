@@ -1,0 +1,133 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// withdrawn are claims that are taken back before they were bound.
+func withdrawn() []Scenario {
+	return []Scenario{
+		{
+			Name: "withdraw", About: "Pod and claim are deleted before the provisioner has begun",
+			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, false) },
+			Act:     do((*World).withdraw),
+			Settled: do((*World).withdrawnEntirely),
+			Restore: do((*World).provision),
+		},
+		{
+			Name: "withdraw-late", About: "Pod and claim are deleted while the provisioner has made the disk and not said so",
+			Setup:   func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, true) },
+			Act:     do((*World).withdraw),
+			Settled: do((*World).withdrawnEntirely),
+			Restore: do((*World).provision),
+		},
+		{
+			Name: "withdraw-retained", About: "the same where the member's class retains: the disk stays, and is reported as orphaned",
+			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassRetained, true) },
+			// Were the provisioner let go before the leaf claim is gone, the volume would
+			// be bound for a moment, and stamped if the manager was there to see it: an
+			// orphan either way, of two looks.
+			Act: func(ctx context.Context, w *World) error { return w.withdrawFrom(ctx, w.Host, w.Member(rig.One)) },
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.nothing(ctx, []string{app, data}, w.Clusters()...), w.disks(rig.One, data, 1))
+			},
+			Restore: do((*World).provision),
+		},
+		{
+			Name: "move", About: "while the disk is being made the Pod is deleted, and the claim given to one in the other member",
+			Setup: func(ctx context.Context, w *World) error { return w.provisioning(ctx, rig.ClassDelete, true) },
+			Act:   do((*World).move),
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.running(ctx, app), w.boundInTwo(ctx), w.nothing(ctx, []string{app, data}, w.Member(rig.One)), w.disks(rig.One, data, 0))
+			},
+			Restore: do((*World).provision),
+		},
+	}
+}
+
+// provisioning is the pair, its disk held up in the driver: before it is made, or after.
+func (w *World) provisioning(ctx context.Context, class string, made bool) error {
+	fault := csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + data, Stall: true, After: made}
+	if err := w.Member(rig.One).SetFaults(fault); err != nil {
+		return err
+	}
+	if err := w.pair(ctx, class); err != nil {
+		return err
+	}
+	return harness.Await(ctx, "the provisioner", func(ctx context.Context) error {
+		if _, err := get[corev1.Pod](ctx, w, w.Member(rig.One), app); err != nil {
+			return err
+		}
+		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), data)
+		if err != nil {
+			return err
+		}
+		if claim.Annotations[selectedNode] == "" {
+			return errors.New("the leaf claim's node is not chosen")
+		}
+		if made {
+			return w.disks(rig.One, data, 1)
+		}
+		return nil
+	})
+}
+
+// selectedNode is the scheduler's choice for a claim.
+const selectedNode = "volume.kubernetes.io/selected-node"
+
+// provision lets the provisioner go on.
+func (w *World) provision(context.Context) error { return w.Member(rig.One).SetFaults() }
+
+// move lets the scheduler choose anew, and lets the provisioner go on once the
+// first member has nothing of the pair any more: had it been let go before, the
+// volume would be the claim's, and the new Pod Pending, as in one cluster.
+func (w *World) move(ctx context.Context) error {
+	if err := w.endApp(ctx); err != nil {
+		return err
+	}
+	if err := patch(ctx, w.Host, w.claim(), `{"metadata":{"annotations":{"`+selectedNode+`":null}}}`); err != nil {
+		return err
+	}
+	if err := w.createApp(ctx, rig.NodeTwo); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the withdrawal", func(ctx context.Context) error {
+		return w.nothing(ctx, []string{app, data}, w.Member(rig.One))
+	}); err != nil {
+		return err
+	}
+	return w.provision(ctx)
+}
+
+// withdraw deletes the pair, and lets the provisioner go on once the host has
+// none of it any more.
+func (w *World) withdraw(ctx context.Context) error { return w.withdrawFrom(ctx, w.Host) }
+
+// withdrawFrom waits for the end of the pair in these clusters.
+func (w *World) withdrawFrom(ctx context.Context, clusters ...*harness.Cluster) error {
+	if err := w.deletePair(ctx); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the end of the pair", func(ctx context.Context) error {
+		return w.nothing(ctx, []string{app, data}, clusters...)
+	}); err != nil {
+		return err
+	}
+	return w.provision(ctx)
+}
+
+// withdrawnEntirely: nothing is left, whatever the provisioner has made.
+func (w *World) withdrawnEntirely(ctx context.Context) error {
+	if err := w.nothing(ctx, []string{app, data}, w.Clusters()...); err != nil {
+		return err
+	}
+	return w.disks(rig.One, data, 0)
+}

@@ -1,0 +1,264 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// Scenario is one thing that is done.
+type Scenario struct {
+	Name string
+	// About says what is done, in a line.
+	About string
+	// Core scenarios are those of the short slice.
+	Core bool
+	// Setup brings the clusters to where Act begins. No fault is injected.
+	Setup Step
+	// Act is what is done while faults are injected.
+	Act Step
+	// Settled is nil when the end has been reached, by live reads.
+	Settled Step
+	// Restore, if given, undoes what emptying the namespace does not.
+	Restore Step
+}
+
+// Step is a part of a scenario.
+type Step func(context.Context, *World) error
+
+// do makes a step of a method.
+func do(method func(*World, context.Context) error) Step {
+	return func(ctx context.Context, w *World) error { return method(w, ctx) }
+}
+
+// World is what a scenario acts in: a rig and a namespace of its own.
+type World struct {
+	*rig.Rig
+	Namespace string
+
+	mu    sync.Mutex
+	notes map[string]string
+}
+
+// NewWorld returns the world of a run.
+func NewWorld(r *rig.Rig, namespace string) *World {
+	return &World{Rig: r, Namespace: namespace, notes: map[string]string{}}
+}
+
+// Note remembers something between the phases of a scenario.
+func (w *World) Note(key, value string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.notes[key] = value
+}
+
+// Noted is what was remembered.
+func (w *World) Noted(key string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.notes[key]
+}
+
+func (w *World) key(obj client.Object, name string) client.ObjectKey {
+	switch obj.(type) {
+	case *corev1.PersistentVolume, *corev1.Namespace, *corev1.Node, *storagev1.StorageClass, *v1alpha1.ClusterRegistration:
+		return client.ObjectKey{Name: name}
+	}
+	return client.ObjectKey{Namespace: w.Namespace, Name: name}
+}
+
+// get reads an object of the scenario, or a cluster-scoped one.
+func get[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, w *World, c *harness.Cluster, name string) (P, error) {
+	obj := P(new(T))
+	if err := c.API.Get(ctx, w.key(obj, name), obj); err != nil {
+		return nil, fmt.Errorf("in %s: %w", c.Name(), err)
+	}
+	return obj, nil
+}
+
+// gone is nil when an object is no more.
+func gone[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, w *World, c *harness.Cluster, name string) error {
+	obj, err := get[T, P](ctx, w, c, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%T %s is still in %s", obj, name, c.Name())
+}
+
+// Making.
+
+type claimOption = func(*corev1.PersistentVolumeClaim)
+
+func (w *World) claimSpec(class string) corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{
+		StorageClassName: &class,
+		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+}
+
+func (w *World) createClaim(ctx context.Context, name, class string, options ...claimOption) error {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: w.claimSpec(class)}
+	for _, option := range options {
+		option(claim)
+	}
+	if err := w.Host.API.Create(ctx, claim); err != nil {
+		return fmt.Errorf("create claim %s: %w", name, err)
+	}
+	return nil
+}
+
+func podSpec(node string) corev1.PodSpec {
+	return corev1.PodSpec{
+		NodeSelector: map[string]string{corev1.LabelHostname: node},
+		Containers:   []corev1.Container{{Name: "main", Image: "example/main"}},
+		Tolerations:  []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
+	}
+}
+
+// createApp makes the Pod that uses the claim, for a node.
+func (w *World) createApp(ctx context.Context, node string) error {
+	return w.createPod(ctx, app, data, node)
+}
+
+// createPod makes a Pod that uses a claim, for a node.
+func (w *World) createPod(ctx context.Context, name, claim, node string) error {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: podSpec(node)}
+	pod.Spec.Volumes = []corev1.Volume{{Name: claim, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}}}
+	if err := w.Host.API.Create(ctx, pod); err != nil {
+		return fmt.Errorf("create Pod %s: %w", name, err)
+	}
+	return nil
+}
+
+func (w *World) deletePod(ctx context.Context, name string) error {
+	return w.delete(ctx, w.Host, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}})
+}
+
+func (w *World) deleteClaim(ctx context.Context) error {
+	return w.delete(ctx, w.Host, w.claim())
+}
+
+func (w *World) delete(ctx context.Context, c *harness.Cluster, obj client.Object) error {
+	if err := c.API.Delete(ctx, obj); err != nil {
+		return fmt.Errorf("delete %T %s in %s: %w", obj, obj.GetName(), c.Name(), err)
+	}
+	return nil
+}
+
+func patch(ctx context.Context, c *harness.Cluster, obj client.Object, body string) error {
+	if err := c.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body))); err != nil {
+		return fmt.Errorf("patch %T %s in %s: %w", obj, obj.GetName(), c.Name(), err)
+	}
+	return nil
+}
+
+// Looking.
+
+// running: the host shows the Pod Running and Ready, and its claims are bound.
+func (w *World) running(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		pod, err := get[corev1.Pod](ctx, w, w.Host, name)
+		if err != nil {
+			return err
+		}
+		if pod.Status.Phase != corev1.PodRunning || !ready(pod) || pod.DeletionTimestamp != nil {
+			return fmt.Errorf("the host shows Pod %s as %s", name, pod.Status.Phase)
+		}
+	}
+	return nil
+}
+
+func ready(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// bound: the claim is Bound in the host and in the member.
+func (w *World) bound(ctx context.Context, name, member string) error {
+	for _, c := range []*harness.Cluster{w.Host, w.Member(member)} {
+		claim, err := get[corev1.PersistentVolumeClaim](ctx, w, c, name)
+		if err != nil {
+			return err
+		}
+		if claim.Status.Phase != corev1.ClaimBound {
+			return fmt.Errorf("claim %s is %s in %s", name, claim.Status.Phase, c.Name())
+		}
+	}
+	return nil
+}
+
+// volumeOf is the volume that a claim of the host is bound to.
+func (w *World) volumeOf(ctx context.Context, name string) (string, error) {
+	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, name)
+	if err != nil {
+		return "", err
+	}
+	return claim.Spec.VolumeName, nil
+}
+
+// volumePhase: a PV has a phase in the clusters.
+func (w *World) volumePhase(ctx context.Context, name string, phase corev1.PersistentVolumePhase, clusters ...*harness.Cluster) error {
+	for _, c := range clusters {
+		pv, err := get[corev1.PersistentVolume](ctx, w, c, name)
+		if err != nil {
+			return err
+		}
+		if pv.Status.Phase != phase {
+			return fmt.Errorf("volume %s is %s in %s", name, pv.Status.Phase, c.Name())
+		}
+	}
+	return nil
+}
+
+// disks is how many disks of a claim there are in a member.
+func (w *World) disks(member, claim string, want int) error {
+	book, err := w.Member(member).Ledger()
+	if err != nil {
+		return err
+	}
+	if live := book.ForClaim(w.Namespace, claim).LiveIDs(); len(live) != want {
+		return fmt.Errorf("%s has the disks %v of claim %s, not %d", member, live, claim, want)
+	}
+	return nil
+}
+
+// nothing: neither Pod nor claim is left in a cluster, under these names.
+func (w *World) nothing(ctx context.Context, names []string, clusters ...*harness.Cluster) error {
+	for _, c := range clusters {
+		for _, name := range names {
+			err := errors.Join(gone[corev1.Pod](ctx, w, c, name), gone[corev1.PersistentVolumeClaim](ctx, w, c, name))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
