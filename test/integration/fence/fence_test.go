@@ -401,6 +401,140 @@ var _ = Describe("the fence", func() {
 		Expect(a.MayDestroy()).To(Succeed())
 	}, NodeTimeout(timeout))
 
+	It("grows while the leader stays", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Advance(ctx)).To(MatchError(guarded.ErrFenced))
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		w.clock.Step(duration / 3)
+		Expect(a.Advance(ctx)).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).To(Equal("2"))
+		Expect(epochOf(w.record(ctx))).To(Equal("2"))
+		Expect(w.lease(ctx).Spec.RenewTime.Time).To(BeTemporally("~", w.clock.Now(), time.Millisecond), "it renews as well")
+		Expect(a.Renew(ctx)).To(Succeed())
+		a.Drop()
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the same leadership connects again")
+	}, NodeTimeout(timeout))
+
+	// Writes to the host are 1, 2 at first, 3 (intent) and 4 (fact) at the advance;
+	// to the member 1 at first and 2 (lease).
+	DescribeTable("goes on after an advance that was cut (I6)", func(ctx SpecContext, crash [2]interceptor.Funcs, restart bool) {
+		a := w.manager("a", crash[0], crash[1])
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.Advance(ctx)).NotTo(Succeed())
+		next := w.manager("a")
+		if restart {
+			next = w.manager("b")
+			Expect(next.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+			w.clock.Step(duration)
+		}
+		Expect(next.Acquire(ctx, "")).To(Succeed())
+		Expect(next.Suspended()).To(Succeed())
+		Expect(next.Advance(ctx)).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).To(Equal(epochOf(w.record(ctx))))
+	},
+		Entry("before the intent", [2]interceptor.Funcs{{}, cut(3, false)}, true),
+		Entry("after the intent, its reply lost", [2]interceptor.Funcs{{}, cut(3, true)}, true),
+		Entry("before the lease", [2]interceptor.Funcs{cut(2, false), {}}, true),
+		Entry("after the lease, its reply lost", [2]interceptor.Funcs{cut(2, true), {}}, true),
+		Entry("before the fact", [2]interceptor.Funcs{{}, cut(4, false)}, true),
+		Entry("after the fact, its reply lost", [2]interceptor.Funcs{{}, cut(4, true)}, true),
+		Entry("after the lease, and it connects again", [2]interceptor.Funcs{cut(2, true), {}}, false),
+		Entry("before the fact, and it connects again", [2]interceptor.Funcs{{}, cut(4, false)}, false),
+	)
+
+	It("renews after an advance whose acknowledgement was lost", func(ctx SpecContext) {
+		lose := false
+		a := w.manager("a", interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if lose {
+				lose = false
+				Expect(api.Patch(ctx, obj.DeepCopyObject().(client.Object), patch, opts...)).To(Succeed())
+				return errCut
+			}
+			return api.Patch(ctx, obj, patch, opts...)
+		}})
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		lose = true
+		Expect(a.Advance(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
+		Expect(a.Renew(ctx)).To(Succeed(), "the epoch there is the one that it sent")
+		Expect(a.Advance(ctx)).To(Succeed())
+		Expect(epochOf(w.lease(ctx))).To(Equal("3"))
+		Expect(epochOf(w.record(ctx))).To(Equal("3"))
+	}, NodeTimeout(timeout))
+
+	It("suspends destruction when the member was restored within a leadership (I2)", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		backup := w.lease(ctx)
+		w.clock.Step(time.Second)
+		Expect(a.Advance(ctx)).To(Succeed())
+		restore(ctx, w.hostID, backup)
+		Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+	}, NodeTimeout(timeout))
+
+	DescribeTable("suspends destruction when the member was restored within an epoch (I2)", func(ctx SpecContext, away bool) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		backup := w.lease(ctx)
+		w.clock.Step(time.Second)
+		Expect(a.Renew(ctx)).To(Succeed())
+		restore(ctx, w.hostID, backup)
+		if away {
+			a.Drop()
+		} else {
+			Expect(a.Renew(ctx)).To(beProblem(v1alpha1.ReasonMemberRestored))
+		}
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+
+		By("what only this process could tell outlives it")
+		Expect(a.Release(ctx)).To(Succeed())
+		b := w.manager("b")
+		Expect(b.Acquire(ctx, "")).To(Succeed())
+		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+		confirmation := token(b.Suspended())
+		Expect(b.Acquire(ctx, confirmation)).To(Succeed())
+		Expect(b.MayDestroy()).To(Succeed())
+		Expect(b.Renew(ctx)).To(Succeed())
+		Expect(b.Advance(ctx)).To(Succeed())
+	},
+		Entry("while it was linked", false),
+		Entry("while it was away", true),
+	)
+
+	It("starts anew when the host was restored under it (I2)", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		backup := w.record(ctx)
+		Expect(a.Advance(ctx)).To(Succeed())
+		restore(ctx, "fence-"+w.clusterID, backup)
+		Expect(a.Advance(ctx)).To(MatchError(member.ErrHostRestored))
+		a.Drop()
+		Expect(a.Acquire(ctx, "")).To(MatchError(member.ErrHostRestored), "its caches are of a host that is no more")
+
+		By("the next process")
+		b := w.manager("b")
+		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		w.clock.Step(duration)
+		Expect(b.Acquire(ctx, "")).To(Succeed())
+		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+		Expect(b.Advance(ctx)).To(Succeed(), "it leaves the evidence alone")
+		Expect(epochOf(w.record(ctx))).To(Equal("1"))
+	}, NodeTimeout(timeout))
+
+	It("takes a wall clock that was set back for no restore", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		w.clock.SetTime(w.clock.Now().Add(-time.Hour))
+		Expect(a.Renew(ctx)).To(Succeed())
+		a.Drop()
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.Suspended()).To(Succeed())
+	}, NodeTimeout(timeout))
+
 	It("waits for as long as the holder says that its lease lasts", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())

@@ -12,10 +12,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -61,6 +63,10 @@ type Options struct {
 	ManagerArgs []string
 	// HostRoute is the manager's way to the host.
 	HostRoute controlplane.Route
+	// Front, if given, leads the manager elsewhere: it is called with each
+	// kubeconfig that the manager is to have, of the host and of members, and
+	// returns the one that it gets instead.
+	Front func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error)
 	// Progress receives a line, without its end, about each step that takes time.
 	Progress func(format string, args ...any)
 }
@@ -82,7 +88,9 @@ type Xylem struct {
 	Manager *Manager
 
 	root     string
+	options  Options
 	progress func(format string, args ...any)
+	front    func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error)
 
 	mu      sync.Mutex
 	members map[string]*Cluster
@@ -92,13 +100,17 @@ type Xylem struct {
 // registers the members. It returns when all of them are Ready. After an error
 // nothing is left running.
 func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
+	log.SetLogger(logr.Discard()) // clients are to say nothing of their own
 	if o.Members == nil {
 		o.Members = controlplane.Members("cluster38", "cluster39")
 	}
 	if o.Progress == nil {
 		o.Progress = func(string, ...any) {}
 	}
-	x := &Xylem{progress: o.Progress, members: map[string]*Cluster{}}
+	if o.Front == nil {
+		o.Front = func(_ *controlplane.Cluster, kubeconfig []byte) ([]byte, error) { return kubeconfig, nil }
+	}
+	x := &Xylem{options: o, progress: o.Progress, front: o.Front, members: map[string]*Cluster{}}
 	if x.root, err = kubebin.Root(); err != nil {
 		return nil, err
 	}
@@ -112,7 +124,10 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 		}
 		defer func() { _ = os.RemoveAll(dir) }() // it is copied below
 		binary = filepath.Join(dir, "manager")
-		group.Go(func() error { return x.build(startCtx, binary) })
+		group.Go(func() error {
+			x.progress("manager: building")
+			return BuildManager(startCtx, x.root, binary)
+		})
 	}
 	group.Go(func() error {
 		fleet, err := controlplane.Start(startCtx, controlplane.Options{
@@ -135,7 +150,7 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 	if err := x.install(ctx); err != nil {
 		return nil, err
 	}
-	if x.Manager, err = x.newManager(ctx, binary, o); err != nil {
+	if x.Manager, err = x.newManager(ctx, "manager", x.Fleet.Host, binary, o); err != nil {
 		return nil, err
 	}
 	if err := x.Manager.Start(ctx); err != nil {
@@ -211,6 +226,15 @@ func (x *Xylem) AddMember(ctx context.Context, o controlplane.ClusterOptions) (*
 		return nil, err
 	}
 	return x.Member(o.Name), nil
+}
+
+// CloneHost starts a clone of the host, with everything that is in it.
+func (x *Xylem) CloneHost(ctx context.Context, name string) (*Cluster, error) {
+	c, err := x.Fleet.CloneHost(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return newCluster(c)
 }
 
 // RemoveMember stops a member for good. Its registration is the caller's to end.
@@ -294,8 +318,8 @@ func newCluster(c *controlplane.Cluster) (*Cluster, error) {
 	return &Cluster{Cluster: c, API: api}, nil
 }
 
-// await polls until done returns nil; its last error says what was lacking.
-func await(ctx context.Context, what string, done func(context.Context) error) error {
+// Await polls until done returns nil; its last error says what was lacking.
+func Await(ctx context.Context, what string, done func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	ticker := time.NewTicker(poll)

@@ -10,11 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
 )
 
 const (
@@ -37,19 +39,27 @@ type Manager struct {
 	err  error // why it ended; after done
 }
 
-// build builds the manager.
-func (x *Xylem) build(ctx context.Context, path string) error {
-	x.progress("manager: building")
-	command := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/manager") //nolint:gosec // our own
-	command.Dir = x.root
+// BuildManager builds the manager from the source in root, with further flags of
+// go build if need be.
+func BuildManager(ctx context.Context, root, path string, flags ...string) error {
+	command := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", path}, flags, []string{"./cmd/manager"})...) //nolint:gosec // our own
+	command.Dir = root
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the manager: %w\n%s", err, out)
 	}
 	return nil
 }
 
-func (x *Xylem) newManager(ctx context.Context, binary string, o Options) (*Manager, error) {
-	dir := filepath.Join(x.Fleet.Dir(), "manager")
+// AnotherManager is a manager beside the first one, by the same program, for the
+// host or for a clone of it. It is not started, and is the caller's to end.
+func (x *Xylem) AnotherManager(ctx context.Context, name string, host *controlplane.Cluster, args ...string) (*Manager, error) {
+	o := x.options
+	o.ManagerArgs = append(slices.Clone(o.ManagerArgs), args...)
+	return x.newManager(ctx, name, host, x.Manager.path, o)
+}
+
+func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.Cluster, binary string, o Options) (*Manager, error) {
+	dir := filepath.Join(x.Fleet.Dir(), name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the manager's directory: %w", err)
 	}
@@ -57,8 +67,11 @@ func (x *Xylem) newManager(ctx context.Context, binary string, o Options) (*Mana
 	if err := copyProgram(binary, m.path); err != nil {
 		return nil, err
 	}
-	kubeconfig, err := x.Fleet.Host.ServiceAccountKubeconfig(ctx, o.HostRoute, v1alpha1.DefaultNamespace, managerAccount)
+	kubeconfig, err := host.ServiceAccountKubeconfig(ctx, o.HostRoute, v1alpha1.DefaultNamespace, managerAccount)
 	if err != nil {
+		return nil, err
+	}
+	if kubeconfig, err = x.front(x.Fleet.Host, kubeconfig); err != nil {
 		return nil, err
 	}
 	file := filepath.Join(dir, "kubeconfig")
@@ -90,7 +103,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	if err := m.launch(); err != nil {
 		return err
 	}
-	return await(ctx, "the manager", func(ctx context.Context) error {
+	return Await(ctx, "the manager", func(ctx context.Context) error {
 		if !m.Running() {
 			return fmt.Errorf("it ended: %w\n%s", m.err, m.Log())
 		}
@@ -151,6 +164,18 @@ func (m *Manager) Running() bool {
 	default:
 		return true
 	}
+}
+
+// Done is closed when the present life, or the last one, has ended.
+func (m *Manager) Done() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.done == nil {
+		unborn := make(chan struct{})
+		close(unborn)
+		return unborn
+	}
+	return m.done
 }
 
 // PID of the present life, or 0.

@@ -41,7 +41,7 @@ func (x *Xylem) Register(ctx context.Context, name, member string, change ...fun
 
 // AwaitReady waits until a registration is Ready.
 func (x *Xylem) AwaitReady(ctx context.Context, name string) error {
-	return await(ctx, "registration "+name, func(ctx context.Context) error {
+	return Await(ctx, "registration "+name, func(ctx context.Context) error {
 		var cr v1alpha1.ClusterRegistration
 		if err := x.Host.API.Get(ctx, client.ObjectKey{Name: name}, &cr); err != nil {
 			return err
@@ -54,9 +54,14 @@ func (x *Xylem) AwaitReady(ctx context.Context, name string) error {
 }
 
 // MemberKubeconfig is a kubeconfig of the member's ServiceAccount for Xylem, with
-// a new token, through the member's proxy.
+// a new token, through the member's proxy, and then as Options.Front has it.
 func (x *Xylem) MemberKubeconfig(ctx context.Context, member string) ([]byte, error) {
-	return x.Fleet.Member(member).ServiceAccountKubeconfig(ctx, controlplane.ViaProxy, v1alpha1.DefaultNamespace, memberAccount)
+	c := x.Fleet.Member(member)
+	kubeconfig, err := c.ServiceAccountKubeconfig(ctx, controlplane.ViaProxy, v1alpha1.DefaultNamespace, memberAccount)
+	if err != nil {
+		return nil, err
+	}
+	return x.front(c, kubeconfig)
 }
 
 // SetKubeconfig writes a registration's Secret.
@@ -85,7 +90,7 @@ func (x *Xylem) Deregister(ctx context.Context, name string) error {
 	if err := x.Host.API.Delete(ctx, cr); err != nil {
 		return fmt.Errorf("deregister %s: %w", name, err)
 	}
-	return await(ctx, "the end of registration "+name, func(ctx context.Context) error {
+	return Await(ctx, "the end of registration "+name, func(ctx context.Context) error {
 		err := x.Host.API.Get(ctx, client.ObjectKeyFromObject(cr), cr)
 		if apierrors.IsNotFound(err) {
 			return nil

@@ -2,6 +2,7 @@ package manifests_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -12,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -30,15 +32,18 @@ var _ = Describe("config/default", func() {
 		Expect(*driver.Spec.StorageCapacity).To(BeTrue())
 	}, SpecTimeout(settle))
 
-	It("has a policy whose expressions the API server finds nothing wrong with", func(ctx SpecContext) {
+	DescribeTable("has policies whose expressions the API server finds nothing wrong with", func(ctx SpecContext, name string) {
 		Eventually(ctx, func(g Gomega) {
 			var policy admissionv1.ValidatingAdmissionPolicy
-			g.Expect(admin.Get(ctx, client.ObjectKey{Name: "xylem-reserved-keys"}, &policy)).To(Succeed())
+			g.Expect(admin.Get(ctx, client.ObjectKey{Name: name}, &policy)).To(Succeed())
 			g.Expect(policy.Status.ObservedGeneration).To(Equal(policy.Generation))
 			g.Expect(policy.Status.TypeChecking).NotTo(BeNil())
 			g.Expect(policy.Status.TypeChecking.ExpressionWarnings).To(BeEmpty())
 		}).Should(Succeed())
-	}, SpecTimeout(settle))
+	},
+		Entry(nil, SpecTimeout(settle), "xylem-reserved-keys"),
+		Entry(nil, SpecTimeout(settle), "xylem-reflected-classes"),
+	)
 
 	It("makes Pods that the restricted standard allows", func(ctx SpecContext) {
 		var deployment appsv1.Deployment
@@ -102,7 +107,12 @@ var _ = Describe("config/samples", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			kubectl(ctx, fleet.Host, "delete", "--ignore-not-found", "-k", path("config", "samples"))
 		}, NodeTimeout(2*settle))
-		for _, file := range []string{"storageclass.yaml", "clusterregistration.yaml", "nginx.yaml", "statefulset.yaml"} {
+		var samples struct{ Resources []string }
+		content, err := os.ReadFile(path("config", "samples", "kustomization.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(yaml.Unmarshal(content, &samples)).To(Succeed())
+		Expect(len(samples.Resources)).To(BeNumerically(">=", 4))
+		for _, file := range samples.Resources {
 			kubectl(ctx, fleet.Host, "apply", "--validate=strict", "-f", path("config", "samples", file))
 		}
 		var r v1alpha1.ClusterRegistration

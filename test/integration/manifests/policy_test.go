@@ -2,6 +2,7 @@ package manifests_test
 
 import (
 	"context"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -198,6 +199,40 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 			Expect(changed(ctx, admin, false, fresh(ctx, kind), annotate(v1alpha1.AnnotationAbandon, "true"))).
 				To(MatchError(ContainSubstring("written by Xylem alone")), kind)
 		}
+	}, SpecTimeout(settle))
+
+	It("keeps finalizers, which an admin may take off, the conditions and the mark of a promise to the manager", func(ctx SpecContext) {
+		held := func(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), v1alpha1.Prefix+"another")) }
+		bare := func(o client.Object) {
+			o.SetFinalizers(slices.DeleteFunc(o.GetFinalizers(), func(f string) bool { return f == v1alpha1.FinalizerLeafVolume }))
+		}
+		Expect(changed(ctx, admin, false, fresh(ctx, "volume"), held)).To(MatchError(ContainSubstring("finalizers under xylem.io/")))
+		Expect(changed(ctx, manager, false, fresh(ctx, "volume"), held)).To(Succeed())
+		for _, who := range []client.Client{manager, admin} {
+			Expect(changed(ctx, who, false, fresh(ctx, "volume"), bare)).To(Succeed())
+		}
+		Expect(changed(ctx, admin, false, fresh(ctx, "volume"), annotate(v1alpha1.AnnotationMockPV, "true"))).To(MatchError(ContainSubstring("mock-pv")))
+
+		pushed := func(status corev1.ConditionStatus) func(client.Object) {
+			return func(o client.Object) {
+				p := o.(*corev1.Pod)
+				p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == v1alpha1.PodPushed })
+				if status != "" {
+					p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status})
+				}
+			}
+		}
+		refused := MatchError(ContainSubstring("conditions under xylem.io/"))
+		Expect(changed(ctx, tenant, true, fresh(ctx, "pod"), pushed(corev1.ConditionTrue))).To(refused)
+		Expect(changed(ctx, manager, true, fresh(ctx, "pod"), pushed(corev1.ConditionTrue))).To(Succeed())
+		Expect(changed(ctx, tenant, true, fresh(ctx, "pod"), pushed(corev1.ConditionFalse))).To(refused)
+		Expect(changed(ctx, tenant, true, fresh(ctx, "pod"), pushed(""))).To(refused)
+		placed := func(o client.Object) {
+			c := o.(*corev1.PersistentVolumeClaim)
+			c.Status.Conditions = append(c.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse})
+		}
+		Expect(changed(ctx, tenant, true, fresh(ctx, "claim"), placed)).To(refused)
+		Expect(changed(ctx, manager, true, fresh(ctx, "claim"), placed)).To(Succeed())
 	}, SpecTimeout(settle))
 
 	It("is not in the way of Kubernetes' own controllers", func(ctx SpecContext) {

@@ -56,6 +56,15 @@ storage:
   classes: [{host: virtual-disk-ssd, member: gp3}, {host: other, member: gp3}]
   reflect: {enabled: true, selector: {matchLabels: {tier: fast}}}
 deregistration: Drain`),
+		Entry("with an exact rule for a name that has the prefix: it wins", "a", `{storage: {prefix: disk-, classes: [{host: disk-ssd, member: gp3}]}}`),
+		Entry("with a rule that says what the prefix says", "a", `{storage: {classes: [{host: virtual-disk-ssd, member: ssd}]}}`),
+		Entry("with several host classes for one of the member", "a", `{storage: {classes: [{host: a, member: c}, {host: b, member: c}]}}`),
+		Entry("with a rule against the name's own class", "a", `{storage: {classes: [{host: a, member: b}, {host: b, member: a}]}}`),
+		Entry("without a prefix", "a", `{storage: {prefix: ""}}`),
+		Entry("with a prefix that ends with a dot", "a", `{storage: {prefix: disks.example.}}`),
+		Entry("with a prefix of 252 characters", "a", `{storage: {prefix: `+strings.Repeat("a", 252)+`}}`),
+		Entry("with reflection of a class or two", "a", `{storage: {reflect: {enabled: true, max: 1, selector: {matchExpressions: [{key: a, operator: In, values: [b]}, {key: c, operator: DoesNotExist}]}}}}`),
+		Entry("with reflection of 256 classes", "a", `{storage: {reflect: {enabled: true, max: 256}}}`),
 		Entry("without any taint", "a", `{node: {taints: []}}`),
 		Entry("with taints of null, which means the default", "a", `{node: {taints: null}}`),
 		Entry("with a label that only looks like one of Kubernetes'", "a", `{node: {labels: {mykubernetes.io/a: b, xylem.example/a: b}}}`),
@@ -94,6 +103,17 @@ deregistration: Drain`),
 		Entry("with the same CIDR twice", "a", `{node: {podCIDRs: [10.8.0.0/16, 10.8.0.0/16]}}`, "Duplicate value"),
 		Entry("with a class mapped twice", "a", `{storage: {classes: [{host: a, member: b}, {host: a, member: c}]}}`, "Duplicate value"),
 		Entry("with a mapping to nothing", "a", `{storage: {classes: [{host: a, member: ""}]}}`, "at least 1 char"),
+		Entry("with a mapping of a name that no class can have", "a", `{storage: {classes: [{host: "a/b", member: c}]}}`, "should match"),
+		Entry("with a mapping to a name that no class can have", "a", `{storage: {classes: [{host: a, member: "B c"}]}}`, "should match"),
+		Entry("with a prefix that no name can begin with", "a", `{storage: {prefix: -disk}}`, "should match"),
+		Entry("with a prefix of two dots", "a", `{storage: {prefix: a..}}`, "should match"),
+		Entry("with a prefix with a slash", "a", `{storage: {prefix: a/}}`, "should match"),
+		Entry("with a prefix of 253 characters", "a", `{storage: {prefix: `+strings.Repeat("a", 253)+`}}`, "may not be more than 252"),
+		Entry("with reflection of no class", "a", `{storage: {reflect: {enabled: true, max: 0}}}`, "greater than or equal to 1"),
+		Entry("with reflection of 257 classes", "a", `{storage: {reflect: {enabled: true, max: 257}}}`, "less than or equal to 256"),
+		Entry("with a selector of no known operator", "a", `{storage: {reflect: {selector: {matchExpressions: [{key: a, operator: Is, values: [b]}]}}}}`, "In and NotIn need values"),
+		Entry("with a selector of no value", "a", `{storage: {reflect: {selector: {matchExpressions: [{key: a, operator: In}]}}}}`, "In and NotIn need values"),
+		Entry("with a selector of a value too many", "a", `{storage: {reflect: {selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}}}`, "In and NotIn need values"),
 		Entry("with an unknown deregistration", "a", `{deregistration: Destroy}`, "Unsupported value"),
 	)
 
@@ -104,7 +124,7 @@ deregistration: Drain`),
 			"kubeconfigSecretRef": map[string]any{"name": "some-kubeconfig"},
 			"deregistration":      "Retain",
 			"node":                map[string]any{},
-			"storage":             map[string]any{"reflect": map[string]any{"enabled": false}},
+			"storage":             map[string]any{"prefix": "virtual-disk-", "reflect": map[string]any{"enabled": false, "max": int64(32)}},
 		}))
 	})
 

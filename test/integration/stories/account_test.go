@@ -50,6 +50,13 @@ func (a account) requests(ctx context.Context, c *harness.Cluster) controlplane.
 var _ = Describe("Xylem", Serial, func() {
 	It("makes no write once all is as it should be (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
+		offered(ctx, x.Member(one), "at-rest")
+		offered(ctx, x.Member(two), "at-rest", retaining)
+		reflecting(ctx, one, 8)
+		reflecting(ctx, two, 8)
+		segment(ctx, x.Member(one), "at-rest", "rack-1", "1Gi")
+		room(ctx, x.Member(one), "at-rest", gi)
+		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonReflectionConflict, "at-rest"))
 		for i, node := range []string{nodeOne, nodeTwo} {
 			name := fmt.Sprintf("data-%d", i)
 			s.claim(ctx, name)
@@ -205,7 +212,9 @@ func otherNamespace(s *story, r controlplane.Request) bool {
 var writers = map[string]map[string]string{
 	"root PersistentVolumeClaim": {
 		"xylem-root-pvc":             `^metadata/annotations/(xylem\.io/placed-in|volume\.kubernetes\.io/selected-node)$|^status/conditions/type=xylem\.io/Placed`,
+		"xylem-promise":              `^status/conditions/type=xylem\.io/Promise`,
 		"xylem-leaf-pvc":             `^status/(capacity|allocatedResources|allocatedResourceStatuses|currentVolumeAttributesClassName|modifyVolumeStatus)|^status/conditions/type=(Resizing|FileSystemResizePending|ControllerResizeError|NodeResizeError|ModifyVolumeError|ModifyingVolume)`,
+		"xylem-leaf-pod":             `^metadata/annotations/xylem\.io/tried$`,
 		"xylem-host-claim":           `^metadata/annotations/volume\.kubernetes\.io/selected-node$`,
 		"xylem-cluster-registration": `^metadata/annotations/(xylem\.io/placed-in|volume\.kubernetes\.io/selected-node)$`,
 	},
@@ -219,10 +228,17 @@ var writers = map[string]map[string]string{
 		"xylem-cluster-registration": `^metadata/(finalizers|annotations/xylem\.io/cluster-gone)`,
 	},
 	"root Node":                {"xylem-virtual-node": `^metadata/(labels|annotations)|^spec/(taints|unschedulable|podCIDR|podCIDRs|providerID)|^status/`},
+	"root StorageClass":        {"xylem-reflected-class": `^metadata/labels|^provisioner|^reclaimPolicy|^volumeBindingMode|^allowVolumeExpansion|^allowedTopologies`},
 	"root Lease":               {"xylem-heartbeat": `^metadata/|^spec/`},
 	"root ClusterRegistration": {"xylem-cluster-registration": `^metadata/finalizers|^status/`},
 	"leaf PersistentVolumeClaim": {
 		"xylem-root-pvc": `^metadata/(labels|annotations)|^spec/`,
+	},
+	"promise": {
+		"xylem-promise":  `^metadata/(annotations|finalizers)|^spec/`,
+		"xylem-root-pvc": `^metadata/(labels/xylem.io/cluster|annotations/xylem.io/consumer)`,
+		"xylem-leaf-pv":  `^metadata/(labels/xylem.io/cluster$|annotations/xylem.io/(volume|leaf-uid|driver|handle)|finalizers)|^spec/(capacity|nodeAffinity|persistentVolumeReclaimPolicy)`,
+		"xylem-root-pv":  `^metadata/(annotations/xylem.io/(unused-since|releasing)|finalizers)|^spec/capacity`,
 	},
 	"leaf Pod": {"xylem-root-pod": `^metadata/(labels|annotations|generateName)|^spec/`},
 	"leaf PersistentVolume": {

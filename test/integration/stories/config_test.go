@@ -70,10 +70,17 @@ var _ = Describe("What a Pod refers to", func() {
 		mine := theirs.DeepCopy()
 		mine.Data = map[string][]byte{"password": []byte("mine")}
 		Expect(x.Host.API.Create(ctx, mine)).To(Succeed())
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}}
+		inMember(ctx, member, settings.DeepCopy())
+		Expect(x.Host.API.Create(ctx, settings)).To(Succeed())
 		s.pod(ctx, "app", boundTo(nodeOne), func(p *corev1.Pod) {
 			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "password"}}}}
 		})
+		s.pod(ctx, "other", boundTo(nodeOne), func(p *corev1.Pod) {
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+		})
 		s.noted(ctx, "Pod", "app", "NameTaken", "password")
+		s.noted(ctx, "Pod", "other", "NameTaken", "settings")
 		s.barrier(ctx, nodeOne)
 		until[corev1.Secret](ctx, s, member, "password", HaveField("Data", theirs.Data))
 		gone[corev1.Pod](ctx, s, member, "app")

@@ -271,6 +271,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
 		gone[corev1.Node](ctx, s, x.Host, "kosmos-"+third)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, third)))
+		s.recorded(ctx, id, v1alpha1.AnnotationForceDeregister, volume)
 	}, SpecTimeout(storyTime))
 })
 

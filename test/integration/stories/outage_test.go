@@ -136,3 +136,41 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		s.destroyed(ctx, one, "data", volume)
 	}, SpecTimeout(storyTime))
 })
+
+var _ = Describe("A volume whose member is out of reach", func() {
+	It("is let go of by an admin, and its data stay (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeTwo))
+		s.running(ctx, "app", nodeTwo)
+		volume := s.bound(ctx, "data").Spec.VolumeName
+		s.deletePod(ctx, "app")
+		gone[corev1.Pod](ctx, s, x.Host, "app")
+
+		proxy := x.Fleet.Member(two).Proxy()
+		Expect(proxy.SetMode(controlplane.Blackhole)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		}, NodeTimeout(settle))
+		registration(ctx, two, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+		s.deleteClaim(ctx, "data")
+		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
+
+		By("abandoning it")
+		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationAbandon+`":"true"}}}`)
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		s.noted(ctx, "PersistentVolume", volume, "Abandoned", v1alpha1.AnnotationAbandon)
+		s.recorded(ctx, idOf(ctx, x.Member(two)), v1alpha1.AnnotationAbandon, volume)
+
+		By("the member coming back, and keeping it as its own admin's")
+		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
+		s.barrier(ctx, nodeTwo)
+		leaf := until[corev1.PersistentVolume](ctx, s, x.Member(two), volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
+		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
+		patch(ctx, x.Member(two), leaf, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		gone[corev1.PersistentVolume](ctx, s, x.Member(two), volume)
+	}, SpecTimeout(storyTime))
+})

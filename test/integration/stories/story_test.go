@@ -11,7 +11,9 @@ import (
 	gomegatypes "github.com/onsi/gomega/types"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -90,7 +92,7 @@ func (s *story) wanted(ctx context.Context, m *harness.Cluster, volume string) b
 	Expect(x.Host.API.List(ctx, &hosts)).To(Succeed())
 	for i := range hosts.Items {
 		pv := &hosts.Items[i]
-		if pv.Spec.CSI == nil || !strings.HasSuffix(pv.Spec.CSI.VolumeHandle, "/"+volume) {
+		if pv.Spec.CSI == nil || !strings.HasSuffix(pv.Spec.CSI.VolumeHandle, "/"+volume) && !strings.HasSuffix(pv.Annotations[v1alpha1.AnnotationVolume], "/"+volume) {
 			continue
 		}
 		if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
@@ -243,7 +245,7 @@ func read[T any, P interface {
 
 func (s *story) key(obj client.Object, name string) client.ObjectKey {
 	switch obj.(type) {
-	case *corev1.PersistentVolume, *corev1.Node, *corev1.Namespace, *v1alpha1.ClusterRegistration:
+	case *corev1.PersistentVolume, *corev1.Node, *corev1.Namespace, *storagev1.StorageClass, *v1alpha1.ClusterRegistration:
 		return client.ObjectKey{Name: name}
 	}
 	return client.ObjectKey{Namespace: s.namespace, Name: name}
@@ -327,15 +329,30 @@ func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...s
 	GinkgoHelper()
 	matchers := []gomegatypes.GomegaMatcher{
 		HaveField("InvolvedObject.Kind", kind), HaveField("InvolvedObject.Name", name), HaveField("Reason", reason),
+		HaveField("InvolvedObject.Namespace", Or(Equal(s.namespace), BeEmpty())), // a PV has none
 	}
 	for _, part := range parts {
 		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
 	}
 	Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
 		var events corev1.EventList
-		err := x.Host.API.List(ctx, &events, client.InNamespace(s.namespace))
+		err := x.Host.API.List(ctx, &events)
 		return events.Items, err
 	}).Should(ContainElement(And(matchers...)))
+}
+
+// recorded waits until the host's record of a member names what was let go of there.
+func (s *story) recorded(ctx context.Context, clusterID string, parts ...string) {
+	GinkgoHelper()
+	line := make([]gomegatypes.GomegaMatcher, len(parts))
+	for i, part := range parts {
+		line[i] = ContainSubstring(part)
+	}
+	Eventually(ctx, func(g Gomega) {
+		var record coordinationv1.Lease
+		g.Expect(x.Host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "fence-" + clusterID}, &record)).To(Succeed())
+		g.Expect(strings.Split(record.Annotations[v1alpha1.AnnotationLetGo], "\n")).To(ContainElement(And(line...)))
+	}).WithContext(ctx).Should(Succeed())
 }
 
 // book is the part of a member's ledger that is about a claim of the story.

@@ -24,6 +24,8 @@ const (
 	poll   = 100 * time.Millisecond
 	// nodeGrace is how long a member may be away before its node is NotReady.
 	nodeGrace = 8 * time.Second
+	// stuckAfter is how long a deletion may take before it is told.
+	stuckAfter = 10 * time.Second
 	// storyTime bounds a story.
 	storyTime = 4 * time.Minute
 )
@@ -67,12 +69,14 @@ func TestStories(t *testing.T) {
 	RunSpecs(t, "Stories")
 }
 
+var _ = ReportAfterSuite("failures", harness.Failures)
+
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	x, err = harness.Start(ctx, harness.Options{
 		Members:      []controlplane.ClusterOptions{memberOptions(one), memberOptions(two)},
 		Unregistered: true,
-		ManagerArgs:  []string{"--node-grace=" + nodeGrace.String()},
+		ManagerArgs:  []string{"--node-grace=" + nodeGrace.String(), "--stuck-after=" + stuckAfter.String()},
 		Progress:     progress,
 	})
 	Expect(err).NotTo(HaveOccurred())
@@ -87,6 +91,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		hostClass(classLimited, ""), hostClass(classMissing, ""),
 		hostClass(classImmediate, classMirror, func(c *storagev1.StorageClass) { *c.VolumeBindingMode = storagev1.VolumeBindingImmediate }),
 	} {
+		Expect(x.Host.API.Create(ctx, class)).To(Succeed())
+	}
+	for _, class := range promiseClasses() {
 		Expect(x.Host.API.Create(ctx, class)).To(Succeed())
 	}
 	By("registering the members")

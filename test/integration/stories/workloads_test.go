@@ -203,3 +203,20 @@ func (s *story) onlyRunning(ctx context.Context) string {
 	}).WithContext(ctx).Should(Succeed())
 	return name
 }
+
+var _ = Describe("What may change of a Pod that runs, and of its namespace,", func() {
+	It("is carried over: the image, and the Pod Security labels", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.pod(ctx, "app", on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		image := client.RawPatch("application/strategic-merge-patch+json", []byte(`{"spec":{"containers":[{"name":"main","image":"example/main:2"}]}}`))
+		Expect(x.Host.API.Patch(ctx, s.newPod("app"), image)).To(Succeed())
+		until[corev1.Pod](ctx, s, x.Member(one), "app", HaveField("Spec.Containers", ContainElement(HaveField("Image", "example/main:2"))))
+		const enforce = "pod-security.kubernetes.io/enforce"
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+		patch(ctx, x.Host, ns, `{"metadata":{"labels":{"`+enforce+`":"baseline"}}}`)
+		until[corev1.Namespace](ctx, s, x.Member(one), s.namespace, HaveField("Labels", HaveKeyWithValue(enforce, "baseline")))
+		patch(ctx, x.Host, ns, `{"metadata":{"labels":{"`+enforce+`":null}}}`)
+		until[corev1.Namespace](ctx, s, x.Member(one), s.namespace, HaveField("Labels", Not(HaveKey(enforce))))
+	}, SpecTimeout(storyTime))
+})

@@ -1,0 +1,71 @@
+package attacks_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	storagev1 "k8s.io/api/storage/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+const (
+	// settle bounds how long anything may take to come about.
+	settle = 90 * time.Second
+	poll   = 100 * time.Millisecond
+	// attackTime bounds an attack.
+	attackTime = 3 * time.Minute
+
+	one, nodeOne = "cluster38", "kosmos-cluster38"
+	two, nodeTwo = "cluster39", "kosmos-cluster39"
+
+	// class waits for a consumer, on both sides.
+	class = controlplane.ClassHostpath
+
+	// secretCanary is what is in the victim's Secret.
+	secretCanary = "canary-of-the-victim-7f3a9c"
+)
+
+// x is shared by all attacks.
+var x *harness.Xylem
+
+func TestAttacks(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(settle)
+	SetDefaultEventuallyPollingInterval(poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "Attacks")
+}
+
+var _ = ReportAfterSuite("failures", harness.Failures)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	x, err = harness.Start(ctx, harness.Options{
+		Members: controlplane.Members(one, two),
+		// As much as it has to say: the canaries are looked for in it.
+		ManagerArgs: []string{"--zap-log-level=10"},
+		Progress:    func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })
+	sc := controlplane.Class(class, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+	sc.Provisioner = v1alpha1.ProvisionerName
+	Expect(x.Host.API.Create(ctx, &sc)).To(Succeed())
+	victim = newVictim(ctx)
+}, NodeTimeout(5*time.Minute))
+
+// hostID is the host's cluster ID.
+func hostID(ctx context.Context) string {
+	GinkgoHelper()
+	id, err := x.Host.ID(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return id
+}

@@ -1,0 +1,408 @@
+package attacks_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+var forbidden = Satisfy(apierrors.IsForbidden)
+
+func patched(ctx context.Context, c client.Client, obj client.Object, body string) error {
+	return c.Patch(ctx, obj.DeepCopyObject().(client.Object), client.RawPatch(types.MergePatchType, []byte(body)))
+}
+
+// hasNoLeaf asserts that no member has anything for a claim.
+func hasNoLeaf(ctx context.Context, p *person, name string) {
+	GinkgoHelper()
+	for _, m := range x.Members() {
+		_, err := get[corev1.PersistentVolumeClaim](ctx, m, p.namespace, name)
+		Expect(err).To(Satisfy(apierrors.IsNotFound), m.Name())
+	}
+}
+
+var _ = Describe("A tenant of the host wants", func() {
+	It("his claim to count as placed where he says: stamps on new objects", func(ctx SpecContext) {
+		a := attacker(ctx)
+		for _, key := range []string{
+			v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID, v1alpha1.AnnotationReclaimPolicy,
+			v1alpha1.AnnotationVolumeUID, v1alpha1.AnnotationPushed, v1alpha1.AnnotationAbandon, v1alpha1.AnnotationConfirmRestore,
+			v1alpha1.AnnotationConfirmDeregister, v1alpha1.AnnotationForceDeregister, v1alpha1.AnnotationClusterGone, v1alpha1.AnnotationFenceEpoch,
+		} {
+			for _, obj := range []client.Object{a.claim("forged"), a.pod("forged", nodeOne, nil)} {
+				obj.SetAnnotations(map[string]string{key: hostID(ctx)})
+				Expect(a.api.Create(ctx, obj)).To(forbidden, "%s on a %T", key, obj)
+			}
+		}
+		for _, key := range []string{v1alpha1.LabelHost, v1alpha1.LabelCluster, v1alpha1.LabelClusterID, v1alpha1.LabelVirtualNode} {
+			for _, obj := range []client.Object{a.claim("forged"), a.pod("forged", nodeOne, nil)} {
+				obj.SetLabels(map[string]string{key: hostID(ctx)})
+				Expect(a.api.Create(ctx, obj)).To(forbidden, "%s on a %T", key, obj)
+			}
+		}
+	}, SpecTimeout(attackTime))
+
+	It("his claim to be let go of, or moved, with its disk left behind: stamps and hatches on what is there", func(ctx SpecContext) {
+		a := attacker(ctx)
+		a.runs(ctx, "data", nodeOne)
+		claim := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data")
+		for _, body := range []string{
+			`{"metadata":{"annotations":{"xylem.io/placed-in":"elsewhere"}}}`, `{"metadata":{"annotations":{"xylem.io/placed-in":null}}}`,
+			`{"metadata":{"annotations":{"xylem.io/abandon":"true"}}}`, `{"metadata":{"labels":{"xylem.io/host":"x"}}}`,
+		} {
+			Expect(patched(ctx, a.api, claim, body)).To(forbidden, body)
+		}
+		pod := must[corev1.Pod](ctx, x.Host, a.namespace, "data")
+		Expect(patched(ctx, a.api, pod, `{"metadata":{"annotations":{"xylem.io/root":"a/b"}}}`)).To(forbidden)
+	}, SpecTimeout(attackTime))
+
+	It("to use Xylem's own objects: volumes, nodes, registrations, capacity, leases, Secrets", func(ctx SpecContext) {
+		a := attacker(ctx)
+		for _, obj := range []client.Object{
+			victim.volume.DeepCopy(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeOne}},
+			&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}},
+			&storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ProvisionerName}},
+			&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(one)}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: "password"}},
+			victim.claim.DeepCopy(), victim.pod.DeepCopy(),
+		} {
+			Expect(a.api.Delete(ctx, obj)).To(forbidden, "%T", obj)
+			Expect(patched(ctx, a.api, obj, `{"metadata":{"annotations":{"xylem.io/abandon":"true","xylem.io/force-deregister":"true"}}}`)).To(forbidden, "%T", obj)
+			Expect(a.api.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(forbidden, "%T", obj)
+		}
+		Expect(a.api.List(ctx, &storagev1.CSIStorageCapacityList{}, client.InNamespace(v1alpha1.DefaultNamespace))).To(forbidden)
+	}, SpecTimeout(attackTime))
+
+	It("a volume that says whose it is: a PV of his own with a claimRef", func(ctx SpecContext) {
+		a := attacker(ctx)
+		pv := victim.volume.DeepCopy()
+		pv.ObjectMeta = metav1.ObjectMeta{Name: "stolen"}
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: a.namespace, Name: "data"}
+		Expect(a.api.Create(ctx, pv)).To(forbidden)
+	}, SpecTimeout(attackTime))
+
+	It("the victim's volume by its name: volumeName, with the node chosen by himself", func(ctx SpecContext) {
+		a := attacker(ctx)
+		claim := a.claim("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeName = victim.volume.Name
+			c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": nodeOne}
+		})
+		Expect(a.api.Create(ctx, claim)).To(Succeed())
+		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
+		barrier(ctx)
+		Expect(must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data").Status.Phase).To(Equal(corev1.ClaimPending))
+		leaf, err := get[corev1.PersistentVolumeClaim](ctx, x.Member(one), a.namespace, "data")
+		if err == nil {
+			Expect(leaf.Spec.VolumeName).NotTo(Equal(victim.leaf.Name))
+		}
+	}, SpecTimeout(attackTime))
+
+	It("the victim's volume by its labels: a selector", func(ctx SpecContext) {
+		a := attacker(ctx)
+		Expect(a.api.Create(ctx, a.claim("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{v1alpha1.LabelCluster: one}}
+		}))).To(Succeed())
+		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
+		barrier(ctx)
+		Expect(must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data").Spec.VolumeName).NotTo(Equal(victim.volume.Name))
+	}, SpecTimeout(attackTime))
+
+	It("a copy of the victim's data: a dataSource in another namespace", func(ctx SpecContext) {
+		a := attacker(ctx)
+		Expect(a.api.Create(ctx, a.claim("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.DataSourceRef = &corev1.TypedObjectReference{Kind: "PersistentVolumeClaim", Name: "data", Namespace: &victim.namespace}
+		}))).To(Succeed())
+		Expect(a.api.Create(ctx, a.claim("like", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "data"}
+		}))).To(Succeed())
+		Expect(a.api.Create(ctx, a.pod("like", nodeOne, []string{"like"}))).To(Succeed())
+		a.told(ctx, a.claim("like"), "DataSourceUnsupported", "dataSource")
+		hasNoLeaf(ctx, a, "like")
+		// Clusters without the feature drop such a reference, which leaves an empty
+		// claim: whatever comes of it, nothing of the victim's is in it.
+		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
+		barrier(ctx)
+		leaf, err := get[corev1.PersistentVolumeClaim](ctx, x.Member(one), a.namespace, "data")
+		if err == nil {
+			Expect(leaf.Spec.DataSource).To(BeNil())
+			Expect(leaf.Spec.DataSourceRef).To(BeNil())
+		}
+	}, SpecTimeout(attackTime))
+
+	It("a class of the member that no rule of an admin leads to: annotations, labels, and names of classes", func(ctx SpecContext) {
+		a := attacker(ctx)
+		const dear = controlplane.ClassFast // of the members; no class of the host leads there
+		annotations := map[string]string{
+			"volume.kubernetes.io/storage-class": dear, "storageclass.kubernetes.io/name": dear, "member-class": dear,
+		}
+		Expect(a.api.Create(ctx, a.claim("annotated", func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations, c.Labels = annotations, map[string]string{"storage-class": dear}
+		}))).To(Succeed())
+		Expect(a.api.Create(ctx, a.claim("keyed", func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{v1alpha1.ParameterMemberClass: dear}
+		}))).To(forbidden)
+		By("naming a class of his choice where quota looks, and another where the disk's was looked for")
+		dearer := dear
+		for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
+			"named": func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &dearer },
+			"old": func(c *corev1.PersistentVolumeClaim) {
+				c.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: dear}
+			},
+			"none": func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil },
+		} {
+			Expect(a.api.Create(ctx, a.claim(name, change))).To(Succeed())
+			Expect(a.api.Create(ctx, a.pod(name, nodeOne, []string{name}))).To(Succeed())
+		}
+		Expect(a.api.Create(ctx, a.pod("annotated", nodeOne, []string{"annotated"}, func(p *corev1.Pod) { p.Annotations = annotations }))).To(Succeed())
+		a.running(ctx, "annotated")
+		leaf := must[corev1.PersistentVolumeClaim](ctx, x.Member(one), a.namespace, "annotated")
+		Expect(leaf.Spec.StorageClassName).To(HaveValue(Equal(class)))
+		Expect(must[corev1.PersistentVolume](ctx, x.Member(one), "", leaf.Spec.VolumeName).Spec.StorageClassName).To(Equal(class))
+		By("choosing the node as well, since no scheduler would")
+		for _, name := range []string{"named", "old", "none"} {
+			Expect(patched(ctx, a.api, a.claim(name), `{"metadata":{"annotations":{"volume.kubernetes.io/selected-node":"`+nodeOne+`"}}}`)).To(Succeed())
+		}
+		barrier(ctx)
+		for _, name := range []string{"named", "old", "none"} {
+			hasNoLeaf(ctx, a, name)
+		}
+	}, SpecTimeout(attackTime))
+
+	It("a disk in a member that a class keeps off, by choosing the node himself", func(ctx SpecContext) {
+		a := attacker(ctx)
+		first, err := x.Member(one).ID(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		held := controlplane.Class("held-"+a.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		held.Provisioner, held.Parameters = v1alpha1.ProvisionerName, map[string]string{v1alpha1.ParameterMemberClass: controlplane.ClassFast} // binds at once there
+		held.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+			{Key: v1alpha1.LabelClusterID, Values: []string{first}},
+		}}}
+		Expect(x.Host.API.Create(ctx, &held)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, &held)).To(Succeed()) }, NodeTimeout(settle))
+		claim := a.claim("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.StorageClassName = &held.Name
+			c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": nodeTwo}
+		})
+		Expect(a.api.Create(ctx, claim)).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) (map[string]string, error) {
+			err := a.api.Get(ctx, client.ObjectKeyFromObject(claim), claim)
+			return claim.Annotations, err
+		}).ShouldNot(HaveKey("volume.kubernetes.io/selected-node"))
+		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
+			var events corev1.EventList
+			err := x.Host.API.List(ctx, &events, client.InNamespace(a.namespace))
+			return events.Items, err
+		}).Should(ContainElement(And(HaveField("Reason", "ClassKeepsOff"), HaveField("Message", And(ContainSubstring(held.Name), ContainSubstring(two))))))
+		hasNoLeaf(ctx, a, "data")
+		By("being met where the class lets claims go")
+		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
+		a.running(ctx, "app")
+	}, SpecTimeout(attackTime))
+
+	It("the victim's Secret, or a member's kubeconfig, by naming it in a Pod", func(ctx SpecContext) {
+		a := attacker(ctx)
+		names := []string{"password", harness.SecretName(one), harness.SecretName(two)}
+		yes := true
+		pod := a.pod("thief", nodeOne, nil)
+		for _, name := range names {
+			ref := corev1.LocalObjectReference{Name: name}
+			pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, ref)
+			main := &pod.Spec.Containers[0]
+			main.EnvFrom = append(main.EnvFrom, corev1.EnvFromSource{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref, Optional: &yes}})
+			main.Env = append(main.Env, corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{
+				SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref, Key: "password", Optional: &yes},
+			}})
+			pod.Spec.Volumes = append(pod.Spec.Volumes,
+				corev1.Volume{Name: "s-" + name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name, Optional: &yes}}},
+				corev1.Volume{Name: "p-" + name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+					Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: ref, Optional: &yes}}},
+				}}})
+		}
+		Expect(a.api.Create(ctx, pod)).To(Succeed())
+		a.running(ctx, "thief")
+		barrier(ctx)
+		for _, name := range names {
+			for _, m := range x.Members() {
+				_, err := get[corev1.Secret](ctx, m, a.namespace, name)
+				Expect(err).To(Satisfy(apierrors.IsNotFound), "%s in %s", name, m.Name())
+			}
+		}
+		By("crossing namespaces in the name, which leads nowhere and holds nothing up")
+		for i, name := range []string{victim.namespace + "/password", "../../" + victim.namespace + "/secrets/password"} {
+			crossing := a.pod(fmt.Sprintf("crossing-%d", i), nodeOne, nil, func(p *corev1.Pod) {
+				p.Spec.Volumes = []corev1.Volume{{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}}}
+			})
+			Expect(a.api.Create(ctx, crossing)).To(Succeed())
+			a.running(ctx, crossing.Name)
+		}
+	}, SpecTimeout(attackTime))
+
+	It("to be somebody in a member: its service accounts' tokens", func(ctx SpecContext) {
+		a := attacker(ctx)
+		plain := a.pod("plain", nodeOne, nil)
+		Expect(a.api.Create(ctx, plain)).To(Succeed())
+		projected := a.pod("projected", nodeOne, nil, func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "t", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+				Sources: []corev1.VolumeProjection{{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token"}}},
+			}}}}
+		})
+		Expect(a.api.Create(ctx, projected)).To(Succeed())
+		token := &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+			Type:       corev1.SecretTypeServiceAccountToken,
+		}
+		Expect(a.api.Create(ctx, token)).To(Succeed())
+		Expect(a.api.Create(ctx, a.pod("mounted", nodeOne, nil, func(p *corev1.Pod) {
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "token"}}}}
+		}))).To(Succeed())
+		a.running(ctx, "plain")
+		leaf := must[corev1.Pod](ctx, x.Member(one), a.namespace, "plain")
+		Expect(leaf.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+		Expect(leaf.Spec.ServiceAccountName).To(Equal("default"))
+		Expect(leaf.Spec.Volumes).To(BeEmpty())
+		a.told(ctx, projected, "PodUnsupported", "serviceAccountToken")
+		barrier(ctx)
+		_, err := get[corev1.Secret](ctx, x.Member(one), a.namespace, "token")
+		Expect(err).To(Satisfy(apierrors.IsNotFound))
+	}, SpecTimeout(attackTime))
+
+	It("to run before, or where, the scheduler let him: gates, selected-node, nominatedNodeName, bindings", func(ctx SpecContext) {
+		a := attacker(ctx)
+		Expect(a.api.Create(ctx, a.claim("data", func(c *corev1.PersistentVolumeClaim) {
+			c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": nodeTwo}
+		}))).To(Succeed())
+		gated := a.pod("gated", nodeTwo, []string{"data"}, func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/wait"}}
+			p.Status.NominatedNodeName = nodeTwo
+		})
+		intolerant := a.pod("intolerant", nodeTwo, []string{"data"}, func(p *corev1.Pod) { p.Spec.Tolerations = nil })
+		for _, p := range []*corev1.Pod{gated, intolerant} {
+			Expect(a.api.Create(ctx, p)).To(Succeed())
+			Expect(a.api.Status().Patch(ctx, p.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"nominatedNodeName":"`+nodeTwo+`"}}`)))).To(forbidden)
+			binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: nodeTwo}}
+			Expect(a.api.SubResource("binding").Create(ctx, p.DeepCopy(), binding)).To(forbidden)
+		}
+		barrier(ctx)
+		var pods corev1.PodList
+		Expect(x.Member(two).API.List(ctx, &pods, client.InNamespace(a.namespace))).To(Succeed())
+		Expect(pods.Items).To(BeEmpty())
+	}, SpecTimeout(attackTime))
+
+	It("to run in a member's kube-public, kube-anything, or Xylem's own namespace", func(ctx SpecContext) {
+		for _, name := range []string{"kube-public", "kube-anything", v1alpha1.DefaultNamespace} {
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+			Expect(client.IgnoreAlreadyExists(x.Host.API.Create(ctx, ns))).To(Succeed())
+			a := &person{namespace: name, cluster: x.Host, api: x.Host.API}
+			if name == "kube-public" {
+				By("having the member's admin label it, by mistake")
+				there := must[corev1.Namespace](ctx, x.Member(one), "", name)
+				Expect(patched(ctx, x.Member(one).API, there, `{"metadata":{"labels":{"xylem.io/host":"`+hostID(ctx)+`"}}}`)).To(Succeed())
+				DeferCleanup(func(ctx SpecContext) {
+					Expect(patched(ctx, x.Member(one).API, there, `{"metadata":{"labels":{"xylem.io/host":null}}}`)).To(Succeed())
+				}, NodeTimeout(settle))
+			}
+			pod := a.pod("intruder", nodeOne, nil, restricted)
+			Eventually(ctx, func(ctx context.Context) error { return x.Host.API.Create(ctx, pod.DeepCopy()) }).Should(Succeed())
+			DeferCleanup(func(ctx SpecContext) {
+				Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, pod))).To(Succeed())
+			}, NodeTimeout(settle))
+			a.told(ctx, pod, "NamespaceReserved", name, one)
+			var pods corev1.PodList
+			Expect(x.Member(one).API.List(ctx, &pods, client.InNamespace(name))).To(Succeed())
+			Expect(pods.Items).To(BeEmpty())
+		}
+		_, err := get[corev1.Namespace](ctx, x.Member(one), "", "kube-anything")
+		Expect(err).To(Satisfy(apierrors.IsNotFound))
+	}, SpecTimeout(attackTime))
+
+	It("to run in a member's own namespace, default or another, of the same name", func(ctx SpecContext) {
+		a := attacker(ctx)
+		own := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace, Labels: map[string]string{"team": "theirs"}}}
+		Expect(x.Member(one).API.Create(ctx, own)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Member(one).API.Delete(ctx, own)).To(Succeed()) }, NodeTimeout(settle))
+		Expect(a.api.Create(ctx, a.claim("data"))).To(Succeed())
+		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
+		a.told(ctx, a.claim("data"), "NamespaceConflict", one, a.namespace)
+		inDefault := &person{namespace: "default", cluster: x.Host, api: x.Host.API}
+		pod := inDefault.pod("intruder", nodeOne, nil)
+		Expect(x.Host.API.Create(ctx, pod)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, pod)).To(Succeed()) }, NodeTimeout(settle))
+		inDefault.told(ctx, pod.DeepCopy(), "NamespaceConflict", "default")
+		for _, name := range []string{a.namespace, "default"} {
+			nothingIn(ctx, x.Member(one), name)
+			ns := must[corev1.Namespace](ctx, x.Member(one), "", name)
+			Expect(ns.Annotations).NotTo(HaveKey(HavePrefix(v1alpha1.Prefix)))
+			Expect(ns.Labels).NotTo(HaveKey(HavePrefix(v1alpha1.Prefix)))
+		}
+	}, SpecTimeout(attackTime))
+
+	It("the member's nodes: hostPath, the host's network and privileges, from a namespace that may not", func(ctx SpecContext) {
+		a := attacker(ctx, func(ns *corev1.Namespace) {
+			ns.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "baseline"}
+		})
+		a.runs(ctx, "harmless", nodeOne)
+		for what, change := range map[string]func(*corev1.Pod){
+			"network":   func(p *corev1.Pod) { p.Spec.HostNetwork = true },
+			"processes": func(p *corev1.Pod) { p.Spec.HostPID = true },
+			"privileged": func(p *corev1.Pod) {
+				yes := true
+				p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: &yes}
+			},
+			"path": func(p *corev1.Pod) {
+				p.Spec.Volumes = []corev1.Volume{{Name: "root", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+			},
+		} {
+			Expect(a.api.Create(ctx, a.pod("evil-"+what, nodeOne, nil, change))).To(forbidden, what)
+		}
+		ns := must[corev1.Namespace](ctx, x.Member(one), "", a.namespace)
+		Expect(ns.Labels).To(HaveKeyWithValue("pod-security.kubernetes.io/enforce", "baseline"), "the member judges by the same standard")
+	}, SpecTimeout(attackTime))
+
+	It("to pass for Xylem by the usual label", func(ctx SpecContext) {
+		a := attacker(ctx)
+		managed := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+		Expect(a.api.Create(ctx, a.claim("data", func(c *corev1.PersistentVolumeClaim) { c.Labels = managed }))).To(Succeed())
+		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}, func(p *corev1.Pod) { p.Labels = managed }))).To(Succeed())
+		a.running(ctx, "app")
+		barrier(ctx)
+		Expect(must[corev1.Pod](ctx, x.Host, a.namespace, "app").Labels).To(Equal(managed))
+	}, SpecTimeout(attackTime))
+
+	It("to choke the manager: large and hostile texts on the way down", func(ctx SpecContext) {
+		a := attacker(ctx)
+		hostile := "\x1b[2J\u202e" + strings.Repeat("x", 200<<10)
+		annotate := map[string]string{"example.com/large": hostile}
+		Expect(a.api.Create(ctx, a.claim("data", func(c *corev1.PersistentVolumeClaim) { c.Annotations = annotate }))).To(Succeed())
+		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}, func(p *corev1.Pod) {
+			p.Annotations = annotate
+			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "LARGE", Value: strings.Repeat("y", 600<<10)}}
+		}))).To(Succeed())
+		a.running(ctx, "app")
+		barrier(ctx)
+		log := x.Manager.Log()
+		Expect(log).NotTo(ContainSubstring("\x1b[2J"))
+	}, SpecTimeout(attackTime))
+})
+
+// restricted makes a Pod one that the restricted standard lets in.
+func restricted(p *corev1.Pod) {
+	yes, no := true, false
+	p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: &yes, SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}}
+	p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
+		AllowPrivilegeEscalation: &no, Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
+}

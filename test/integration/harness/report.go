@@ -1,0 +1,27 @@
+package harness
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+// reportLimit in bytes of what is repeated of one failure.
+const reportLimit = 4096
+
+// Failures repeats at the end of a suite what failed, and why: the place where it
+// was first told is thousands of lines above. For ReportAfterSuite.
+func Failures(report types.Report) {
+	for _, spec := range report.SpecReports.WithState(types.SpecStateFailureStates) {
+		why := spec.Failure.Message
+		if len(why) > reportLimit {
+			why = why[:reportLimit] + " …"
+		}
+		fmt.Fprintf(os.Stdout, "\nFailed: %s\n  %s\n  %s\n", spec.FullText(), spec.Failure.Location, strings.ReplaceAll(why, "\n", "\n  "))
+		for _, more := range spec.AdditionalFailures {
+			fmt.Fprintf(os.Stdout, "  besides: %s\n", strings.SplitN(more.Failure.Message, "\n", 2)[0])
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package recovery_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+func hostWalks() {
+	It("restores the host from a backup, and its claims find their volumes again (I1, I2, I3, I7)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.use(ctx, "old", nodeOne)
+		backup, err := x.Fleet.Host.Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		age := aged(ctx)
+		volumes := map[string]string{one: s.use(ctx, "new", nodeOne), two: s.use(ctx, "elsewhere", nodeTwo)}
+		claims := map[string]string{one: "new", two: "elsewhere"}
+		age()
+		destroyed := book(one).Count(ledger.DeleteVolume)
+
+		By("1. stopping the manager, 2. restoring, 3. starting it")
+		Expect(x.Manager.Stop()).To(Succeed())
+		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
+		_, err = read[corev1.PersistentVolumeClaim](ctx, s, x.Host, "new")
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+
+		By("4. looking at what it says")
+		for member, volume := range volumes {
+			registration(ctx, member, And(
+				connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored, v1alpha1.AnnotationConfirmRestore),
+				HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)),
+				HaveField("Status.Orphans", ContainElement(HaveField("Volume", volume)))))
+			told(ctx, "ClusterRegistration", member, v1alpha1.ReasonHostRestored)
+			Expect(s.disks(member, claims[member])).To(HaveLen(1))
+		}
+		s.goesOn(ctx, nodeTwo)
+
+		By("nothing being destroyed before it is confirmed, not even what is deleted now")
+		s.remove(ctx, "old")
+		s.goesOn(ctx, nodeOne)
+		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+
+		By("5. making the claims that are missing again, each with the name of its volume")
+		for member, volume := range volumes {
+			s.claim(ctx, claims[member], volume)
+		}
+		for member, volume := range volumes {
+			claim := s.bound(ctx, claims[member])
+			until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound), HaveField("Spec.ClaimRef.UID", claim.UID)))
+			until[corev1.PersistentVolume](ctx, s, x.Member(member), volume, And(phase(corev1.VolumeBound),
+				HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(claim.UID)))))
+		}
+		By("6. confirming, member by member")
+		confirm(ctx, one, v1alpha1.ReasonHostRestored)
+		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+
+		By("7. making the Pods that are missing again: the member's Pods of then have gone with the confirmation")
+		s.pod(ctx, "new", nodeOne)
+		s.pod(ctx, "elsewhere", nodeTwo)
+		for member, name := range claims {
+			s.running(ctx, name)
+			Expect(book(member).ForClaim(s.namespace, name).Count(ledger.CreateVolume)).To(Equal(1), "the disk of then")
+			registration(ctx, member, HaveField("Status.Orphans", Not(ContainElement(HaveField("Volume", volumes[member])))))
+		}
+		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty(), "what was deleted meanwhile is due now")
+		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
+	}, SpecTimeout(storyTime))
+
+	It("restores the host under a running manager, which ends itself (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		backup, err := x.Fleet.Host.Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		age := aged(ctx)
+		volume := s.use(ctx, "new", nodeOne)
+		age()
+		destroyed := book(one).Count(ledger.DeleteVolume)
+
+		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
+		Eventually(ctx, x.Manager.Done()).Should(BeClosed(), "none of its caches can be relied on")
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		registration(ctx, one, And(connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored),
+			HaveField("Status.Orphans", ContainElement(HaveField("Volume", volume)))))
+		confirm(ctx, one, v1alpha1.ReasonHostRestored)
+		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+		s.goesOn(ctx, nodeOne)
+		Expect(s.disks(one, "new")).To(HaveLen(1), "an orphan, which nobody destroys")
+		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+	}, SpecTimeout(storyTime))
+
+	It("clones the host by mistake, and the clone writes nothing to members (I2, I7)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.use(ctx, "data", nodeOne)
+		clone, err := x.CloneHost(ctx, "clone")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(clone.Stop(ctx)).To(Succeed()) })
+		holder := lease(ctx, one).Spec.HolderIdentity
+		second, err := x.AnotherManager(ctx, "clone-manager", clone.Cluster)
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(second.Kill)
+		Expect(second.Start(ctx)).To(Succeed())
+
+		By("1. reading on the clone's registrations that there are two")
+		for _, member := range []string{one, two} {
+			registrationIn(ctx, clone, member, connected(metav1.ConditionFalse, v1alpha1.ReasonHostCloned))
+		}
+		By("somebody deleting what the clone shows, which has the same names and UIDs")
+		s.removeFrom(ctx, clone, "data")
+		s.goesOn(ctx, nodeOne)
+		registrationIn(ctx, clone, one, connected(metav1.ConditionFalse, v1alpha1.ReasonHostCloned))
+		Expect(s.disks(one, "data")).To(HaveLen(1))
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, And(phase(corev1.VolumeBound),
+			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
+		s.running(ctx, "data")
+		Expect(lease(ctx, one).Spec.HolderIdentity).To(Equal(holder))
+
+		By("2. stopping the clone's manager: the original has not noticed")
+		Expect(second.Stop()).To(Succeed())
+		for _, member := range []string{one, two} {
+			well(ctx, member)
+		}
+	}, SpecTimeout(storyTime))
+}

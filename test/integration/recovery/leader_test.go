@@ -1,0 +1,67 @@
+package recovery_test
+
+import (
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+func leaderWalks() {
+	It("has a leader that was frozen beyond its lease, which writes nothing when it thaws (I3, I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		Expect(x.Manager.Stop()).To(Succeed())
+		managers := map[string]*harness.Manager{}
+		for _, name := range []string{"a", "b"} {
+			m, err := x.AnotherManager(ctx, "manager-"+name, x.Fleet.Host, "--leader-elect")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(m.Start(ctx)).To(Succeed())
+			managers[name] = m
+		}
+		DeferCleanup(func(ctx SpecContext) {
+			for _, m := range managers {
+				Expect(m.Kill()).To(Succeed())
+			}
+			Expect(x.Manager.Start(ctx)).To(Succeed())
+			well(ctx, one)
+			well(ctx, two)
+		}, NodeTimeout(settle))
+		// Whose lease it was first led; the other takes over.
+		s.use(ctx, "before", nodeOne)
+		old, next := managers["a"], managers["b"]
+		fence := *lease(ctx, one).Spec.HolderIdentity
+		Expect(old.Signal(syscall.SIGSTOP)).To(Succeed())
+		Eventually(ctx, func() string { return *lease(ctx, one).Spec.HolderIdentity }).Should(And(Not(BeEmpty()), Not(Equal(fence))))
+		s.goesOn(ctx, nodeOne)
+		s.goesOn(ctx, nodeTwo)
+
+		By("the deposed one thawing while the new one is frozen: whatever is written now is its")
+		Expect(next.Signal(syscall.SIGSTOP)).To(Succeed())
+		marks := map[string]controlplane.Mark{}
+		for _, c := range x.Clusters() {
+			mark, err := c.Audit().Mark(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			marks[c.Name()] = mark
+		}
+		Expect(old.Signal(syscall.SIGCONT)).To(Succeed())
+		Eventually(ctx, old.Done()).Should(BeClosed(), "it ends itself, for it has lost its lease")
+		for _, c := range x.Clusters() {
+			requests, err := c.Audit().Since(ctx, marks[c.Name()])
+			Expect(err).NotTo(HaveOccurred())
+			user := harness.MemberUser
+			if c.Name() == x.Host.Name() {
+				user = harness.HostUser
+			}
+			// In the host it renews the nodes' Leases, as every replica does, and tries
+			// for the lease that it has lost; an event may tell of that.
+			Expect(requests.By(user).Writes().Where(func(r controlplane.Request) bool {
+				return c.Name() != x.Host.Name() || r.Resource != "events" && r.Group != coordinationv1.GroupName
+			})).To(BeEmpty(), "%s:\n%s", c.Name(), requests.By(user))
+		}
+		Expect(next.Signal(syscall.SIGCONT)).To(Succeed())
+	}, SpecTimeout(storyTime))
+}

@@ -1,0 +1,229 @@
+package recovery_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+func memberWalks() {
+	It("restores a member from a backup that is older than some of its volumes (I2, I7)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.use(ctx, "old", nodeOne)
+		backup, err := x.Fleet.Member(one).Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		age := aged(ctx)
+		volume := s.use(ctx, "new", nodeOne)
+		age()
+		destroyed := book(one).Count(ledger.DeleteVolume)
+
+		By("1. restoring it; the manager may run")
+		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
+
+		By("2. looking at what is said")
+		registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonMemberRestored, v1alpha1.AnnotationConfirmRestore))
+		told(ctx, "ClusterRegistration", one, v1alpha1.ReasonMemberRestored)
+		s.goesOn(ctx, nodeTwo)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "new", HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ClaimPlaced), HaveField("Reason", "VolumeLost")))))
+		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
+		until[corev1.Pod](ctx, s, x.Host, "new", phase(corev1.PodFailed))
+		s.running(ctx, "old")
+		s.goesOn(ctx, nodeOne)
+
+		By("3. rescuing the disk, which is there still: by its handle, as a volume of the member's own")
+		driver, handle := host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeDriver], host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeHandle]
+		Expect(s.disks(one, "new")).To(Equal([]string{handle}))
+		s.rescue(ctx, x.Member(one), driver, handle)
+
+		By("4. deleting the claim whose volume is lost, and confirming")
+		s.remove(ctx, "new")
+		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "new")
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		s.goesOn(ctx, nodeOne)
+		Expect(s.disks(one, "new")).To(Equal([]string{handle}))
+		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+	}, SpecTimeout(storyTime))
+
+	It("lets go of a member that is lost for good (I2, I7)", func(ctx SpecContext) {
+		const lost, node = "cluster40", "kosmos-cluster40"
+		s := begin(ctx)
+		member, err := x.AddMember(ctx, controlplane.ClusterOptions{Name: lost})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.Register(ctx, lost, lost)).To(Succeed())
+		id, err := member.ID(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		volumes := map[string]string{"kept": s.use(ctx, "kept", node), "abandoned": s.use(ctx, "abandoned", node)}
+
+		By("the member going")
+		Expect(x.RemoveMember(ctx, lost)).To(Succeed())
+		registration(ctx, lost, connected(metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+		s.goesOn(ctx, nodeOne)
+
+		By("1. abandoning one volume")
+		annotate(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumes["abandoned"]}}, v1alpha1.AnnotationAbandon, "true")
+		told(ctx, "PersistentVolume", volumes["abandoned"], "Abandoned")
+		recorded(ctx, id, volumes["abandoned"])
+		forced := client.GracePeriodSeconds(0)
+		Expect(x.Host.API.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "abandoned"}}, forced)).To(Succeed())
+		s.remove(ctx, "abandoned")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "abandoned")
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volumes["abandoned"])
+
+		By("2. deleting its registration, which waits")
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: lost}}
+		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
+		registration(ctx, lost, HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonMemberUnreachable),
+			HaveField("Message", ContainSubstring(v1alpha1.AnnotationForceDeregister))))))
+
+		By("3. and forcing it")
+		annotate(ctx, cr, v1alpha1.AnnotationForceDeregister, "true")
+		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, lost)
+		gone[corev1.Node](ctx, s, x.Host, node)
+		gone[corev1.Pod](ctx, s, x.Host, "kept")
+		recorded(ctx, id, volumes["kept"])
+		until[corev1.PersistentVolume](ctx, s, x.Host, volumes["kept"], And(
+			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, lost)),
+			HaveField("Finalizers", Not(ContainElement(v1alpha1.FinalizerLeafVolume)))))
+
+		By("4. making its claims anew elsewhere")
+		s.remove(ctx, "kept")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
+		Expect(s.use(ctx, "kept", nodeOne)).NotTo(Equal(volumes["kept"]))
+		old := until[corev1.PersistentVolume](ctx, s, x.Host, volumes["kept"], phase(corev1.VolumeReleased))
+		Expect(x.Host.API.Delete(ctx, old)).To(Succeed())
+		gone[corev1.PersistentVolume](ctx, s, x.Host, old.Name)
+		Expect(book(lost).Count(ledger.DeleteVolume)).To(BeZero())
+	}, SpecTimeout(storyTime))
+
+	It("finds another cluster at a member's address, and registers that one anew (I2, I4)", func(ctx SpecContext) {
+		const wiped, node = "cluster41", "kosmos-cluster41"
+		s := begin(ctx)
+		member, err := x.AddMember(ctx, controlplane.ClusterOptions{Name: wiped})
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.RemoveMember(ctx, wiped)).To(Succeed()) })
+		Expect(x.Register(ctx, wiped, wiped)).To(Succeed())
+		volume := s.use(ctx, "data", node)
+		Expect(member.Wipe(ctx)).To(Succeed())
+		Expect(x.PrepareAnew(ctx, wiped)).To(Succeed())
+		mark, err := member.Audit().Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		kubeconfig, err := x.MemberKubeconfig(ctx, wiped)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.SetKubeconfig(ctx, wiped, kubeconfig)).To(Succeed())
+
+		By("1. reading that it is another one; it is left alone, and nothing is gone in the host")
+		registration(ctx, wiped, connected(metav1.ConditionFalse, v1alpha1.ReasonIdentityChanged))
+		told(ctx, "ClusterRegistration", wiped, v1alpha1.ReasonIdentityChanged)
+		s.goesOn(ctx, nodeOne)
+		requests, err := member.Audit().Since(ctx, mark)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests.By(harness.MemberUser).Writes()).To(BeEmpty())
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound), HaveField("DeletionTimestamp", BeNil())))
+		s.bound(ctx, "data")
+
+		By("2. letting go of the old one, 3. registering the new one")
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: wiped}}
+		annotate(ctx, cr, v1alpha1.AnnotationForceDeregister, "true")
+		Expect(x.Deregister(ctx, wiped)).To(Succeed())
+		Expect(x.Register(ctx, wiped, wiped)).To(Succeed())
+		s.use(ctx, "anew", node)
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, wiped)))
+		Expect(s.disks(wiped, "data")).To(HaveLen(1))
+
+		By("leaving it again")
+		s.remove(ctx, "anew")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "anew")
+		Expect(x.Deregister(ctx, wiped)).To(Succeed())
+	}, SpecTimeout(storyTime))
+
+	It("revokes a member's credentials and gives new ones, and its Pods run on (I5, I7)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.use(ctx, "data", nodeOne)
+		leaf := until[corev1.Pod](ctx, s, x.Member(one), "data", phase(corev1.PodRunning))
+
+		By("1. revoking them: the account is deleted, and its tokens with it")
+		Expect(x.Member(one).API.Delete(ctx, &corev1.ServiceAccount{
+			ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "xylem"},
+		})).To(Succeed())
+		registration(ctx, one, connected(metav1.ConditionFalse, v1alpha1.ReasonUnauthorized))
+		s.goesOn(ctx, nodeTwo)
+
+		By("2. making the account anew, 3. writing its kubeconfig into the Secret")
+		Expect(x.PrepareAnew(ctx, one)).To(Succeed())
+		kubeconfig, err := x.MemberKubeconfig(ctx, one)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.SetKubeconfig(ctx, one, kubeconfig)).To(Succeed())
+		well(ctx, one)
+		s.goesOn(ctx, nodeOne)
+		until[corev1.Pod](ctx, s, x.Member(one), "data", And(phase(corev1.PodRunning), HaveField("UID", leaf.UID)))
+	}, SpecTimeout(storyTime))
+
+	It("finds a member as it was that was frozen and thawed (I6, I7)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.use(ctx, "data", nodeTwo)
+		s.use(ctx, "due", nodeTwo)
+		api := x.Fleet.Member(two).Process(controlplane.APIServer)
+		Expect(api.Freeze()).To(Succeed())
+		DeferCleanup(api.Thaw)
+		registration(ctx, two, connected(metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+		s.remove(ctx, "due")
+		s.goesOn(ctx, nodeOne)
+		Expect(s.disks(two, "due")).To(HaveLen(1))
+
+		Expect(api.Thaw()).To(Succeed())
+		well(ctx, two)
+		Eventually(func() []string { return s.disks(two, "due") }).Should(BeEmpty())
+		s.running(ctx, "data")
+		Expect(s.disks(two, "data")).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+
+	It("registers a member twice, and only the older registration serves it (I3)", func(ctx SpecContext) {
+		const again = "again"
+		s := begin(ctx)
+		s.use(ctx, "data", nodeOne)
+		kubeconfig, err := x.MemberKubeconfig(ctx, one)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.SetKubeconfig(ctx, again, kubeconfig)).To(Succeed())
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: again}}
+		cr.Spec.KubeconfigSecretRef.Name = harness.SecretName(again)
+		Expect(x.Host.API.Create(ctx, cr)).To(Succeed())
+		registration(ctx, again, connected(metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
+		s.goesOn(ctx, nodeOne)
+		Expect(x.Deregister(ctx, again)).To(Succeed())
+		s.running(ctx, "data")
+		well(ctx, one)
+	}, SpecTimeout(storyTime))
+}
+
+// rescue is what a member's admin does for a disk that no volume stands for: a
+// volume with its handle, and a claim for that.
+func (s *story) rescue(ctx SpecContext, member *harness.Cluster, driver, handle string) {
+	GinkgoHelper()
+	claim := s.newClaim("rescued", "rescued")
+	claim.Namespace = metav1.NamespaceDefault
+	Expect(member.API.Create(ctx, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: claim.Spec.Resources.Requests, AccessModes: claim.Spec.AccessModes,
+			StorageClassName:              *claim.Spec.StorageClassName,
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef:                      &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}},
+		},
+	})).To(Succeed())
+	Expect(member.API.Create(ctx, claim)).To(Succeed())
+	Eventually(ctx, func() (corev1.PersistentVolumeClaimPhase, error) {
+		err := member.API.Get(ctx, client.ObjectKeyFromObject(claim), claim)
+		return claim.Status.Phase, err
+	}).Should(Equal(corev1.ClaimBound))
+}

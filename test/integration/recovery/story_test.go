@@ -1,0 +1,277 @@
+package recovery_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// story is a namespace of the host.
+type story struct {
+	namespace string
+	later     int
+}
+
+// begin makes the story's namespace; what was made in it is removed afterwards.
+func begin(ctx context.Context) *story {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "walk-"}}
+	Expect(x.Host.API.Create(ctx, ns)).To(Succeed())
+	s := &story{namespace: ns.Name}
+	DeferCleanup(s.end, NodeTimeout(settle))
+	return s
+}
+
+func (s *story) end(ctx SpecContext) {
+	if CurrentSpecReport().Failed() {
+		x.Dump(ctx, GinkgoWriter, s.namespace)
+	}
+	in := client.InNamespace(s.namespace)
+	Expect(x.Host.API.DeleteAllOf(ctx, &corev1.Pod{}, in)).To(Succeed())
+	Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, in)).To(Succeed())
+}
+
+func (s *story) claim(ctx context.Context, name, volume string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	claim := s.newClaim(name, volume)
+	Expect(x.Host.API.Create(ctx, claim)).To(Succeed())
+	return claim
+}
+
+func (s *story) newClaim(name, volume string) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: new(controlplane.ClassHostpath),
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			VolumeName:       volume,
+		},
+	}
+}
+
+// pod makes a Pod that uses the claim of its name, on a node.
+func (s *story) pod(ctx context.Context, name, node string) {
+	GinkgoHelper()
+	Expect(x.Host.API.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{corev1.LabelHostname: node},
+			Containers:   []corev1.Container{{Name: "main", Image: "example/main"}},
+			Tolerations:  []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}}},
+		},
+	})).To(Succeed())
+}
+
+// use makes a claim and its Pod on a node, waits until that runs, and returns the
+// name of the volume.
+func (s *story) use(ctx context.Context, name, node string) string {
+	GinkgoHelper()
+	s.claim(ctx, name, "")
+	s.pod(ctx, name, node)
+	s.running(ctx, name)
+	return s.bound(ctx, name).Spec.VolumeName
+}
+
+// goesOn is the barrier, and the proof that a member is served: something new is
+// carried through there, and what was to be done before has been seen.
+func (s *story) goesOn(ctx context.Context, node string) {
+	GinkgoHelper()
+	s.later++
+	s.use(ctx, fmt.Sprintf("later-%d", s.later), node)
+}
+
+func (s *story) remove(ctx context.Context, name string) {
+	GinkgoHelper()
+	s.removeFrom(ctx, x.Host, name)
+}
+
+func (s *story) removeFrom(ctx context.Context, c *harness.Cluster, name string) {
+	GinkgoHelper()
+	meta := metav1.ObjectMeta{Namespace: s.namespace, Name: name}
+	Expect(client.IgnoreNotFound(c.API.Delete(ctx, &corev1.Pod{ObjectMeta: meta}))).To(Succeed())
+	Expect(c.API.Delete(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: meta})).To(Succeed())
+}
+
+func (s *story) running(ctx context.Context, name string) *corev1.Pod {
+	GinkgoHelper()
+	return until[corev1.Pod](ctx, s, x.Host, name, And(phase(corev1.PodRunning), HaveField("Status.Conditions",
+		ContainElement(And(HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionTrue))))))
+}
+
+func (s *story) bound(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	return until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, phase(corev1.ClaimBound))
+}
+
+func phase(p any) gomegatypes.GomegaMatcher { return HaveField("Status.Phase", Equal(p)) }
+
+// read reads an object of the story, or a cluster-scoped one.
+func read[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, s *story, c *harness.Cluster, name string) (P, error) {
+	obj := P(new(T))
+	key := client.ObjectKey{Namespace: s.namespace, Name: name}
+	switch any(obj).(type) {
+	case *corev1.PersistentVolume, *corev1.Node, *corev1.Namespace, *v1alpha1.ClusterRegistration:
+		key.Namespace = ""
+	}
+	return obj, c.API.Get(ctx, key, obj)
+}
+
+// until polls an object until it is as it should be, and returns it.
+func until[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, s *story, c *harness.Cluster, name string, match gomegatypes.GomegaMatcher) P {
+	GinkgoHelper()
+	var last P
+	Eventually(ctx, func(ctx context.Context) (P, error) {
+		var err error
+		last, err = read[T, P](ctx, s, c, name)
+		return last, err
+	}).Should(match)
+	return last
+}
+
+// gone waits until an object is no more.
+func gone[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, s *story, c *harness.Cluster, name string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) bool {
+		_, err := read[T, P](ctx, s, c, name)
+		return apierrors.IsNotFound(err)
+	}).Should(BeTrue(), "%T %s is still in %s", *new(P), name, c.Name())
+}
+
+// connected matches a registration whose Connected condition is such.
+func connected(status metav1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
+	matchers := []gomegatypes.GomegaMatcher{
+		HaveField("Type", v1alpha1.ConditionConnected), HaveField("Status", status), HaveField("Reason", reason),
+	}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
+}
+
+func registration(ctx context.Context, name string, match gomegatypes.GomegaMatcher) *v1alpha1.ClusterRegistration {
+	GinkgoHelper()
+	return registrationIn(ctx, x.Host, name, match)
+}
+
+func registrationIn(ctx context.Context, host *harness.Cluster, name string, match gomegatypes.GomegaMatcher) *v1alpha1.ClusterRegistration {
+	GinkgoHelper()
+	return until[v1alpha1.ClusterRegistration](ctx, &story{}, host, name, match)
+}
+
+// well waits until a member is connected and nothing is to be confirmed.
+func well(ctx context.Context, name string) {
+	GinkgoHelper()
+	Expect(x.AwaitReady(ctx, name)).To(Succeed())
+	registration(ctx, name, connected(metav1.ConditionTrue, v1alpha1.ReasonConnected))
+}
+
+// confirm annotates a registration with the token that its condition names.
+func confirm(ctx context.Context, name, reason string) {
+	GinkgoHelper()
+	cr := registration(ctx, name, connected(metav1.ConditionTrue, reason, v1alpha1.AnnotationConfirmRestore+"="))
+	for _, c := range cr.Status.Conditions {
+		if _, token, found := strings.Cut(c.Message, v1alpha1.AnnotationConfirmRestore+"="); found {
+			annotate(ctx, cr, v1alpha1.AnnotationConfirmRestore, token)
+			break
+		}
+	}
+	well(ctx, name)
+}
+
+// annotate does it as an operator would, in the host.
+func annotate(ctx context.Context, obj client.Object, key, value string) {
+	GinkgoHelper()
+	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	Expect(x.Host.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
+}
+
+// told waits for an event about an object of the host.
+func told(ctx context.Context, kind, name, reason string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
+		var events corev1.EventList
+		err := x.Host.API.List(ctx, &events)
+		return events.Items, err
+	}).Should(ContainElement(And(HaveField("InvolvedObject.Kind", kind), HaveField("InvolvedObject.Name", name), HaveField("Reason", reason))))
+}
+
+// book is a member's ledger of disks.
+func book(member string) *ledger.Ledger {
+	GinkgoHelper()
+	l, err := x.Fleet.Member(member).Ledger()
+	Expect(err).NotTo(HaveOccurred())
+	return l
+}
+
+// disks are those of a claim of the story that live in a member.
+func (s *story) disks(member, claim string) []string {
+	return book(member).ForClaim(s.namespace, claim).LiveIDs()
+}
+
+// lease is the fence's, in a member.
+func lease(ctx context.Context, member string) *coordinationv1.Lease {
+	GinkgoHelper()
+	id, err := x.Host.ID(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	var l coordinationv1.Lease
+	Expect(x.Member(member).API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: id}, &l)).To(Succeed())
+	return &l
+}
+
+// backup waits until a backup that was taken just now is older than the epochs of
+// both members' fences; intervals of five minutes have passed, to the operator.
+func aged(ctx context.Context) func() {
+	GinkgoHelper()
+	epoch := func(member string) int {
+		n, err := strconv.Atoi(lease(ctx, member).Annotations[v1alpha1.AnnotationFenceEpoch])
+		Expect(err).NotTo(HaveOccurred())
+		return n
+	}
+	before := map[string]int{one: epoch(one), two: epoch(two)}
+	return func() {
+		GinkgoHelper()
+		for member, was := range before {
+			// One step may have been under way.
+			Eventually(ctx, func() int { return epoch(member) }).Should(BeNumerically(">", was+1))
+		}
+	}
+}
+
+// recorded waits until the host's record of a member names what was let go of.
+func recorded(ctx context.Context, clusterID, part string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) (string, error) {
+		var record coordinationv1.Lease
+		err := x.Host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "fence-" + clusterID}, &record)
+		return record.Annotations[v1alpha1.AnnotationLetGo], err
+	}).Should(ContainSubstring(part))
+}

@@ -1,0 +1,93 @@
+package recovery_test
+
+import (
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+func uninstallWalk() {
+	It("uninstalls in order: what was to be kept is there, in both clusters (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.use(ctx, "drained", nodeOne)
+		volume := s.use(ctx, "kept", nodeTwo)
+		destroyed := book(two).Count(ledger.DeleteVolume)
+
+		By("1. leaving a member by policy Drain")
+		drained := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}}
+		Expect(x.Host.API.Patch(ctx, drained, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"deregistration":"Drain"}}`)))).To(Succeed())
+		annotate(ctx, drained, v1alpha1.AnnotationConfirmDeregister, one)
+		Expect(x.Host.API.Delete(ctx, drained)).To(Succeed())
+		registration(ctx, one, HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonDraining)))))
+		drain(ctx, x.Host, x.Member(one))
+		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, one)
+		Expect(s.disks(one, "drained")).To(BeEmpty())
+
+		By("2. leaving the other one by policy Retain")
+		Expect(x.Deregister(ctx, two)).To(Succeed())
+		gone[corev1.Node](ctx, s, x.Host, nodeTwo)
+
+		By("3. removing the manager and what belongs to it, the registrations' definition last")
+		Expect(x.Manager.Stop()).To(Succeed())
+		_, err := x.Kubectl(ctx, x.Fleet.Host, "delete", "--ignore-not-found", "-k", filepath.Join(x.Fleet.Dir(), "overlay"))
+		Expect(err).NotTo(HaveOccurred())
+		gone[corev1.Namespace](ctx, s, x.Host, v1alpha1.DefaultNamespace)
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound),
+			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, two)),
+			HaveField("Finalizers", Not(ContainElement(v1alpha1.FinalizerLeafVolume)))))
+		s.bound(ctx, "kept")
+
+		By("4. removing the member's side")
+		for _, member := range []string{one, two} {
+			_, err = x.Kubectl(ctx, x.Fleet.Member(member), "delete", "--ignore-not-found", "-k", x.Root("config", "member"))
+			Expect(err).NotTo(HaveOccurred())
+			gone[corev1.Namespace](ctx, s, x.Member(member), v1alpha1.DefaultNamespace)
+		}
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "kept", phase(corev1.ClaimBound))
+		until[corev1.PersistentVolume](ctx, s, x.Member(two), volume, And(phase(corev1.VolumeBound),
+			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
+		Expect(s.disks(two, "kept")).To(HaveLen(1))
+		Expect(book(two).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+
+		By("nothing of it holding up the end of what is left in the host")
+		s.remove(ctx, "kept")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
+		Expect(x.Host.API.Delete(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}})).To(Succeed())
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+	}, SpecTimeout(storyTime))
+}
+
+// drain deletes what Drain waits for: the claims in a member, and the volumes that
+// are to be retained, whose data stay there.
+func drain(ctx SpecContext, host, member *harness.Cluster) {
+	GinkgoHelper()
+	id, err := member.ID(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	var claims corev1.PersistentVolumeClaimList
+	Expect(host.API.List(ctx, &claims)).To(Succeed())
+	for i := range claims.Items {
+		if claims.Items[i].Annotations[v1alpha1.AnnotationPlacedIn] == id {
+			Expect(client.IgnoreNotFound(host.API.Delete(ctx, &claims.Items[i]))).To(Succeed())
+		}
+	}
+	Eventually(ctx, func(g Gomega) {
+		var volumes corev1.PersistentVolumeList
+		g.Expect(host.API.List(ctx, &volumes, client.MatchingLabels{v1alpha1.LabelClusterID: id})).To(Succeed())
+		for i := range volumes.Items {
+			pv := &volumes.Items[i]
+			if pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+				g.Expect(client.IgnoreNotFound(host.API.Delete(ctx, pv))).To(Succeed())
+			}
+		}
+		g.Expect(volumes.Items).To(BeEmpty())
+	}).WithContext(ctx).Should(Succeed())
+}

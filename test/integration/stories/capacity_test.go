@@ -1,0 +1,152 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// roomy makes a class in both members, and in the host, whose drivers may publish
+// how much room they have: as they do it, the story does.
+func roomy(ctx context.Context, name string) {
+	GinkgoHelper()
+	for _, member := range []string{one, two} {
+		class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		class.Provisioner = controlplane.DefaultDriverName
+		inMember(ctx, x.Member(member), &class)
+	}
+	inHost(ctx, hostClass(name, ""))
+}
+
+// segment publishes room in a member, as an external provisioner does: in its own
+// namespace, for the nodes of one segment.
+func segment(ctx context.Context, m *harness.Cluster, class, name, free string) *storagev1.CSIStorageCapacity {
+	GinkgoHelper()
+	amount := resource.MustParse(free)
+	published := &storagev1.CSIStorageCapacity{
+		ObjectMeta:       metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: class + "-" + name},
+		StorageClassName: class, Capacity: &amount,
+		NodeTopology: &metav1.LabelSelector{MatchLabels: map[string]string{"example.com/segment": name}},
+	}
+	inMember(ctx, m, published)
+	return published
+}
+
+func frees(ctx context.Context, m *harness.Cluster, published *storagev1.CSIStorageCapacity, free string) {
+	GinkgoHelper()
+	patch(ctx, m, published, fmt.Sprintf(`{"capacity":%q}`, free))
+}
+
+// room waits until the host shows how much a member can hold of a class, in bytes.
+func room(ctx context.Context, m *harness.Cluster, class string, want int64) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) ([]int64, error) {
+		list, err := shown(ctx, m, class)
+		var sizes []int64
+		for i := range list {
+			sizes = append(sizes, list[i].MaximumVolumeSize.Value(), list[i].Capacity.Value())
+		}
+		return sizes, err
+	}).Should(Equal([]int64{want, want}))
+}
+
+// shown is what the host has of a member's room for a class.
+func shown(ctx context.Context, m *harness.Cluster, class string) ([]storagev1.CSIStorageCapacity, error) {
+	GinkgoHelper()
+	var list, of storagev1.CSIStorageCapacityList
+	err := x.Host.API.List(ctx, &list, client.InNamespace(v1alpha1.DefaultNamespace), client.MatchingLabels{v1alpha1.LabelClusterID: idOf(ctx, m)})
+	for i := range list.Items {
+		if list.Items[i].StorageClassName == class {
+			of.Items = append(of.Items, list.Items[i])
+		}
+	}
+	return of.Items, err
+}
+
+const gi = 1 << 30
+
+var _ = Describe("Room in members", func() {
+	It("decides where the stock scheduler sends a Pod: one without room is passed over, until it has some again", func(ctx SpecContext) {
+		s := begin(ctx)
+		roomy(ctx, "roomy")
+		By("counting as unlimited where nobody says how much there is")
+		room(ctx, x.Member(one), "roomy", math.MaxInt64)
+		small := segment(ctx, x.Member(one), "roomy", "rack-1", "1Gi")
+		room(ctx, x.Member(one), "roomy", gi)
+		room(ctx, x.Member(two), "roomy", math.MaxInt64)
+
+		By("sending a large claim past the member that its Pod would like best")
+		s.claim(ctx, "large", ofClass("roomy"), ofSize("2Gi"))
+		s.pod(ctx, "large", using("large"), preferring(nodeOne))
+		s.running(ctx, "large", nodeTwo)
+		s.claim(ctx, "small", ofClass("roomy"), ofSize("1Gi"))
+		s.pod(ctx, "small", using("small"), preferring(nodeOne))
+		s.running(ctx, "small", nodeOne)
+
+		By("leaving a Pod that has to run there unscheduled, until there is room")
+		s.claim(ctx, "waits", ofClass("roomy"), ofSize("3Gi"))
+		s.pod(ctx, "waits", using("waits"), on(nodeOne))
+		until[corev1.Pod](ctx, s, x.Host, "waits", isFalse(corev1.PodScheduled, "did not have enough free storage"))
+		frees(ctx, x.Member(one), small, "4Gi")
+		s.running(ctx, "waits", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is that of one segment, not of all together, and zero where all are full", func(ctx SpecContext) {
+		s := begin(ctx)
+		roomy(ctx, "racks")
+		first := segment(ctx, x.Member(one), "racks", "rack-1", "3Gi")
+		second := segment(ctx, x.Member(one), "racks", "rack-2", "2Gi")
+		segment(ctx, x.Member(two), "racks", "rack-1", "8Gi")
+		room(ctx, x.Member(one), "racks", 3*gi)
+		s.claim(ctx, "data", ofClass("racks"), ofSize("5Gi"))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		s.running(ctx, "app", nodeTwo)
+
+		frees(ctx, x.Member(one), first, "0")
+		room(ctx, x.Member(one), "racks", 2*gi)
+		frees(ctx, x.Member(one), second, "0")
+		room(ctx, x.Member(one), "racks", 0)
+		By("counting as unlimited again when the driver says nothing any more")
+		for _, published := range []*storagev1.CSIStorageCapacity{first, second} {
+			Expect(x.Member(one).API.Delete(ctx, published)).To(Succeed())
+		}
+		room(ctx, x.Member(one), "racks", math.MaxInt64)
+	}, SpecTimeout(storyTime))
+
+	It("is written when it changes, seldom in a storm, and not at all where nothing does", func(ctx SpecContext) {
+		begin(ctx)
+		roomy(ctx, "stormy")
+		published := segment(ctx, x.Member(one), "stormy", "rack-1", "1Gi")
+		room(ctx, x.Member(one), "stormy", gi)
+		list, err := shown(ctx, x.Member(one), "stormy")
+		Expect(err).NotTo(HaveOccurred())
+		name := list[0].Name
+		books := opened(ctx)
+		const storm = 300
+		for i := range storm {
+			frees(ctx, x.Member(one), published, fmt.Sprintf("%dMi", 2048+i))
+		}
+		By("nothing of it, where the room as a whole stays the same")
+		second := segment(ctx, x.Member(one), "stormy", "rack-2", "1Mi")
+		for i := range storm {
+			frees(ctx, x.Member(one), second, fmt.Sprintf("%dMi", 2+i))
+		}
+		room(ctx, x.Member(one), "stormy", (2048+storm-1)<<20)
+		writes := books.requests(ctx, x.Host).Writes().Where(func(r controlplane.Request) bool {
+			return r.Resource == "csistoragecapacities" && r.Name == name
+		})
+		Expect(len(writes)).To(BeNumerically("<", storm/10), writes.String())
+	}, SpecTimeout(storyTime))
+})

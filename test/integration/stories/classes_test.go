@@ -1,0 +1,74 @@
+package stories_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+// leafClass waits until a claim has a counterpart in a member, and returns the
+// class that it has there.
+func (s *story) leafClass(ctx context.Context, member, claim string) string {
+	GinkgoHelper()
+	return ptr.Deref(until[corev1.PersistentVolumeClaim](ctx, s, x.Member(member), claim, Not(BeNil())).Spec.StorageClassName, "")
+}
+
+// inHost makes a class in the host for as long as the story takes.
+func inHost(ctx context.Context, class *storagev1.StorageClass) {
+	GinkgoHelper()
+	Expect(x.Host.API.Create(ctx, class)).To(Succeed())
+	DeferCleanup(remove, x.Host, class, NodeTimeout(settle))
+}
+
+var _ = Describe("A class of the host", func() {
+	It("is the class in the member that the registration's rule, or its own parameter, names", func(ctx SpecContext) {
+		s := sample(ctx, "class-mapping.yaml", two)
+		s.running(ctx, "shop", nodeTwo)
+		Expect(s.leafClass(ctx, two, "orders")).To(Equal(controlplane.ClassFast))
+		Expect(s.leafClass(ctx, two, "history")).To(Equal(controlplane.ClassRetained))
+	}, SpecTimeout(storyTime))
+
+	It("is the class in the member that follows the registration's prefix", func(ctx SpecContext) {
+		s := sample(ctx, "prefix.yaml", two)
+		s.running(ctx, "app", nodeTwo)
+		Expect(s.leafClass(ctx, two, "data")).To(Equal(controlplane.ClassHostpath))
+	}, SpecTimeout(storyTime))
+
+	It("is by default the member's without virtual-disk- (seed 000), and waits for it to appear", func(ctx SpecContext) {
+		s := begin(ctx)
+		inHost(ctx, hostClass("virtual-disk-late", ""))
+		s.claim(ctx, "data", ofClass("virtual-disk-late"))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "ClassNotOffered",
+			one+` has no class "late" (looked for by prefix virtual-disk- in ClusterRegistration `+one+")")
+		class := controlplane.Class("late", storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		class.Provisioner = controlplane.DefaultDriverName
+		inMember(ctx, x.Member(one), &class)
+		s.running(ctx, "app", nodeOne)
+		Expect(s.leafClass(ctx, one, "data")).To(Equal("late"))
+	}, SpecTimeout(storyTime))
+
+	It("with parameters that nobody can follow is told so itself, as are its claims, and nothing is made by guess", func(ctx SpecContext) {
+		s := begin(ctx)
+		inHost(ctx, hostClass("misspelled", "", func(c *storagev1.StorageClass) {
+			c.Parameters = map[string]string{"xylem.io/memberclass": controlplane.ClassFast, v1alpha1.ParameterProvisioning: "Mirror"}
+		}))
+		s.noted(ctx, "StorageClass", "misspelled", "ClassInvalid", "xylem.io/memberclass", `"Mirror"`)
+		s.claim(ctx, "data", ofClass("misspelled"))
+		s.pod(ctx, "app", using("data"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ClassInvalid", "xylem.io/memberclass", `"Mirror"`))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "ClassInvalid")
+		s.barrier(ctx, nodeOne)
+		for _, m := range []string{one, two} {
+			Expect(s.book(m, "data").Calls(ledger.CreateVolume)).To(BeZero())
+		}
+	}, SpecTimeout(storyTime))
+})

@@ -1,0 +1,100 @@
+package stories_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/grants"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// reviewedHost and reviewedMember are the rights that the stories do not use,
+// and why they are granted all the same. Nothing else may be here.
+var (
+	reviewedHost = map[string]string{
+		"update leases.coordination.k8s.io in xylem-system":       "leader election: the stories run one manager without it",
+		"create events in xylem-system":                           "leader election says who leads",
+		"patch events in xylem-system":                            "leader election says who leads",
+		"create events.events.k8s.io in xylem-system":             "leader election says who leads",
+		"patch events.events.k8s.io in xylem-system":              "leader election says who leads",
+		"create tokenreviews.authentication.k8s.io":               "metrics by HTTPS ask who reads them: the stories read them without",
+		"create subjectaccessreviews.authorization.k8s.io":        "metrics by HTTPS ask who reads them: the stories read them without",
+		"update clusterregistrations/finalizers.cluster.xylem.io": "events and owner references on registrations where the admission plugin OwnerReferencesPermissionEnforcement is on",
+		"create csidrivers.storage.k8s.io":                        "a CSIDriver that somebody deleted is made again",
+		"patch csidrivers.storage.k8s.io csi.xylem.io":            "a CSIDriver that somebody changed is put right",
+		"patch events": "a Warning event of a member that happens again is counted on, at the earliest 10 s later",
+		"delete csidrivers.storage.k8s.io csi.xylem.io": "a CSIDriver whose immutable fields an admin has set otherwise is made anew",
+	}
+	reviewedMember = map[string]string{
+		"list secrets":   "only Secrets with Xylem's label are listed, which RBAC cannot express",
+		"watch secrets":  "only Secrets with Xylem's label are watched, which RBAC cannot express",
+		"create secrets": "what Pods refer to is pushed along; the policy xylem-account holds it to Xylem's own",
+		"patch secrets":  "what Pods refer to is kept current; the policy xylem-account holds it to Xylem's own",
+		"delete secrets": "what Pods refer to goes with the last of them; the policy xylem-account holds it to Xylem's own",
+	}
+)
+
+// oneFailed: a suite of which a story failed, or was left out, does not say what
+// is needed.
+var oneFailed bool
+
+var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || report.Failed() })
+
+// whole reports whether all stories were run.
+func whole() bool {
+	suite, _ := GinkgoConfiguration()
+	return !oneFailed && len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) == 0 && suite.LabelFilter == ""
+}
+
+var _ = AfterSuite(func(ctx SpecContext) {
+	if x == nil || !whole() {
+		return
+	}
+	By("comparing what RBAC grants with what was asked for, over all stories")
+	host, err := grants.To(ctx, x.Host.API, v1alpha1.DefaultNamespace, "xylem-controller-manager")
+	Expect(err).NotTo(HaveOccurred())
+	requests, err := x.Host.Audit().Since(ctx, 0)
+	Expect(err).NotTo(HaveOccurred())
+	wrong := compare("the host", host, requests.By(harness.HostUser), reviewedHost)
+
+	var used controlplane.Requests
+	var granted []grants.Grant
+	for _, m := range x.Members() {
+		if granted, err = grants.To(ctx, m.API, v1alpha1.DefaultNamespace, "xylem"); err != nil {
+			continue // stopped by its story
+		}
+		requests, err := m.Audit().Since(ctx, 0)
+		Expect(err).NotTo(HaveOccurred())
+		used = append(used, requests.By(harness.MemberUser)...)
+	}
+	Expect(errors.Join(wrong, compare("members", granted, used, reviewedMember))).To(Succeed())
+}, NodeTimeout(settle))
+
+func compare(where string, granted []grants.Grant, requests controlplane.Requests, reviewed map[string]string) error {
+	GinkgoHelper()
+	Expect(granted).NotTo(BeEmpty())
+	Expect(requests).NotTo(BeEmpty())
+	var wrong []error
+	tell := func(what string, rights []string) {
+		if rights = slices.DeleteFunc(rights, func(right string) bool { return reviewed[right] != "" }); len(rights) > 0 {
+			wrong = append(wrong, fmt.Errorf("%s: %s:\n  %s", where, what, strings.Join(rights, "\n  ")))
+		}
+	}
+	tell("granted and never used: take it off, or have it reviewed", grants.Unused(granted, requests))
+	tell("asked for and refused", grants.Refused(requests))
+	tell("too much", grants.Broad(granted))
+	for _, right := range slices.Sorted(maps.Keys(reviewed)) {
+		if !slices.ContainsFunc(granted, func(g grants.Grant) bool { return g.String() == right }) {
+			wrong = append(wrong, fmt.Errorf("%s: reviewed, and not granted any more: %s", where, right))
+		}
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,443 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	"google.golang.org/grpc/codes"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	accounts "github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// metric is what the manager serves of a series, empty if there is none.
+func metric(ctx context.Context, series string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, x.Manager.MetricsURL(), nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	for line := range strings.Lines(string(body)) {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			return strings.TrimSpace(value), err
+		}
+	}
+	return "", err
+}
+
+// notedOn waits for an event on a cluster-scoped object of the host.
+func notedOn(ctx context.Context, kind, name, reason string, parts ...string) {
+	GinkgoHelper()
+	(&story{namespace: metav1.NamespaceDefault}).noted(ctx, kind, name, reason, parts...)
+}
+
+func orphaned(volume, reason string) gomegatypes.GomegaMatcher {
+	return And(
+		HaveField("Status.Orphans", ContainElement(And(HaveField("Volume", volume), HaveField("Reason", reason)))),
+		HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)),
+		says(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes))
+}
+
+func notOrphaned(volume string) gomegatypes.GomegaMatcher {
+	return And(HaveField("Status.Orphans", Not(ContainElement(HaveField("Volume", volume)))),
+		says(v1alpha1.ConditionVolumesAccounted, metav1.ConditionTrue, v1alpha1.ReasonAllAccounted))
+}
+
+// data is a claim with a Pod in the first member; the name of its volume.
+func (s *story) data(ctx context.Context, options ...claimOption) string {
+	GinkgoHelper()
+	s.claim(ctx, "data", options...)
+	s.pod(ctx, "app", using("data"), on(nodeOne))
+	s.running(ctx, "app", nodeOne)
+	return s.bound(ctx, "data").Spec.VolumeName
+}
+
+// forget removes claim, Pod and volume from the host while the manager is down, as
+// a restore from before they were made does.
+func (s *story) forget(ctx context.Context, volume string) {
+	GinkgoHelper()
+	Expect(x.Manager.Kill()).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		Expect(x.AwaitReady(ctx, one)).To(Succeed())
+	}, NodeTimeout(settle))
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "app"}}
+	Expect(x.Host.API.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
+	lose(ctx, volume)
+	s.deleteClaim(ctx, "data")
+	gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+	gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+}
+
+// lose deletes a host PV, finalizers and all, as the loss of a part of etcd would.
+// The host's policy lets no admin, so it is done in the manager's name.
+func lose(ctx context.Context, volume string) {
+	GinkgoHelper()
+	config, err := x.Host.RESTConfig(controlplane.Direct)
+	Expect(err).NotTo(HaveOccurred())
+	config.Impersonate = rest.ImpersonationConfig{UserName: harness.HostUser}
+	api, err := client.New(config, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
+	Expect(api.Delete(ctx, pv)).To(Succeed())
+	Expect(api.Patch(ctx, pv, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+}
+
+// rewind makes the host's record of the member's fence older than the member's, as
+// a restore of the host does.
+func rewind(ctx context.Context) {
+	GinkgoHelper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "fence-" + idOf(ctx, x.Member(one))}}
+	patch(ctx, x.Host, lease, fmt.Sprintf(`{"metadata":{"annotations":{%q:"0",%q:null}}}`, v1alpha1.AnnotationFenceEpoch, v1alpha1.AnnotationFenceEpoch+"-next"))
+}
+
+// confirmRestore does what the registration's condition asks for.
+func confirmRestore(ctx context.Context) {
+	GinkgoHelper()
+	cr := registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
+	said := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected).Message
+	token := regexp.MustCompile(v1alpha1.AnnotationConfirmRestore + `=(\S+)`).FindStringSubmatch(said)
+	Expect(token).To(HaveLen(2), said)
+	patch(ctx, x.Host, cr, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmRestore, token[1]))
+	registration(ctx, one, And(says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected), says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
+}
+
+func (s *story) back(ctx context.Context) {
+	GinkgoHelper()
+	Expect(x.Manager.Start(ctx)).To(Succeed())
+	Expect(x.AwaitReady(ctx, one)).To(Succeed())
+}
+
+// destroyOrphan is the member's admin, who may.
+func (s *story) destroyOrphan(ctx context.Context, volume string) {
+	GinkgoHelper()
+	member := x.Member(one)
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
+	patch(ctx, member, pv, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "data"}}
+	Expect(client.IgnoreNotFound(member.API.Delete(ctx, claim))).To(Succeed())
+	gone[corev1.PersistentVolume](ctx, s, member, volume)
+	registration(ctx, one, notOrphaned(volume))
+}
+
+var _ = Describe("A leaf volume without a root", func() {
+	It("is reported, by name, and nothing destroys it, whoever takes its claim's name (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		s.forget(ctx, volume)
+		s.back(ctx)
+
+		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		notedOn(ctx, "ClusterRegistration", one, "OrphanedVolume", volume, s.namespace+"/data", "spec.volumeName")
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return metric(ctx, fmt.Sprintf("xylem_orphaned_volumes{cluster=%q}", one))
+		}).Should(Equal("1"))
+
+		By("a claim of the same name having a disk of its own")
+		s.data(ctx)
+		Expect(s.bound(ctx, "data").Spec.VolumeName).NotTo(Equal(volume))
+		registration(ctx, one, orphaned(volume, accounts.RootReplaced))
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(2))
+
+		By("its member's admin, who may, destroying it")
+		pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}
+		patch(ctx, x.Member(one), pv, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		gone[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
+		registration(ctx, one, notOrphaned(volume))
+	}, SpecTimeout(storyTime))
+
+	It("is not known, rather than none, while the member cannot be read (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx, ofClass(classRetainHost))
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		registration(ctx, one, orphaned(volume, accounts.RootGone))
+
+		proxy := x.Fleet.Member(one).Proxy()
+		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, one)).To(Succeed())
+		}, NodeTimeout(settle))
+		registration(ctx, one, And(
+			says(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "not known since", volume),
+			HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1))))
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return metric(ctx, fmt.Sprintf("xylem_orphaned_volumes{cluster=%q}", one))
+		}).Should(BeEmpty())
+
+		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		s.destroyOrphan(ctx, volume)
+	}, SpecTimeout(storyTime))
+
+	It("is what a provisioner finished for a claim that was withdrawn, whoever has the namespace (I1, I8)", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		By("a claim of the member's own in the same namespace leaving a volume of its own")
+		Expect(member.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace, Labels: map[string]string{v1alpha1.LabelHost: idOf(ctx, x.Host)}}})).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(member.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
+		}, NodeTimeout(settle))
+		own := s.ownVolume(ctx, member)
+
+		stall := csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/data", Stall: true, After: true}
+		Expect(x.Fleet.Member(one).SetFaults(stall)).To(Succeed())
+		DeferCleanup(func() { Expect(x.Fleet.Member(one).SetFaults()).To(Succeed()) })
+		s.claim(ctx, "data", ofClass(classRetained))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		Eventually(ctx, func() int { return s.book(one, "data").Calls(ledger.CreateVolume) }).Should(BeNumerically(">", 0))
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")
+		Expect(x.Fleet.Member(one).SetFaults()).To(Succeed())
+
+		var late string
+		Eventually(ctx, func(g Gomega) {
+			var volumes corev1.PersistentVolumeList
+			g.Expect(member.API.List(ctx, &volumes)).To(Succeed())
+			late = ""
+			for _, pv := range volumes.Items {
+				if ref := pv.Spec.ClaimRef; ref != nil && ref.Namespace == s.namespace && ref.Name == "data" {
+					late = pv.Name
+				}
+			}
+			g.Expect(late).NotTo(BeEmpty())
+		}).WithContext(ctx).Should(Succeed())
+		cr := registration(ctx, one, orphaned(late, accounts.WithdrawnLate))
+		Expect(cr.Status.Orphans).NotTo(ContainElement(HaveField("Volume", own)))
+		for _, volume := range []string{late, own} {
+			patch(ctx, member, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volume}}, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+			gone[corev1.PersistentVolume](ctx, s, member, volume)
+		}
+		registration(ctx, one, notOrphaned(late))
+	}, SpecTimeout(storyTime))
+})
+
+// naming asks for a volume by name.
+func naming(volume string) claimOption {
+	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }
+}
+
+// adopted waits until the claim, which was made anew, has the volume, and a Pod
+// runs on it; no other disk was made.
+func (s *story) adopted(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) {
+	GinkgoHelper()
+	s.bound(ctx, "data")
+	until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound),
+		HaveField("Spec.ClaimRef.UID", claim.UID), HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
+	until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, And(phase(corev1.VolumeBound),
+		HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(claim.UID))),
+		HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
+	until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", And(phase(corev1.ClaimBound), HaveField("Spec.VolumeName", volume)))
+	s.noted(ctx, "PersistentVolumeClaim", "data", "VolumeAdopted", volume)
+	s.pod(ctx, "again", using("data"))
+	s.running(ctx, "again", nodeOne)
+	Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
+	registration(ctx, one, notOrphaned(volume))
+}
+
+// allow lets claims have a volume, as an admin.
+func allow(ctx context.Context, volume string) {
+	GinkgoHelper()
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}}
+	patch(ctx, x.Host, cr, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationAdopt, volume))
+	DeferCleanup(disallow, NodeTimeout(settle))
+}
+
+func disallow(ctx SpecContext) {
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: one}}
+	patch(ctx, x.Host, cr, fmt.Sprintf(`{"metadata":{"annotations":{%q:null}}}`, v1alpha1.AnnotationAdopt))
+	Expect(x.AwaitReady(ctx, one)).To(Succeed())
+}
+
+var _ = Describe("A claim that comes back and names the volume that it had", func() {
+	It("has it again, never unbound, where the host has lost both, and nobody else has it for the asking (I2, I3, I8)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
+		s.forget(ctx, volume)
+		rewind(ctx)
+		s.back(ctx)
+		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored))
+		registration(ctx, one, orphaned(volume, accounts.RootGone))
+
+		By("a tenant of another namespace, and a claim of another name, asking for it")
+		other := begin(ctx)
+		other.claim(ctx, "data", naming(volume))
+		s.claim(ctx, "other", naming(volume))
+		s.barrier(ctx, nodeOne)
+		for _, claim := range []*corev1.PersistentVolumeClaim{
+			until[corev1.PersistentVolumeClaim](ctx, other, x.Host, "data", phase(corev1.ClaimPending)),
+			until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "other", phase(corev1.ClaimPending)),
+		} {
+			Expect(ours(claim.Annotations)).To(BeEmpty())
+		}
+		_, err := read[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+
+		By("the claim itself asking for it")
+		s.adopted(ctx, s.claim(ctx, "data", naming(volume)), volume)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("UID", leaf.UID))
+
+		By("an admin confirming the restore")
+		confirmRestore(ctx)
+	}, SpecTimeout(storyTime))
+
+	It("has it when an admin lets it, in a namespace that was made anew (I8)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		s.forget(ctx, volume)
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+		Expect(x.Host.API.Delete(ctx, namespace)).To(Succeed())
+		gone[corev1.Namespace](ctx, s, x.Host, s.namespace)
+		newNamespace(ctx, s.namespace)
+		s.back(ctx)
+		claim := s.claim(ctx, "data", naming(volume))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(mirror.ReasonAdoptionUnconfirmed, volume, v1alpha1.AnnotationAdopt))
+		_, err := read[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+		allow(ctx, "some-other, "+volume)
+		s.adopted(ctx, claim, volume)
+	}, SpecTimeout(storyTime))
+
+	It("has it when an admin lets it, once it was let go of (I8)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx, ofClass(classRetainHost))
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		claim := s.claim(ctx, "data", ofClass(classRetainHost), naming(volume))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(mirror.ReasonAdoptionUnconfirmed, volume))
+		allow(ctx, mirror.AdoptsAll)
+		s.adopted(ctx, claim, volume)
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("What was deleted by accident", func() {
+	It("is made again: a host PV, so that its claim is Bound again, and a leaf claim for its volume (I2, I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		claim := s.bound(ctx, "data")
+
+		By("the host PV, its finalizers taken off")
+		before := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
+		lose(ctx, volume)
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(HaveField("UID", Not(Equal(before.UID))), phase(corev1.VolumeBound),
+			HaveField("Spec.ClaimRef.UID", claim.UID), HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "VolumeMadeAnew", volume)
+		s.bound(ctx, "data")
+
+		By("the leaf claim, after the Pod in the member")
+		s.deletePod(ctx, "app")
+		gone[corev1.Pod](ctx, s, x.Member(one), "app")
+		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
+		Expect(x.Member(one).API.Delete(ctx, leaf)).To(Succeed())
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", And(HaveField("UID", Not(Equal(leaf.UID))),
+			phase(corev1.ClaimBound), HaveField("Spec.VolumeName", volume)))
+
+		By("the leaf volume: reported, and nothing made in its place")
+		lost := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
+		Expect(x.Member(one).API.Delete(ctx, lost)).To(Succeed())
+		patch(ctx, x.Member(one), lost, `{"metadata":{"finalizers":null}}`)
+		gone[corev1.PersistentVolume](ctx, s, x.Member(one), volume)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("VolumeLost", volume))
+		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
+		s.lost = one
+	}, SpecTimeout(storyTime))
+})
+
+// ownVolume is one that a claim of the member's own leaves behind in the story's
+// namespace there.
+func (s *story) ownVolume(ctx context.Context, member *harness.Cluster) string {
+	GinkgoHelper()
+	claim := s.newClaim("own", ofClass(classRetained))
+	Expect(member.API.Create(ctx, claim)).To(Succeed())
+	pod := s.newPod("own", using("own"))
+	Expect(member.API.Create(ctx, pod)).To(Succeed())
+	volume := until[corev1.PersistentVolumeClaim](ctx, s, member, "own", phase(corev1.ClaimBound)).Spec.VolumeName
+	Expect(member.API.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
+	Expect(member.API.Delete(ctx, claim)).To(Succeed())
+	until[corev1.PersistentVolume](ctx, s, member, volume, phase(corev1.VolumeReleased))
+	return volume
+}
+
+var _ = Describe("A deletion that does not come to its end", func() {
+	It("is told with its cause: a Pod that uses the claim, a finalizer, a provisioner's error, a member that is away (I1)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		member := x.Member(one)
+
+		By("a Pod that still uses the claim")
+		s.deleteClaim(ctx, "data")
+		s.noted(ctx, "PersistentVolumeClaim", "data", "StuckDeletion", "Pod "+s.namespace+"/app")
+		registration(ctx, one, says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion, "Pod "+s.namespace+"/app"))
+		Eventually(ctx, func(ctx context.Context) (string, error) {
+			return metric(ctx, fmt.Sprintf("xylem_stuck_deletions{cluster=%q}", one))
+		}).Should(Equal("1"))
+
+		By("somebody else's finalizer on the Pod in the member")
+		leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "app"}}
+		patch(ctx, member, leaf, `{"metadata":{"finalizers":["example.com/hold"]}}`)
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(member.API.Patch(ctx, leaf, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
+		}, NodeTimeout(settle))
+		s.deletePod(ctx, "app")
+		s.noted(ctx, "Pod", "app", "StuckDeletion", "example.com/hold")
+
+		By("a member that is away")
+		proxy := x.Fleet.Member(one).Proxy()
+		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, one)).To(Succeed())
+		}, NodeTimeout(settle))
+		s.noted(ctx, "Pod", "app", "StuckDeletion", "not connected since")
+		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		Expect(x.AwaitReady(ctx, one)).To(Succeed())
+
+		By("a provisioner that cannot destroy the volume")
+		Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.DeleteVolume, Code: codes.Internal, Message: "the disk is busy"})).To(Succeed())
+		DeferCleanup(func() { Expect(x.Fleet.Member(one).SetFaults()).To(Succeed()) })
+		patch(ctx, member, leaf, `{"metadata":{"finalizers":null}}`)
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+		notedOn(ctx, "PersistentVolume", volume, "StuckDeletion", "the disk is busy")
+		registration(ctx, one, says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion, volume, "the disk is busy"))
+
+		By("coming to its end")
+		Expect(x.Fleet.Member(one).SetFaults()).To(Succeed())
+		s.destroyed(ctx, one, "data", volume)
+		registration(ctx, one, says(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionTrue, v1alpha1.ReasonProgressing))
+	}, SpecTimeout(storyTime))
+})

@@ -1,0 +1,397 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+// Classes of the host that make promises.
+const (
+	classPromise          = "promise"
+	classPromiseImmediate = "promise-immediate"
+	classPromiseRetain    = "promise-retain"
+	classPromiseLimited   = "promise-limited"
+	classPromiseMissing   = "promise-missing"
+	classPromiseUnused    = "promise-when-unused"
+	// releaseGrace is how long a disk of the last one outlives its last Pod.
+	releaseGrace = "2s"
+)
+
+func promiseClasses() []*storagev1.StorageClass {
+	promising := func(parameters ...string) func(*storagev1.StorageClass) {
+		return func(c *storagev1.StorageClass) {
+			c.Parameters[v1alpha1.ParameterProvisioning] = v1alpha1.ProvisioningPromise
+			for i := 0; i < len(parameters); i += 2 {
+				c.Parameters[parameters[i]] = parameters[i+1]
+			}
+		}
+	}
+	immediate := func(c *storagev1.StorageClass) { *c.VolumeBindingMode = storagev1.VolumeBindingImmediate }
+	retain := func(c *storagev1.StorageClass) { *c.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain }
+	return []*storagev1.StorageClass{
+		hostClass(classPromise, classMirror, promising()),
+		hostClass(classPromiseImmediate, controlplane.ClassFast, promising(), immediate),
+		hostClass(classPromiseRetain, classMirror, promising(), retain),
+		hostClass(classPromiseLimited, classLimited, promising()),
+		hostClass(classPromiseMissing, "not-there-yet", promising()),
+		hostClass(classPromiseUnused, classMirror, promising(v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterReleaseGrace, releaseGrace)),
+	}
+}
+
+// promised waits until a claim is Bound to its promise, and returns that.
+func (s *story) promised(ctx context.Context, name string) *corev1.PersistentVolume {
+	GinkgoHelper()
+	claim := s.bound(ctx, name)
+	Expect(claim.Spec.VolumeName).To(Equal("pvc-mock-" + string(claim.UID)))
+	return until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, phase(corev1.VolumeBound))
+}
+
+// promise matches a claim whose Promise condition says so.
+func promise(status corev1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
+	matchers := []gomegatypes.GomegaMatcher{HaveField("Type", v1alpha1.ClaimPromise), HaveField("Status", status), HaveField("Reason", reason)}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
+}
+
+// fulfilled waits until a claim's promise is, and returns its PV and the leaf PV.
+func (s *story) fulfilled(ctx context.Context, name, member string) (host, leaf *corev1.PersistentVolume) {
+	GinkgoHelper()
+	claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled, member))
+	host = until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, HaveField("Annotations", HaveKey(v1alpha1.AnnotationVolume)))
+	cluster, volume, _ := strings.Cut(host.Annotations[v1alpha1.AnnotationVolume], "/")
+	Expect(cluster).To(Equal(idOf(ctx, x.Member(member))))
+	return host, until[corev1.PersistentVolume](ctx, s, x.Member(member), volume, phase(corev1.VolumeBound))
+}
+
+// nowhere expects that no member has a claim or a disk for a claim of the host.
+func (s *story) nowhere(ctx context.Context, name string) {
+	GinkgoHelper()
+	for _, m := range x.Members() {
+		var claims corev1.PersistentVolumeClaimList
+		Expect(m.API.List(ctx, &claims, client.InNamespace(s.namespace))).To(Succeed())
+		for i := range claims.Items {
+			Expect(claims.Items[i].Name).NotTo(Equal(name), "in %s", m.Name())
+		}
+		Expect(s.book(m.Name(), name).Calls(ledger.CreateVolume)).To(BeZero(), "in %s", m.Name())
+	}
+}
+
+// writesAbout are Xylem's writes to the members that name an object.
+func writesAbout(ctx context.Context, books account, name string) controlplane.Requests {
+	GinkgoHelper()
+	var all controlplane.Requests
+	for _, m := range x.Members() {
+		all = append(all, books.requests(ctx, m).Writes().Where(func(r controlplane.Request) bool { return strings.Contains(r.Name, name) })...)
+	}
+	return all
+}
+
+var _ = Describe("A promise", func() {
+	DescribeTable("binds its claim at once, and costs nothing until a Pod lands (I1)", func(ctx SpecContext, class string, policy corev1.PersistentVolumeReclaimPolicy) {
+		s := begin(ctx)
+		books := opened(ctx)
+		claim := s.claim(ctx, "data", ofClass(class))
+		pv := s.promised(ctx, "data")
+		Expect(pv.Spec.CSI.Driver).To(Equal("mock.csi.virtual-kubelet.io"))
+		Expect(pv.Spec.CSI.VolumeHandle).To(Equal("mock-vol-" + string(claim.UID)))
+		Expect(pv.Annotations).To(HaveKeyWithValue("virtual-kubelet.io/mock-pv", "true"))
+		Expect(pv.Spec.Capacity).To(Equal(claim.Spec.Resources.Requests))
+		Expect(pv.Spec.AccessModes).To(Equal(claim.Spec.AccessModes))
+		Expect(pv.Spec.NodeAffinity).To(BeNil())
+		Expect(pv.Spec.PersistentVolumeReclaimPolicy).To(Equal(policy))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", promise(corev1.ConditionFalse, v1alpha1.ReasonPromised))
+		s.barrier(ctx, nodeOne)
+		s.nowhere(ctx, "data")
+
+		By("vanishing with its claim, without a write to any member")
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+		gone[corev1.PersistentVolume](ctx, s, x.Host, pv.Name)
+		s.barrier(ctx, nodeOne)
+		Expect(writesAbout(ctx, books, "data")).To(BeEmpty())
+		s.nowhere(ctx, "data")
+	},
+		Entry("of a class that waits for a consumer", SpecTimeout(storyTime), classPromise, corev1.PersistentVolumeReclaimDelete),
+		Entry("of a class that binds immediately", SpecTimeout(storyTime), classPromiseImmediate, corev1.PersistentVolumeReclaimDelete),
+		Entry("of a class that retains", SpecTimeout(storyTime), classPromiseRetain, corev1.PersistentVolumeReclaimRetain),
+	)
+
+	DescribeTable("is fulfilled where its first Pod lands, and ends with its claim (I1, I2, I3)", func(ctx SpecContext, class string) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		host, leaf := s.fulfilled(ctx, "data", one)
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
+		Expect(host.Labels).To(HaveKeyWithValue(v1alpha1.LabelCluster, one))
+		Expect(host.Annotations).To(HaveKeyWithValue(v1alpha1.AttributeLeafUID, string(leaf.UID)))
+		Expect(host.Annotations).To(HaveKeyWithValue(v1alpha1.AttributeDriver, leaf.Spec.CSI.Driver))
+		Expect(host.Annotations).To(HaveKeyWithValue(v1alpha1.AttributeHandle, leaf.Spec.CSI.VolumeHandle))
+		Expect(host.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationConsumer, HavePrefix(s.namespace+"/app/")))
+		Expect(host.Spec.Capacity).To(Equal(leaf.Spec.Capacity))
+		Expect(leaf.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "PromiseFulfilled", leaf.Name)
+		s.noted(ctx, "Pod", "app", "PromiseFulfilled", leaf.Name)
+		Expect(strangers("promise", host)).To(BeEmpty())
+		Expect(strangers("root PersistentVolumeClaim", s.bound(ctx, "data"))).To(BeEmpty())
+
+		By("holding every later Pod to that member")
+		s.pod(ctx, "next", using("data"))
+		s.running(ctx, "next", nodeOne)
+		s.pod(ctx, "stray", using("data"), on(nodeTwo))
+		until[corev1.Pod](ctx, s, x.Host, "stray", HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", corev1.PodScheduled), HaveField("Reason", corev1.PodReasonUnschedulable)))))
+		Expect(s.book(two, "data").Calls(ledger.CreateVolume)).To(BeZero())
+
+		for _, pod := range []string{"app", "next", "stray"} {
+			s.deletePod(ctx, pod)
+		}
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolume](ctx, s, x.Host, host.Name)
+		gone[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name)
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())
+		Expect(s.book(one, "data").Count(ledger.DeleteVolume)).To(Equal(1))
+	},
+		Entry("the member's class waits for a consumer", SpecTimeout(storyTime), classPromise),
+		Entry("the member's class binds immediately", SpecTimeout(storyTime), classPromiseImmediate),
+	)
+
+	It("keeps the disk where its class retains, for another claim to use (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classPromiseRetain))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		host, leaf := s.fulfilled(ctx, "data", one)
+		disks := s.book(one, "data").LiveIDs()
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		host = until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, phase(corev1.VolumeReleased))
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, phase(corev1.VolumeReleased))
+
+		By("using it again once an admin has cleared its claimRef")
+		patch(ctx, x.Host, host, `{"spec":{"claimRef":null}}`)
+		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, phase(corev1.VolumeAvailable))
+		s.claim(ctx, "again", ofClass(classPromiseRetain), func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = host.Name })
+		s.pod(ctx, "again", using("again"))
+		s.running(ctx, "again", nodeOne)
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, HaveField("Spec.ClaimRef.Name", "again"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "again", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
+		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
+		Expect(s.book(one, "again").Calls(ledger.CreateVolume)).To(BeZero())
+
+		By("making it again, under its name, when the host has lost it")
+		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
+		patch(ctx, x.Host, host, `{"metadata":{"finalizers":null}}`)
+		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, And(
+			HaveField("UID", Not(Equal(host.UID))), phase(corev1.VolumeBound), HaveField("Annotations", HaveKeyWithValue(v1alpha1.AttributeLeafUID, string(leaf.UID)))))
+		s.bound(ctx, "again")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "again", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
+		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
+	}, SpecTimeout(storyTime))
+
+	It("is made again, and retained, when the host has lost it (I1, I2, I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classPromise))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		host, leaf := s.fulfilled(ctx, "data", one)
+		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
+		patch(ctx, x.Host, host, `{"metadata":{"finalizers":null}}`)
+		again := until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, And(
+			HaveField("UID", Not(Equal(host.UID))), phase(corev1.VolumeBound), HaveField("Annotations", HaveKeyWithValue(v1alpha1.AttributeLeafUID, string(leaf.UID)))))
+		Expect(again.Spec.PersistentVolumeReclaimPolicy).To(Equal(corev1.PersistentVolumeReclaimRetain))
+		s.bound(ctx, "data")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
+		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
+		patch(ctx, x.Host, again, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+	}, SpecTimeout(storyTime))
+
+	It("grows before and after there is a disk", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classPromise))
+		s.promised(ctx, "data")
+		s.grow(ctx, "data", "2Gi")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		has := func(size string) gomegatypes.GomegaMatcher {
+			return WithTransform(func(r corev1.ResourceList) string { return r.Storage().String() }, Equal(size))
+		}
+		host, _ := s.fulfilled(ctx, "data", one)
+		Expect(host.Spec.Capacity).To(has("2Gi"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Capacity", has("2Gi")))
+		s.grow(ctx, "data", "3Gi")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Capacity", has("3Gi")))
+		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, HaveField("Spec.Capacity", has("3Gi")))
+	}, SpecTimeout(storyTime))
+
+	It("shows in the claim that the member does not make the disk, in its words", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "big", ofClass(classPromiseLimited), ofSize("2Gi"))
+		s.promised(ctx, "big")
+		s.pod(ctx, "app", using("big"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(phase(corev1.ClaimBound), promise(corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed", one, "OutOfRange")))
+		s.noted(ctx, "PersistentVolumeClaim", "big", "PromiseBroken")
+
+		By("being nowhere again when the Pod is gone")
+		s.deletePod(ctx, "app")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "big")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "big", And(promise(corev1.ConditionFalse, v1alpha1.ReasonPromised),
+			HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationPlacedIn)))))
+	}, SpecTimeout(storyTime))
+
+	It("waits for a class that the member lacks", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classPromiseMissing))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", promise(corev1.ConditionFalse, v1alpha1.ReasonBroken, "not-there-yet", v1alpha1.ParameterMemberClass, classMirror))
+		class := controlplane.Class("not-there-yet", storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		class.Provisioner = controlplane.DefaultDriverName
+		Expect(x.Member(one).API.Create(ctx, &class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Member(one).API.Delete(ctx, &class)).To(Succeed()) })
+		s.running(ctx, "app", nodeOne)
+		s.fulfilled(ctx, "data", one)
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("is not made for a claim that asks for more than can be promised", func(ctx SpecContext, reason string, change claimOption) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classPromise), change)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimPending), tells(reason)))
+		s.noted(ctx, "PersistentVolumeClaim", "data", reason)
+	},
+		Entry("a selector", SpecTimeout(storyTime), "SelectorUnsupported", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "fast"}}
+		}),
+		Entry("a data source", SpecTimeout(storyTime), "DataSourceUnsupported", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
+		}),
+		Entry("a certain volume", SpecTimeout(storyTime), "VolumeNameUnsupported", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "another" }),
+	)
+
+	It("tells a Pod on a node of the host that no disk reaches it there", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classPromise))
+		s.promised(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(plainNode))
+		s.noted(ctx, "Pod", "app", "PromiseUnreachable", v1alpha1.PromiseDriverName, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
+		s.nowhere(ctx, "data")
+
+		By("which the scheduler does not choose for one that goes with its last Pod")
+		s.claim(ctx, "held", ofClass(classPromiseUnused))
+		s.promised(ctx, "held")
+		s.pod(ctx, "held", using("held"), on(plainNode))
+		until[corev1.Pod](ctx, s, x.Host, "held", HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", corev1.PodScheduled), HaveField("Reason", corev1.PodReasonUnschedulable)))))
+	}, SpecTimeout(storyTime))
+
+	It("is fulfilled once, when Pods land in two members (I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classPromise))
+		s.promised(ctx, "data")
+		for i, node := range []string{nodeOne, nodeTwo} {
+			s.pod(ctx, fmt.Sprintf("app-%d", i), using("data"), on(node))
+		}
+		var won, lost string
+		Eventually(ctx, func(g Gomega) {
+			phases := map[corev1.PodPhase]string{}
+			for _, name := range []string{"app-0", "app-1"} {
+				pod, err := read[corev1.Pod](ctx, s, x.Host, name)
+				g.Expect(err).NotTo(HaveOccurred())
+				phases[pod.Status.Phase] = name
+			}
+			won, lost = phases[corev1.PodRunning], phases[corev1.PodFailed]
+			g.Expect(won).NotTo(BeEmpty())
+			// The other one has failed, or was never bound, being late.
+			g.Expect(lost != "" || phases[corev1.PodPending] != "").To(BeTrue())
+		}).WithContext(ctx).Should(Succeed())
+		if lost != "" {
+			s.noted(ctx, "Pod", lost, "VolumeMadeElsewhere")
+		}
+		Expect(len(s.book(one, "data").LiveIDs()) + len(s.book(two, "data").LiveIDs())).To(Equal(1))
+	}, SpecTimeout(storyTime))
+
+	It("goes along with claims that are mirrored, in one Pod", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "promised", ofClass(classPromise))
+		s.claim(ctx, "mirrored")
+		s.pod(ctx, "app", using("promised"), using("mirrored"), on(nodeTwo))
+		s.running(ctx, "app", nodeTwo)
+		s.fulfilled(ctx, "promised", two)
+	}, SpecTimeout(storyTime))
+
+	It("is released with its last Pod, and fulfilled again where the next one lands (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "scratch", ofClass(classPromiseUnused))
+		promised := s.promised(ctx, "scratch")
+		Expect(promised.Spec.NodeAffinity).NotTo(BeNil())
+		s.pod(ctx, "first", using("scratch"), on(nodeOne))
+		s.running(ctx, "first", nodeOne)
+		host, leaf := s.fulfilled(ctx, "scratch", one)
+		Expect(host.Spec.NodeAffinity).To(Equal(promised.Spec.NodeAffinity))
+
+		By("waiting, while a Pod uses it, with one that has landed in another member")
+		s.pod(ctx, "second", using("scratch"), on(nodeTwo))
+		until[corev1.Pod](ctx, s, x.Host, "second", tells("PlacedElsewhere", "scratch"))
+		Expect(s.book(one, "scratch").LiveIDs()).To(HaveLen(1))
+
+		s.deletePod(ctx, "first")
+		s.running(ctx, "second", nodeTwo)
+		s.fulfilled(ctx, "scratch", two)
+		gone[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name)
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "scratch")
+		Expect(s.book(one, "scratch").LiveIDs()).To(BeEmpty())
+		Expect(s.book(two, "scratch").LiveIDs()).To(HaveLen(1))
+		s.noted(ctx, "PersistentVolumeClaim", "scratch", "VolumeReleased", leaf.Name)
+
+		By("going, also with a Pod that ended by itself and is still there")
+		s.deletePod(ctx, "second")
+		s.pod(ctx, "job", using("scratch"), on(nodeTwo), annotated(controlplane.AnnotationComplete, "true"))
+		until[corev1.Pod](ctx, s, x.Host, "job", phase(corev1.PodSucceeded))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "scratch", And(phase(corev1.ClaimBound), promise(corev1.ConditionFalse, v1alpha1.ReasonPromised),
+			HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationPlacedIn)))))
+		Eventually(ctx, func() []string { return s.book(two, "scratch").LiveIDs() }).Should(BeEmpty())
+		until[corev1.Pod](ctx, s, x.Host, "job", phase(corev1.PodSucceeded))
+	}, SpecTimeout(storyTime))
+
+	It("is what the sample promise.yaml says", func(ctx SpecContext) {
+		s := sample(ctx, "promise.yaml", one)
+		s.bound(ctx, "data")
+		until[appsv1.Deployment](ctx, s, x.Host, "app", HaveField("Status.ReadyReplicas", BeEquivalentTo(1)))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
+	}, SpecTimeout(storyTime))
+
+	It("is what the sample when-unused.yaml says", func(ctx SpecContext) {
+		s := sample(ctx, "when-unused.yaml", one)
+		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "scratch", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
+		pv := until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, phase(corev1.VolumeBound))
+		member := pv.Labels[v1alpha1.LabelCluster]
+		Expect(s.book(member, "scratch").LiveIDs()).To(HaveLen(1))
+
+		By("its Job's Pod coming to its end")
+		var pods corev1.PodList
+		Expect(x.Member(member).API.List(ctx, &pods, client.InNamespace(s.namespace))).To(Succeed())
+		Expect(pods.Items).To(HaveLen(1))
+		patch(ctx, x.Member(member), &pods.Items[0], fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, controlplane.AnnotationComplete))
+		until[batchv1.Job](ctx, s, x.Host, "job", HaveField("Status.Succeeded", BeEquivalentTo(1)))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "scratch", And(phase(corev1.ClaimBound), promise(corev1.ConditionFalse, v1alpha1.ReasonPromised)))
+		Eventually(ctx, func() []string { return s.book(member, "scratch").LiveIDs() }).Should(BeEmpty())
+	}, SpecTimeout(storyTime))
+})

@@ -1,0 +1,436 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// impatient is a class of the story's own, in the host and in the members, whose
+// claims are moved after two seconds.
+func (s *story) impatient(ctx context.Context) string {
+	GinkgoHelper()
+	for _, m := range x.Members() {
+		class := controlplane.Class(s.namespace, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		class.Provisioner = controlplane.DefaultDriverName
+		inMember(ctx, m, &class)
+	}
+	inMember(ctx, x.Host, hostClass(s.namespace, "", func(c *storagev1.StorageClass) {
+		c.Parameters = map[string]string{v1alpha1.ParameterPlacementTimeout: "2s"}
+	}))
+	for _, m := range x.Members() {
+		Eventually(ctx, func(ctx context.Context) (int64, error) { return s.room(ctx, m) }).Should(BeNumerically(">", 0))
+	}
+	return s.namespace
+}
+
+// room that is published of the story's class in a member; 0 for none.
+func (s *story) room(ctx context.Context, m *harness.Cluster) (int64, error) {
+	var published storagev1.CSIStorageCapacityList
+	if err := x.Host.API.List(ctx, &published, client.InNamespace(v1alpha1.DefaultNamespace), client.MatchingLabels{v1alpha1.LabelCluster: m.Name()}); err != nil {
+		return 0, err
+	}
+	for i := range published.Items {
+		if published.Items[i].StorageClassName == s.namespace {
+			return published.Items[i].MaximumVolumeSize.Value(), nil
+		}
+	}
+	return 0, nil
+}
+
+// faulty has a member's driver fail to make volumes for claims of the story, until
+// it ends.
+func (s *story) faulty(member string, code codes.Code, message string, claims ...string) {
+	GinkgoHelper()
+	var faults []csidriver.Fault
+	for _, claim := range claims {
+		faults = append(faults, csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/" + claim, Code: code, Message: message})
+	}
+	Expect(x.Fleet.Member(member).SetFaults(faults...)).To(Succeed())
+	DeferCleanup(func() { s.repaired(member) })
+}
+
+func (*story) repaired(member string) {
+	GinkgoHelper()
+	Expect(x.Fleet.Member(member).SetFaults()).To(Succeed())
+}
+
+// moved waits until a claim has its volume in the second member, and nothing of it
+// is in the first.
+func (s *story) moved(ctx context.Context, claims ...string) {
+	GinkgoHelper()
+	for _, name := range claims {
+		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, And(phase(corev1.ClaimBound),
+			HaveField("Annotations", And(HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, idOf(ctx, x.Member(two))),
+				Not(HaveKey(v1alpha1.AnnotationTried)), Not(HaveKey(v1alpha1.AnnotationSteeredTo))))))
+		Expect(claim.Status.Conditions).To(BeEmpty())
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), name)
+		Expect(s.book(one, name).LiveIDs()).To(BeEmpty())
+		// One more may have been made while its claim was withdrawn: it goes again.
+		Eventually(func() []string { return s.book(two, name).LiveIDs() }).Should(HaveLen(1))
+	}
+}
+
+var _ = Describe("A claim that a member cannot meet", func() {
+	It("is met in another, and its Pod runs there, when the member's driver fails (I1, I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.faulty(one, codes.Internal, "the array is on fire", "data")
+		s.claim(ctx, "data", ofClass(s.impatient(ctx)))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data")
+		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "the array is on fire", "member "+two)
+		s.noted(ctx, "PersistentVolumeClaim", "data", "PlacementMoved", "the array is on fire")
+
+		By("taking no room from anybody else")
+		Expect(s.room(ctx, x.Member(one))).To(BeNumerically(">", 1<<40))
+		s.claim(ctx, "other", ofClass(s.namespace))
+		s.pod(ctx, "other", using("other"), on(nodeOne))
+		s.running(ctx, "other", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is met in another when no node there suits the Pod, and nobody else loses room (I8)", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		for _, node := range x.Fleet.Member(one).NodeNames() {
+			inMember(ctx, x.Member(one), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: s.namespace + "-" + node, Labels: map[string]string{"in-the-way-of": s.namespace}},
+				Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "main", Image: "example/main"}}},
+			})
+		}
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne), awayFrom("in-the-way-of", s.namespace))
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data")
+		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "nodes are available")
+		Expect(s.room(ctx, x.Member(one))).To(BeNumerically(">", 1<<40))
+		s.claim(ctx, "other", ofClass(class))
+		s.pod(ctx, "other", using("other"), on(nodeOne))
+		s.running(ctx, "other", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("is met in another when a quota there is used up", func(ctx SpecContext, resource corev1.ResourceName, part string) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		s.strange(ctx, x.Member(one), handedOver(ctx))
+		inMember(ctx, x.Member(one), quota(s.namespace, resource))
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data")
+		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "exceeded quota", part)
+	},
+		Entry("of claims", SpecTimeout(storyTime), corev1.ResourcePersistentVolumeClaims, "the claim"),
+		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, "the Pod"),
+	)
+
+	It("is met in another when its class is gone from the member", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
+		Expect(provisioner.Stop(ctx)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(provisioner.Start(ctx)).To(Succeed()) }, NodeTimeout(settle))
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("Annotations", HaveKey(route.AnnSelectedNode)))
+
+		Expect(x.Member(one).API.Delete(ctx, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class}})).To(Succeed())
+		Eventually(ctx, func(ctx context.Context) (int64, error) { return s.room(ctx, x.Member(one)) }).Should(BeZero())
+		Expect(provisioner.Start(ctx)).To(Succeed())
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data")
+		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "not found")
+	}, SpecTimeout(storyTime))
+
+	It("takes the other claims of its Pod along", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		// Both fail: a disk of one would hold the other.
+		Expect(x.Fleet.Member(one).SetFaults(
+			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/data", Code: codes.Internal, Message: "no"},
+			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/logs", Code: codes.PermissionDenied, Message: "no"},
+		)).To(Succeed())
+		DeferCleanup(func() { s.repaired(one) })
+		s.claim(ctx, "data", ofClass(class))
+		s.claim(ctx, "logs", ofClass(class))
+		s.pod(ctx, "app", using("data"), using("logs"), preferring(nodeOne))
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data", "logs")
+	}, SpecTimeout(storyTime))
+
+	It("stays if another claim of its Pod has its volume there, and says so", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		s.claim(ctx, "logs", ofClass(class))
+		s.pod(ctx, "earlier", using("logs"), on(nodeOne))
+		s.running(ctx, "earlier", nodeOne)
+
+		s.faulty(one, codes.Internal, "the array is on fire", "data")
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), using("logs"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire", "Pod app uses claim logs"))
+		By("a claim that failed later being moved")
+		s.faulty(one, codes.Internal, "the array is on fire", "data", "later")
+		s.claim(ctx, "later", ofClass(class))
+		s.pod(ctx, "later", using("later"), preferring(nodeOne))
+		s.running(ctx, "later", nodeTwo)
+		stayed := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", Not(BeNil()))
+		Expect(stayed.Annotations).To(And(HaveKeyWithValue(route.AnnSelectedNode, nodeOne), Not(HaveKey(v1alpha1.AnnotationTried))))
+
+		s.repaired(one)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is tried in each, at longer and longer intervals, when none can, and is met when one is repaired (I5)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.faulty(one, codes.Internal, "the first is on fire", "data")
+		s.faulty(two, codes.Internal, "the second is under water", "data")
+		s.claim(ctx, "data", ofClass(s.impatient(ctx)))
+		s.pod(ctx, "app", using("data"))
+		s.noted(ctx, "Pod", "app", "PlacementFailed", "the first is on fire", "the second is under water")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(
+			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationTried, ContainSubstring(`"rounds":2`))),
+			tells("ProvisioningFailed", "the first is on fire", "the second is under water")))
+		s.repaired(two)
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data")
+	}, SpecTimeout(storyTime))
+
+	It("goes on to the next, and back, when the scheduler does not follow", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.faulty(one, codes.Internal, "the first is on fire", "data")
+		class := s.impatient(ctx)
+		s.pod(ctx, "in-the-way", on(nodeTwo), func(p *corev1.Pod) { p.Labels = map[string]string{"in-the-way": "of-app"} })
+		s.running(ctx, "in-the-way", nodeTwo)
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), awayFrom("in-the-way", "of-app"))
+		s.noted(ctx, "Pod", "app", "PlacementFailed", "the first is on fire", "member "+two, "does not place Pod app there")
+		Expect(s.book(two, "data").Count(ledger.CreateVolume)).To(BeZero())
+		s.repaired(one)
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("is not promised room any more that the member's driver says it does not have, before it is moved", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		s.faulty(one, codes.ResourceExhausted, "the pool is full", "data")
+		mark, err := x.Host.Audit().Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		s.running(ctx, "app", nodeTwo)
+		s.moved(ctx, "data")
+		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "the pool is full")
+		Expect(s.room(ctx, x.Member(one))).To(BeEquivalentTo(1<<30 - 1))
+		Expect(s.room(ctx, x.Member(two))).To(BeNumerically(">", 1<<40))
+
+		By("in this order")
+		requests, err := x.Host.Audit().Since(ctx, mark)
+		Expect(err).NotTo(HaveOccurred())
+		var order []string
+		for _, r := range requests.By(harness.HostUser).Writes() {
+			switch {
+			case r.Code >= http.StatusBadRequest: // the scheduler was quicker: it is tried again
+			case r.Resource == "csistoragecapacities" && r.Verb == "patch":
+				order = append(order, "lowered")
+			case r.Resource == "persistentvolumeclaims" && r.Namespace == s.namespace && r.Verb == "patch":
+				order = append(order, "annotated")
+			}
+		}
+		// Placed in the first; steered; unplaced, placed in the second, settled.
+		Expect(strings.Join(order, " ")).To(HavePrefix("annotated lowered annotated"))
+
+		By("a claim that fits going there all the same")
+		s.claim(ctx, "small", ofClass(class), ofSize("512Mi"))
+		s.pod(ctx, "small", using("small"), on(nodeOne))
+		s.running(ctx, "small", nodeOne)
+	}, SpecTimeout(storyTime))
+
+	It("stays where it is as long as the member is only slow", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/slow", Stall: true})).To(Succeed())
+		DeferCleanup(func() { s.repaired(one) })
+		s.claim(ctx, "slow", ofClass(class))
+		s.pod(ctx, "slow", using("slow"), preferring(nodeOne))
+		// The provisioner gives up the call after ten seconds, and says so.
+		s.noted(ctx, "PersistentVolumeClaim", "slow", "ProvisioningFailed", "DeadlineExceeded")
+		By("a claim that failed later being moved")
+		Expect(x.Fleet.Member(one).SetFaults(
+			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/slow", Stall: true},
+			csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/later", Code: codes.Internal},
+		)).To(Succeed())
+		s.claim(ctx, "later", ofClass(class))
+		s.pod(ctx, "later", using("later"), preferring(nodeOne))
+		s.running(ctx, "later", nodeTwo)
+		slow := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "slow", Not(BeNil()))
+		Expect(slow.Annotations).To(HaveKeyWithValue(route.AnnSelectedNode, nodeOne))
+		Expect(slow.Status.Conditions).To(BeEmpty())
+		s.repaired(one)
+		s.running(ctx, "slow", nodeOne)
+		Expect(s.book(one, "slow").LiveIDs()).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("A promise that the member where its Pod landed cannot keep", func() {
+	cordon := func(ctx context.Context, node string, is bool) {
+		GinkgoHelper()
+		patch(ctx, x.Host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is))
+	}
+
+	It("is kept in another, by another Pod of the same owner (I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		inMember(ctx, x.Host, hostClass(class+"-promise", class, func(c *storagev1.StorageClass) {
+			c.Parameters[v1alpha1.ParameterProvisioning] = v1alpha1.ProvisioningPromise
+			c.Parameters[v1alpha1.ParameterPlacementTimeout] = "2s"
+		}))
+		s.faulty(one, codes.Internal, "the array is on fire", "data")
+		for _, node := range []string{nodeOne, nodeTwo} {
+			DeferCleanup(func(ctx SpecContext) { cordon(ctx, node, false) }, NodeTimeout(settle))
+		}
+		cordon(ctx, nodeTwo, true)
+		s.claim(ctx, "data", ofClass(class+"-promise"))
+		labels := map[string]string{"app": "web"}
+		web := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: s.newPod("", using("data"), inMembers).Spec},
+			},
+		}
+		Expect(x.Host.API.Create(ctx, web)).To(Succeed())
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire"))
+
+		By("not failing the Pod as long as it can go nowhere")
+		s.pod(ctx, "alone", using("data"), on(nodeOne))
+		s.barrier(ctx, nodeOne)
+		Expect(s.phases(ctx)).NotTo(ContainElement(corev1.PodFailed))
+
+		By("there being another member")
+		s.deletePod(ctx, "alone")
+		cordon(ctx, nodeOne, true)
+		cordon(ctx, nodeTwo, false)
+		Eventually(ctx, func(ctx context.Context) ([]corev1.PodPhase, error) { return s.phases(ctx), nil }).
+			Should(And(ContainElement(corev1.PodRunning), ContainElement(corev1.PodFailed)))
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
+		Expect(s.bound(ctx, "data").Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, idOf(ctx, x.Member(two))))
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("The sample of placement that recovers", func() {
+	It("runs where it can", func(ctx SpecContext) {
+		s := beginIn(ctx, "roaming")
+		s.faulty(one, codes.Internal, "the array is on fire", "roaming")
+		sample := x.Root("config", "samples", "recovery.yaml")
+		DeferCleanup(func(ctx SpecContext) { remove(ctx, x.Host, hostClass("roaming", "")) }, NodeTimeout(settle))
+		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", sample)
+		Expect(err).NotTo(HaveOccurred())
+		s.running(ctx, "roaming", nodeTwo)
+		s.moved(ctx, "roaming")
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("A member that is lost while a claim is asked for there", func() {
+	lose := func(ctx context.Context, member string) {
+		GinkgoHelper()
+		proxy := x.Fleet.Member(member).Proxy()
+		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, member)).To(Succeed())
+		}, NodeTimeout(settle))
+		registration(ctx, member, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+	}
+
+	It("loses the claim if it has not begun with it", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		lose(ctx, one)
+		s.claim(ctx, "data", ofClass(class))
+		// Until its node is NotReady, the scheduler goes on choosing it.
+		s.pod(ctx, "app", using("data"), preferring(nodeOne))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "MemberAway", one, "nothing was made there")
+		s.running(ctx, "app", nodeTwo)
+		Expect(s.bound(ctx, "data").Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, idOf(ctx, x.Member(two))))
+	}, SpecTimeout(storyTime))
+
+	It("keeps the claim if it has begun, and the claim says what can be done (I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.impatient(ctx)
+		s.faulty(one, codes.Unavailable, "not yet", "data")
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKey(v1alpha1.AnnotationPlacedIn)))
+		lose(ctx, one)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("MemberAway", one, "delete the claim", v1alpha1.AnnotationForceDeregister))
+		By("another claim going elsewhere meanwhile")
+		s.claim(ctx, "other", ofClass(class))
+		s.pod(ctx, "other", using("other"))
+		s.running(ctx, "other", nodeTwo)
+		kept := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", Not(BeNil()))
+		Expect(kept.Annotations).To(HaveKeyWithValue(route.AnnSelectedNode, nodeOne))
+
+		s.repaired(one)
+		Expect(x.Fleet.Member(one).Proxy().SetMode(controlplane.Pass)).To(Succeed())
+		s.running(ctx, "app", nodeOne)
+		Expect(s.bound(ctx, "data").Status.Conditions).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+})
+
+// inMembers keeps a Pod off the host's own nodes.
+func inMembers(p *corev1.Pod) {
+	p.Spec.NodeSelector = map[string]string{v1alpha1.LabelVirtualNode: "true"}
+}
+
+// phases are those of the story's Pods labelled app=web.
+func (s *story) phases(ctx context.Context) []corev1.PodPhase {
+	GinkgoHelper()
+	var pods corev1.PodList
+	Expect(x.Host.API.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{"app": "web"})).To(Succeed())
+	var phases []corev1.PodPhase
+	for i := range pods.Items {
+		phases = append(phases, pods.Items[i].Status.Phase)
+	}
+	return phases
+}
+
+// awayFrom keeps a Pod off nodes with Pods of a label, in this namespace of the host
+// and in the default one of members.
+func awayFrom(key, value string) podOption {
+	return func(p *corev1.Pod) {
+		if p.Spec.Affinity == nil {
+			p.Spec.Affinity = &corev1.Affinity{}
+		}
+		p.Spec.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}},
+			Namespaces: []string{p.Namespace, metav1.NamespaceDefault},
+		}}}
+	}
+}
+
+func quota(namespace string, of corev1.ResourceName) *corev1.ResourceQuota {
+	return &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("no-%s", of)},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{of: resource.MustParse("0")}},
+	}
+}

@@ -1,0 +1,236 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// offerLabel is the label by which the sample selects classes.
+const offerLabel = "xylem-example/offer"
+
+// offered makes a class in a member that its admin offers; a default one there.
+func offered(ctx context.Context, m *harness.Cluster, name string, change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
+	GinkgoHelper()
+	class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+	class.Provisioner = controlplane.DefaultDriverName
+	class.Labels = map[string]string{offerLabel: "true"}
+	class.Annotations = map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}
+	for _, f := range change {
+		f(&class)
+	}
+	inMember(ctx, m, &class)
+	return &class
+}
+
+func retaining(c *storagev1.StorageClass) { *c.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain }
+
+// reflecting turns reflection of what is offered on, until the story's end.
+func reflecting(ctx context.Context, registration string, atMost int) {
+	GinkgoHelper()
+	patchReflect(ctx, registration, fmt.Sprintf(`{"enabled":true,"selector":{"matchLabels":{%q:"true"}},"max":%d}`, offerLabel, atMost))
+	DeferCleanup(stopReflecting, registration, NodeTimeout(settle))
+}
+
+func stopReflecting(ctx SpecContext, registration string) {
+	patchReflect(ctx, registration, `{"enabled":false,"selector":null,"max":null}`)
+	Eventually(ctx, func(ctx context.Context) ([]storagev1.StorageClass, error) {
+		var list storagev1.StorageClassList
+		err := x.Host.API.List(ctx, &list, client.HasLabels{v1alpha1.LabelOfferedByPrefix + registration})
+		return list.Items, err
+	}).Should(BeEmpty())
+}
+
+func patchReflect(ctx context.Context, name, reflect string) {
+	GinkgoHelper()
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	patch(ctx, x.Host, cr, `{"spec":{"storage":{"reflect":`+reflect+`}}}`)
+}
+
+// hostHas waits until the host's class of a name is as it should be.
+func hostHas(ctx context.Context, name string, match gomegatypes.GomegaMatcher) *storagev1.StorageClass {
+	GinkgoHelper()
+	var class storagev1.StorageClass
+	Eventually(ctx, func(ctx context.Context) (*storagev1.StorageClass, error) {
+		class = storagev1.StorageClass{}
+		err := x.Host.API.Get(ctx, client.ObjectKey{Name: name}, &class)
+		return &class, err
+	}).Should(match)
+	return &class
+}
+
+func hostLacks(ctx context.Context, name string) {
+	GinkgoHelper()
+	gone[storagev1.StorageClass](ctx, &story{}, x.Host, name)
+}
+
+// by matches a class that these members offer, and that Pods are held to them by.
+func by(ctx context.Context, policy corev1.PersistentVolumeReclaimPolicy, members ...string) gomegatypes.GomegaMatcher {
+	GinkgoHelper()
+	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+	var ids []string
+	for _, m := range members {
+		labels[v1alpha1.LabelOfferedByPrefix+m] = "true"
+		ids = append(ids, idOf(ctx, x.Member(m)))
+	}
+	return And(
+		HaveField("Labels", Equal(labels)), HaveField("ReclaimPolicy", HaveValue(Equal(policy))),
+		HaveField("AllowedTopologies", ConsistOf(HaveField("MatchLabelExpressions", ConsistOf(
+			And(HaveField("Key", v1alpha1.LabelClusterID), HaveField("Values", ConsistOf(ids))))))),
+	)
+}
+
+const deletes, retains = corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain
+
+var _ = Describe("A class that a member offers", func() {
+	It("is published in the host, serves claims in the members that offer it, and goes with it", func(ctx SpecContext) {
+		class := offered(ctx, x.Member(two), "bronze")
+		offered(ctx, x.Member(two), "unlabelled", func(c *storagev1.StorageClass) { c.Labels = nil })
+		s := sample(ctx, "reflection.yaml", two)
+		host := hostHas(ctx, "bronze", by(ctx, deletes, two))
+		Expect(host.Provisioner).To(Equal(v1alpha1.ProvisionerName))
+		Expect(host.VolumeBindingMode).To(HaveValue(Equal(storagev1.VolumeBindingWaitForFirstConsumer)))
+		Expect(host.AllowVolumeExpansion).To(HaveValue(BeTrue()))
+		Expect(host.Annotations).To(BeEmpty(), "a default there is none here")
+		Expect(strangers("root StorageClass", host)).To(BeEmpty())
+		s.running(ctx, "app", nodeTwo)
+		hostLacks(ctx, "unlabelled")
+		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected, "bronze"))
+
+		By("sending no Pod to a member that has the class and does not offer it")
+		own := controlplane.Class("bronze", storagev1.VolumeBindingWaitForFirstConsumer, deletes)
+		own.Provisioner = controlplane.DefaultDriverName
+		inMember(ctx, x.Member(one), &own)
+		s.claim(ctx, "other", ofClass("bronze"))
+		s.pod(ctx, "other", using("other"), preferring(nodeOne))
+		s.running(ctx, "other", nodeTwo)
+		s.claim(ctx, "pinned", ofClass("bronze"))
+		s.pod(ctx, "pinned", using("pinned"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", "offered by "+two, one+" is not among the members"))
+
+		By("following the member: replaced by its like, growth, and a policy, which makes it another class")
+		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"xylem-example/theirs":"kept"}}}`)
+		Expect(x.Member(two).API.Delete(ctx, class)).To(Succeed())
+		class = offered(ctx, x.Member(two), "bronze")
+		patch(ctx, x.Member(two), class, `{"allowVolumeExpansion":false}`)
+		hostHas(ctx, "bronze", And(HaveField("UID", host.UID), HaveField("AllowVolumeExpansion", HaveValue(BeFalse()))))
+		Expect(x.Member(two).API.Delete(ctx, class)).To(Succeed())
+		offered(ctx, x.Member(two), "bronze", retaining)
+		hostHas(ctx, "bronze", And(by(ctx, retains, two), HaveField("UID", Not(Equal(host.UID))),
+			HaveField("Annotations", HaveKeyWithValue("xylem-example/theirs", "kept"))))
+
+		By("going, with what was bound kept as it was bound")
+		patchReflect(ctx, two, `{"selector":{"matchLabels":{"xylem-example/offer":"no"}}}`)
+		hostLacks(ctx, "bronze")
+		Expect(until[corev1.PersistentVolume](ctx, s, x.Host, s.bound(ctx, "data").Spec.VolumeName, Not(BeNil())).
+			Spec.PersistentVolumeReclaimPolicy).To(Equal(deletes))
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		Eventually(func() int { return len(s.book(two, "data").Live()) }).Should(BeZero(), "by the policy that the volume has")
+	}, SpecTimeout(storyTime))
+
+	It("that changes again and again costs the host few writes", func(ctx SpecContext) {
+		begin(ctx)
+		class := offered(ctx, x.Member(two), "restless")
+		reflecting(ctx, two, 8)
+		hostHas(ctx, "restless", by(ctx, deletes, two))
+		books := opened(ctx)
+		const changes = 200
+		for i := range changes + 1 {
+			patch(ctx, x.Member(two), class, fmt.Sprintf(`{"allowVolumeExpansion":%t}`, i%2 == 1))
+		}
+		hostHas(ctx, "restless", HaveField("AllowVolumeExpansion", HaveValue(BeFalse())))
+		writes := books.requests(ctx, x.Host).Writes().Where(func(r controlplane.Request) bool { return r.Resource == "storageclasses" })
+		Expect(len(writes)).To(BeNumerically("<", changes/10), writes.String())
+	}, SpecTimeout(storyTime))
+
+	It("in two members is one class if they agree, else the older registration's, and the other is told", func(ctx SpecContext) {
+		begin(ctx)
+		first := offered(ctx, x.Member(one), "silver")
+		second := offered(ctx, x.Member(two), "silver")
+		reflecting(ctx, two, 8)
+		hostHas(ctx, "silver", by(ctx, deletes, two))
+		reflecting(ctx, one, 8)
+		hostHas(ctx, "silver", by(ctx, deletes, one, two))
+
+		Expect(x.Member(two).API.Delete(ctx, second)).To(Succeed())
+		offered(ctx, x.Member(two), "silver", retaining)
+		hostHas(ctx, "silver", by(ctx, deletes, one))
+		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonReflectionConflict, "silver", "Retain", "Delete", one))
+		(&story{}).noted(ctx, "ClusterRegistration", two, v1alpha1.ReasonReflectionConflict, "silver")
+
+		By("the other's taking its place when the first is gone")
+		Expect(x.Member(one).API.Delete(ctx, first)).To(Succeed())
+		hostHas(ctx, "silver", by(ctx, retains, two))
+		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
+	}, SpecTimeout(storyTime))
+
+	It("leaves alone a class of the host's own, takes its turn when that goes, and counts against the cap", func(ctx SpecContext) {
+		begin(ctx)
+		own := &storagev1.StorageClass{
+			ObjectMeta:  metav1.ObjectMeta{Name: "gold", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}},
+			Provisioner: "ebs.csi.example.com", ReclaimPolicy: ptr.To(retains),
+		}
+		inHost(ctx, own)
+		offered(ctx, x.Member(two), "gold")
+		offered(ctx, x.Member(two), "gold-2")
+		reflecting(ctx, two, 1)
+		registration(ctx, two, And(
+			says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonTooManyClasses, "gold-2", "class gold: the host has a class of that name"),
+			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
+		var now storagev1.StorageClass
+		Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(own), &now)).To(Succeed())
+		Expect(now.ResourceVersion).To(Equal(own.ResourceVersion))
+		Expect(x.Host.API.Delete(ctx, own)).To(Succeed())
+		hostHas(ctx, "gold", by(ctx, deletes, two))
+		hostLacks(ctx, "gold-2")
+		patchReflect(ctx, two, `{"max":2}`)
+		hostHas(ctx, "gold-2", by(ctx, deletes, two))
+		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
+	}, SpecTimeout(storyTime))
+
+	It("stays while the member is away, over a restart of the manager too, and goes when reflection is turned off meanwhile", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := offered(ctx, x.Member(one), "copper")
+		offered(ctx, x.Member(one), "iron")
+		reflecting(ctx, one, 8)
+		copper := hostHas(ctx, "copper", by(ctx, deletes, one))
+		hostHas(ctx, "iron", by(ctx, deletes, one))
+
+		proxy := x.Fleet.Member(one).Proxy()
+		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, one)).To(Succeed())
+		}, NodeTimeout(settle))
+		registration(ctx, one, HaveField("Status.Conditions", ContainElement(And(HaveField("Type", v1alpha1.ConditionConnected), HaveField("Status", metav1.ConditionFalse)))))
+		Expect(x.Manager.Stop()).To(Succeed())
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		s.barrier(ctx, nodeTwo)
+		Expect(hostHas(ctx, "copper", by(ctx, deletes, one)).ResourceVersion).To(Equal(copper.ResourceVersion))
+
+		By("being gone from the member when that is back")
+		Expect(x.Member(one).API.Delete(ctx, class)).To(Succeed())
+		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		hostLacks(ctx, "copper")
+		hostHas(ctx, "iron", by(ctx, deletes, one))
+
+		By("turning it off while the member is away")
+		Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+		patchReflect(ctx, one, `{"enabled":false}`)
+		hostLacks(ctx, "iron")
+		registration(ctx, one, HaveField("Status.Conditions", Not(ContainElement(HaveField("Type", v1alpha1.ConditionClassesReflected)))))
+	}, SpecTimeout(storyTime))
+})
