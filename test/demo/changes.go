@@ -83,6 +83,9 @@ func claimChanges(old, now *corev1.PersistentVolumeClaim, names map[string]strin
 	if blocked := claimBlocked(now); blocked != claimBlocked(old) && blocked != "" {
 		l.add(other, "%s cannot be pushed: %s", what, blocked)
 	}
+	if stands := promiseOf(now); stands != promiseOf(old) && stands != "" {
+		l.add(other, "%s: promise %s", what, stands)
+	}
 	capacity := now.Status.Capacity.Storage()
 	switch {
 	case now.Status.Phase != old.Status.Phase && now.Status.Phase == corev1.ClaimBound:
@@ -111,6 +114,16 @@ func claimBlocked(claim *corev1.PersistentVolumeClaim) string {
 	for _, c := range claim.Status.Conditions {
 		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse {
 			return c.Message
+		}
+	}
+	return ""
+}
+
+// promiseOf is how a claim's promise stands, if it has one.
+func promiseOf(claim *corev1.PersistentVolumeClaim) string {
+	for _, c := range claim.Status.Conditions {
+		if c.Type == v1alpha1.ClaimPromise {
+			return c.Reason
 		}
 	}
 	return ""

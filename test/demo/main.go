@@ -89,7 +89,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	for _, step := range []func(context.Context) error{
 		d.install,
 		func(ctx context.Context) error { return d.startManager(ctx, cancel) },
-		d.register, d.nginx, d.showTables, d.reserved, d.statefulSet, d.grow, d.native, d.remove, d.audit,
+		d.register, d.nginx, d.showTables, d.reserved, d.statefulSet, d.grow, d.native, d.remove,
+		d.promise, d.full, d.failing, d.audit,
 	} {
 		if err = step(ctx); err != nil {
 			err = d.report(ctx, err)

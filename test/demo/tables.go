@@ -16,6 +16,8 @@ type figures struct {
 	// and one Pod, by column.
 	creation, deletion []controlplane.Requests
 	across, native     timing
+	// promise: Bound counts from its claim's creation, Running from its Pod's.
+	promise timing
 }
 
 // printTable shows a kubectl command and its table.
@@ -57,6 +59,7 @@ func (d *demo) summary(took time.Duration, complete bool) {
 			{"from the claim's creation to", "claim Bound", "Pod Running"},
 			{"across clusters, seen in the host", seconds(d.figures.across.bound), seconds(d.figures.across.running)},
 			{"in one cluster, " + pinned + " alone", seconds(d.figures.native.bound), seconds(d.figures.native.running)},
+			{"a promise across clusters (Running: from the Pod's creation)", seconds(d.figures.promise.bound), seconds(d.figures.promise.running)},
 		}) {
 			d.out.line("   %s", line)
 		}

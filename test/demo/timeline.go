@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -162,4 +163,11 @@ func (c *console) emphasize(e event, line string) string {
 	default:
 		return line
 	}
+}
+
+// said reports whether a text occurs in what was shown of an object.
+func (t *timeline) said(o object, text string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.all, func(e entry) bool { return e.object == o && strings.Contains(e.text, text) })
 }
