@@ -18,6 +18,9 @@ ARCH ?= $(shell go env GOARCH)
 FUZZTIME ?= 10s
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 40m
+INTEGRATION_PACKAGES ?= 2
+# Flags of go run ./test/fault enumerate, such as FAULT_FLAGS='--rigs 6 --scenario delete'.
+FAULT_FLAGS ?=
 # More flags for go test, such as TESTFLAGS='-run TestX -count=1'.
 TESTFLAGS ?=
 
@@ -39,7 +42,9 @@ GINKGO := $(TOOLS)/ginkgo
 # Directories with Go code of the product, and with tests on real clusters.
 GO_DIRS := $(wildcard api cmd internal test)
 UNIT := $(foreach d,$(wildcard api internal cmd),./$(d)/...)
-INTEGRATION := $(foreach d,$(wildcard test/controlplane test/integration),./$(d)/...)
+# The longest first: two packages are tested at a time, which wait more than they
+# compute.
+INTEGRATION := $(foreach d,$(wildcard test/integration/stories test/integration test/controlplane test/fault),./$(d)/...)
 RBAC_PATHS := $(foreach d,$(wildcard internal cmd),paths=./$(d)/...)
 # The only directories that the root of the repository may hold.
 LAYOUT := api charts cmd config internal test bin dist
@@ -127,8 +132,16 @@ test-unit: ## Run the unit tests.
 	go test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(UNIT)
 
 .PHONY: test-integration
-test-integration: kube build ## Run the tests on real control planes, one package at a time.
-	go test -p 1 -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $(INTEGRATION)
+test-integration: kube build ## Run the tests on real control planes.
+	go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $(INTEGRATION)
+
+.PHONY: test-fault
+test-fault: kube ## Kill the manager at every write of every scenario, both ways, and let every write fail; at most an hour (FAULT_FLAGS).
+	go run ./test/fault enumerate $(FAULT_FLAGS)
+
+.PHONY: test-mutants
+test-mutants: kube ## Put known defects into the manager, one at a time, and see that the fault harness finds each; about 20 minutes.
+	go run ./test/fault mutants
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
