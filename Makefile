@@ -38,6 +38,8 @@ CONTROLLER_GEN := $(TOOLS)/controller-gen
 GOLANGCI_LINT := $(TOOLS)/golangci-lint
 KUSTOMIZE := $(TOOLS)/kustomize
 GINKGO := $(TOOLS)/ginkgo
+# Tools whose dependencies do not go together with the others' have modules of their own.
+HELM := $(CACHE)/helm-$(shell (go env GOVERSION; cat test/tools/helm/go.mod test/tools/helm/go.sum) | cksum | cut -d' ' -f1)/helm
 
 # Directories with Go code of the product, and with tests on real clusters.
 GO_DIRS := $(wildcard api cmd internal test)
@@ -69,6 +71,10 @@ manifests: $(CONTROLLER_GEN) ## Generate the CRD and the manager's RBAC from the
 generate: $(CONTROLLER_GEN) ## Generate the deepcopy code of the API types.
 	@$(call generate-deepcopy,api/v1alpha1)
 
+.PHONY: charts
+charts: manifests $(KUSTOMIZE) ## Generate the charts' CRDs, RBAC, policies, schema descriptions and tables of values.
+	@go run ./test/gen/charts --kustomize $(KUSTOMIZE)
+
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the Go code: gofmt, and imports in three groups.
 	$(GOLANGCI_LINT) fmt $(foreach d,$(GO_DIRS),./$(d)/...)
@@ -86,7 +92,7 @@ lint-fix: $(GOLANGCI_LINT) ## Run the linters and fix what they can fix.
 	$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
-verify: verify-generated verify-format verify-modules verify-layout verify-kustomize ## Check that what is generated, formatted and laid out is as it should be; changes nothing.
+verify: verify-generated verify-format verify-modules verify-layout verify-kustomize verify-charts ## Check that what is generated, formatted and laid out is as it should be; changes nothing.
 
 .PHONY: verify-generated
 verify-generated: $(CONTROLLER_GEN)
@@ -121,6 +127,12 @@ verify-kustomize: $(KUSTOMIZE)
 	@echo 'verify: every kustomization builds'
 	@for k in $(KUSTOMIZATIONS); do \
 		$(KUSTOMIZE) build "$$k" >/dev/null || { echo "verify: $$k does not build" >&2; exit 1; }; done
+
+.PHONY: verify-charts
+verify-charts: $(KUSTOMIZE) $(HELM)
+	@echo 'verify: charts are as generated, and lint'
+	@go run ./test/gen/charts --kustomize $(KUSTOMIZE) --verify
+	@$(HELM) lint --strict --quiet charts/*
 
 ##@ Tests
 
@@ -208,7 +220,7 @@ undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. Registrations
 ##@ Tools
 
 .PHONY: tools
-tools: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO) ## Build the tools that test/tools/go.mod pins.
+tools: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO) $(HELM) ## Build the tools that the modules under test/tools pin.
 
 $(CONTROLLER_GEN): PACKAGE = sigs.k8s.io/controller-tools/cmd/controller-gen
 $(GOLANGCI_LINT): PACKAGE = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -219,6 +231,11 @@ $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO):
 	@echo "tools: building $(@F) (minutes for golangci-lint, the first time)"
 	@mkdir -p $(@D)
 	@CGO_ENABLED=0 go -C test/tools build -trimpath -o '$@.new' $(PACKAGE) && mv '$@.new' '$@'
+
+$(HELM):
+	@echo 'tools: building helm (minutes, the first time)'
+	@mkdir -p $(@D)
+	@CGO_ENABLED=0 go -C test/tools/helm build -trimpath -o '$@.new' helm.sh/helm/v4/cmd/helm && mv '$@.new' '$@'
 
 # $(call generate-deepcopy,directory)
 define generate-deepcopy

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// chart is one that is generated: from which kustomization, and how its objects
+// are cut up into templates.
+type chart struct {
+	name, kustomization string
+	// account is the ServiceAccount that the kustomization makes, accountValue what
+	// names it in the chart.
+	account, accountValue string
+	templates             []template
+}
+
+var charts = []chart{
+	{
+		name: "xylem", kustomization: "config/default",
+		account: "xylem-controller-manager", accountValue: "{{ .Values.serviceAccount.name }}",
+		templates: []template{
+			{file: "crds.yaml", kinds: []string{"CustomResourceDefinition"}, condition: ".Values.crds.enabled", keep: ".Values.crds.keep"},
+			{file: "rbac.yaml", kinds: []string{"ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"}, condition: ".Values.rbac.create"},
+			{file: "policies.yaml", kinds: []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},
+			{file: "csidriver.yaml", kinds: []string{"CSIDriver"}},
+		},
+	},
+	{
+		name: "xylem-member", kustomization: "config/member",
+		account: "xylem", accountValue: "{{ .Values.serviceAccount.name }}",
+		templates: []template{
+			{file: "rbac.yaml", kinds: []string{"ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"}},
+			{file: "policies.yaml", kinds: []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},
+		},
+	},
+}
+
+func main() {
+	kustomize := flag.String("kustomize", "kustomize", "The kustomize to build config/ with.")
+	verify := flag.Bool("verify", false, "Write nothing; say what is not as generated, and fail.")
+	flag.Parse()
+	if err := run(*kustomize, *verify); err != nil {
+		fmt.Fprintln(os.Stderr, "charts:", err)
+		os.Exit(1)
+	}
+}
+
+func run(kustomize string, verify bool) error {
+	var stale []string
+	for _, c := range charts {
+		files, err := c.generate(kustomize)
+		if err != nil {
+			return fmt.Errorf("generate chart %s: %w", c.name, err)
+		}
+		for path, content := range files {
+			before, err := os.ReadFile(path) //nolint:gosec // part of the repository
+			if err == nil && bytes.Equal(before, content) {
+				continue
+			}
+			stale = append(stale, path)
+			if verify {
+				continue
+			}
+			if err := os.WriteFile(path, content, 0o644); err != nil { //nolint:gosec // part of the repository
+				return err
+			}
+		}
+	}
+	slices.Sort(stale)
+	if verify && len(stale) > 0 {
+		return fmt.Errorf("not as generated: %q; run make charts", stale)
+	}
+	return nil
+}
+
+// generate is the content of the chart's generated files, by path.
+func (c chart) generate(kustomize string) (map[string][]byte, error) {
+	command := exec.Command(kustomize, "build", c.kustomization) //nolint:gosec // the caller's own choice
+	command.Stderr = os.Stderr
+	built, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("build %s: %w", c.kustomization, err)
+	}
+	objects, err := split(built)
+	if err != nil {
+		return nil, fmt.Errorf("read what was built of %s: %w", c.kustomization, err)
+	}
+	directory := filepath.Join("charts", c.name)
+	files := map[string][]byte{}
+	for _, t := range c.templates {
+		if files[filepath.Join(directory, "templates", t.file)], err = c.render(t, objects); err != nil {
+			return nil, fmt.Errorf("%s: %w", t.file, err)
+		}
+	}
+	for name, content := range map[string]func(string) ([]byte, error){"values.schema.json": schema, "README.md": readme} {
+		if files[filepath.Join(directory, name)], err = content(directory); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return files, nil
+}

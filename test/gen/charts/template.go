@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// namespace is the one that config/ is written for.
+const namespace = "xylem-system"
+
+// template is a generated template of a chart.
+type template struct {
+	file  string
+	kinds []string
+	// condition is what the whole template depends on; keep what the annotation
+	// depends on that makes Helm leave the objects when the release goes.
+	condition, keep string
+}
+
+// Where what is not YAML goes when the objects have become text.
+const (
+	placeLabels = "PLACE-OF-LABELS"
+	placeKeep   = "PLACE-OF-KEEP"
+)
+
+var (
+	labelsLine = regexp.MustCompile(`(?m)^  labels: ` + placeLabels + `$`)
+	keepLine   = regexp.MustCompile(`(?m)^    ` + placeKeep + `: ""$`)
+)
+
+// split parses a stream of YAML documents.
+func split(stream []byte) ([]map[string]any, error) {
+	var objects []map[string]any
+	decoder := yaml.NewDecoder(bytes.NewReader(stream))
+	for {
+		var object map[string]any
+		err := decoder.Decode(&object)
+		if errors.Is(err, io.EOF) {
+			return objects, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, object)
+	}
+}
+
+// render is the template with the objects of its kinds.
+func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
+	var out strings.Builder
+	fmt.Fprintf(&out, "{{- /* Generated from %s by `make charts`. The reasons stand there. */ -}}\n", c.kustomization)
+	if t.condition != "" {
+		fmt.Fprintf(&out, "{{- if %s }}\n", t.condition)
+	}
+	found := false
+	for _, object := range objects {
+		if kind, _ := object["kind"].(string); !slices.Contains(t.kinds, kind) {
+			continue
+		}
+		found = true
+		text, err := c.object(t, object)
+		if err != nil {
+			return nil, fmt.Errorf("%s %v: %w", object["kind"], object["metadata"], err)
+		}
+		out.WriteString("---\n" + text)
+	}
+	if !found {
+		return nil, fmt.Errorf("%s has no object of kinds %v", c.kustomization, t.kinds)
+	}
+	if t.condition != "" {
+		out.WriteString("{{- end }}\n")
+	}
+	return []byte(out.String()), nil
+}
+
+// object is the text of an object in a template: the chart's labels instead of
+// kustomize's, the release's namespace and the account's name instead of fixed ones.
+func (c chart) object(t template, object map[string]any) (string, error) {
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok {
+		return "", fmt.Errorf("no metadata")
+	}
+	metadata["labels"] = placeLabels
+	if t.keep != "" {
+		annotations, ok := metadata["annotations"].(map[string]any)
+		if !ok {
+			annotations = map[string]any{}
+		}
+		annotations[placeKeep] = ""
+		metadata["annotations"] = annotations
+	}
+	var encoded bytes.Buffer
+	encoder := yaml.NewEncoder(&encoded)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	if err := encoder.Encode(object); err != nil {
+		return "", err
+	}
+	text := encoded.String()
+	if strings.Contains(text, "{{") {
+		return "", fmt.Errorf("it has {{, which Helm would take for an action")
+	}
+	text = c.parametrize(text)
+	if !labelsLine.MatchString(text) {
+		return "", fmt.Errorf("nowhere to put labels")
+	}
+	text = labelsLine.ReplaceAllLiteralString(text, "  labels:\n    {{- include \"xylem.labels\" . | nindent 4 }}")
+	if t.keep != "" {
+		text = keepLine.ReplaceAllLiteralString(text, "    {{- if "+t.keep+" }}\n    helm.sh/resource-policy: keep\n    {{- end }}")
+	}
+	return text, nil
+}
+
+// parametrize puts values in the place of the namespace and of the account's name.
+func (c chart) parametrize(text string) string {
+	const release, subject = "{{ .Release.Namespace }}", "- kind: ServiceAccount\n  name: "
+	return strings.NewReplacer(
+		"system:serviceaccount:"+namespace+":"+c.account, "system:serviceaccount:"+release+":"+c.accountValue,
+		subject+c.account+"\n", subject+c.accountValue+"\n",
+		namespace, release,
+	).Replace(text)
+}
