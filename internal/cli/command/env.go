@@ -1,0 +1,126 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// userAgent of all calls.
+const userAgent = "kubectl-xylem"
+
+// Env is what all commands have: where they read from and write to, and the flags
+// that every one of them takes.
+type Env struct {
+	genericiooptions.IOStreams
+	// Host has kubectl's own flags: kubeconfig, context, namespace and so on, of the
+	// host.
+	Host *genericclioptions.ConfigFlags
+	// Namespace of the manager in the host.
+	Namespace string
+	// Clock is the wall clock.
+	Clock clock.Clock
+
+	color string
+}
+
+// NewEnv is an Env with the flags' defaults.
+func NewEnv(streams genericiooptions.IOStreams, c clock.Clock) *Env {
+	return &Env{IOStreams: streams, Host: genericclioptions.NewConfigFlags(true), Namespace: v1alpha1.DefaultNamespace, Clock: c, color: colorAuto}
+}
+
+// AddFlags adds the flags of every command.
+func (e *Env) AddFlags(flags *pflag.FlagSet) {
+	e.Host.AddFlags(flags)
+	flags.StringVar(&e.Namespace, "xylem-namespace", e.Namespace, "Namespace of Xylem's manager in the host.")
+	flags.StringVar(&e.color, "color", e.color, "Colour what is printed: auto (on terminals, unless NO_COLOR is set), always or never.")
+}
+
+// Cluster is a cluster, with a client that bypasses every cache.
+type Cluster struct {
+	client.Client
+	// Config is what the client is made of.
+	Config *rest.Config
+}
+
+// HostCluster is the host.
+func (e *Env) HostCluster() (*Cluster, error) {
+	config, err := e.Host.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the host's kubeconfig (--kubeconfig, --context, KUBECONFIG): %w", err)
+	}
+	return e.NewCluster(config)
+}
+
+// NewCluster makes a client of a cluster. Its warnings are shown.
+func (e *Env) NewCluster(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent
+	config.QPS = -1 // the server's priority and fairness rules shape the load
+	config.WarningHandler = rest.NewWarningWriter(e.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: e.colored(e.ErrOut)})
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", config.Host, err)
+	}
+	return &Cluster{Client: c, Config: config}, nil
+}
+
+// Scheme has Kubernetes' kinds and ours.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// Silent is an error that was told already.
+type Silent struct{}
+
+// Error implements error.
+func (Silent) Error() string { return "failed" }
+
+// Values of the flag --color.
+const (
+	colorAuto   = "auto"
+	colorAlways = "always"
+	colorNever  = "never"
+)
+
+// colored reports whether what is written there is to have colours.
+func (e *Env) colored(w io.Writer) bool {
+	switch e.color {
+	case colorAlways:
+		return true
+	case colorNever:
+		return false
+	}
+	// https://no-color.org: set, and not empty.
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && terminal(w)
+}
+
+func terminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor is small
+}
+
+// Interactive reports whether somebody can be asked.
+func (e *Env) Interactive() bool { return terminal(e.In) && terminal(e.ErrOut) }

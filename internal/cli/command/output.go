@@ -1,0 +1,51 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+)
+
+// Output is the flag -o.
+type Output struct {
+	// Format is json, yaml or kyaml, or empty: for people.
+	Format string
+	flags  genericclioptions.JSONYamlPrintFlags
+}
+
+// AddFlags adds the flag.
+func (o *Output) AddFlags(c *cobra.Command) {
+	formats := o.flags.AllowedFormats()
+	c.Flags().StringVarP(&o.Format, "output", "o", "", "Print objects instead: "+strings.Join(formats, ", ")+".")
+	if err := c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is the one above
+	}
+}
+
+// Validate checks the format.
+func (o *Output) Validate() error {
+	if o.Format != "" && !slices.Contains(o.flags.AllowedFormats(), o.Format) {
+		return fmt.Errorf("-o %s: %s", o.Format, strings.Join(o.flags.AllowedFormats(), ", "))
+	}
+	return nil
+}
+
+// Print prints objects of Kubernetes, without managed fields; of several, each by
+// itself. Their kind has to be set.
+func (o *Output) Print(w io.Writer, objects ...runtime.Object) error {
+	printer, err := o.flags.ToPrinter(o.Format)
+	if err != nil {
+		return fmt.Errorf("-o %s: %w", o.Format, err)
+	}
+	for _, obj := range objects {
+		if err := printer.PrintObj(obj, w); err != nil {
+			return fmt.Errorf("print: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+// name of the plugin as users type it.
+const name = "kubectl xylem"
+
+// Run runs the plugin with these arguments, and returns the exit code: 0, or 1
+// after an error, which it has told.
+func Run(ctx context.Context, env *command.Env, args []string) int {
+	root := NewCommand(env)
+	root.SetArgs(args)
+	if err := root.ExecuteContext(ctx); err != nil {
+		var silent command.Silent
+		if !errors.As(err, &silent) {
+			fmt.Fprintf(env.ErrOut, "%s %v\n", env.PaintOf(env.ErrOut).Bad("error:"), err)
+		}
+		return 1
+	}
+	return 0
+}
+
+// NewCommand is the plugin's root command.
+func NewCommand(env *command.Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-xylem",
+		Short: "Storage that follows workloads across clusters",
+		Long: "Xylem makes one PersistentVolumeClaim work across clusters: users write Pods and claims in the host,\n" +
+			"Pods run and disks are made in members. These commands are for the host's admins and users; kubectl's\n" +
+			"current context is the host.",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
+		SilenceErrors: true, // Run tells them
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w\nSee '%s --help'", err, c.CommandPath())
+	})
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.ErrOut)
+	env.AddFlags(root.PersistentFlags())
+	for _, add := range []func(*command.Env) *cobra.Command{
+		newVersion,
+	} {
+		root.AddCommand(add(env))
+	}
+	// Cobra adds help and completion.
+	return root
+}

@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+func newVersion(env *command.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the plugin's version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			version := "unknown"
+			if info, ok := debug.ReadBuildInfo(); ok {
+				version = info.Main.Version
+			}
+			fmt.Fprintf(env.Out, "%s %s, %s\n", name, version, runtime.Version())
+			return nil
+		},
+	}
+}
