@@ -5,10 +5,11 @@ SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-# Image of the manager, and the image that it is put on (scratch will do).
+# Image of the manager, and the image that it is put on, which is pulled from its
+# registry; scratch needs none.
 IMG ?=
 IMAGE := $(or $(IMG),xylem:dev)
-BASE ?=
+BASE ?= scratch
 CONTAINER_TOOL ?= docker
 # The cluster that install, deploy and run work on is kubectl's current one.
 KUBECTL ?= kubectl
@@ -40,10 +41,12 @@ KUSTOMIZE := $(TOOLS)/kustomize
 GINKGO := $(TOOLS)/ginkgo
 # Tools whose dependencies do not go together with the others' have modules of their own.
 HELM := $(CACHE)/helm-$(shell (go env GOVERSION; cat test/tools/helm/go.mod test/tools/helm/go.sum) | cksum | cut -d' ' -f1)/helm
+GOVULNCHECK := $(CACHE)/vuln-$(shell (go env GOVERSION; cat test/tools/vuln/go.mod) | cksum | cut -d' ' -f1)/govulncheck
+VULNDB ?=
 
 # Directories with Go code of the product, and with tests on real clusters.
 GO_DIRS := $(wildcard api cmd internal test)
-UNIT := $(foreach d,$(wildcard api internal cmd),./$(d)/...)
+UNIT := $(foreach d,$(wildcard api internal cmd test/image),./$(d)/...)
 # The longest first: two packages are tested at a time, which wait more than they
 # compute.
 INTEGRATION := $(foreach d,$(wildcard test/integration/stories test/integration test/controlplane test/fault),./$(d)/...)
@@ -183,13 +186,27 @@ build: ## Build every command into bin/.
 run: manifests generate ## Run the manager here, against kubectl's current cluster.
 	go run ./cmd/manager
 
+.PHONY: image
+image: ## Pack the image IMG (default xylem:dev), on BASE if given, into dist/image.tar, with no engine or registry; the same sources, the same digest.
+	@mkdir -p $(BIN) $(DIST)
+	GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o $(BIN)/linux-$(ARCH)/manager ./cmd/manager
+	@go run ./test/image/cmd/image --binary $(BIN)/linux-$(ARCH)/manager --licence LICENSE --tag '$(IMAGE)' --base '$(BASE)' --arch $(ARCH) --to $(DIST)/image.tar
+
 .PHONY: docker-build
-docker-build: ## Build the image IMG (default xylem:dev), on BASE if given.
-	@command -v $(CONTAINER_TOOL) >/dev/null || { echo 'docker-build: there is no $(CONTAINER_TOOL) here; set CONTAINER_TOOL to another engine' >&2; exit 1; }
-	@$(CONTAINER_TOOL) info >/dev/null 2>&1 || { echo 'docker-build: $(CONTAINER_TOOL) is installed, but its engine does not answer: start it' >&2; exit 1; }
-	@mkdir -p $(BIN)
-	GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o $(BIN)/manager ./cmd/manager
-	$(CONTAINER_TOOL) build $(if $(BASE),--build-arg BASE=$(BASE)) -t $(IMAGE) .
+docker-build: image ## Pack the image and load it into CONTAINER_TOOL (default docker).
+	@command -v $(CONTAINER_TOOL) >/dev/null || { echo 'docker-build: there is no $(CONTAINER_TOOL) here; the image is in dist/image.tar all the same' >&2; exit 1; }
+	@$(CONTAINER_TOOL) info >/dev/null 2>&1 || { echo 'docker-build: $(CONTAINER_TOOL) is installed, but its engine does not answer: start it; the image is in dist/image.tar' >&2; exit 1; }
+	$(CONTAINER_TOOL) load --input $(DIST)/image.tar
+
+.PHONY: sbom
+sbom: build ## Write a bill of materials (CycloneDX) of what was compiled into the commands, dist/sbom.cdx.json.
+	@mkdir -p $(DIST)
+	@go run ./test/image/cmd/sbom --to $(DIST)/sbom.cdx.json $(foreach c,$(notdir $(wildcard cmd/*)),$(BIN)/$(c))
+
+.PHONY: govulncheck
+govulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities that the code can reach, in the database VULNDB (default: the Go project's).
+	@$(GOVULNCHECK) $(if $(VULNDB),-db $(VULNDB)) ./api/... ./cmd/... ./internal/... || { \
+		echo 'govulncheck: it found something, or could not read its database: see above. Without the internet, give it a copy: VULNDB=file:///path' >&2; exit 1; }
 
 .PHONY: build-installer
 build-installer: manifests $(KUSTOMIZE) ## Write everything that the host needs into dist/install.yaml.
@@ -236,6 +253,11 @@ $(HELM):
 	@echo 'tools: building helm (minutes, the first time)'
 	@mkdir -p $(@D)
 	@CGO_ENABLED=0 go -C test/tools/helm build -trimpath -o '$@.new' helm.sh/helm/v4/cmd/helm && mv '$@.new' '$@'
+
+$(GOVULNCHECK):
+	@echo 'tools: building $(@F)'
+	@mkdir -p $(@D)
+	@CGO_ENABLED=0 go -C test/tools/vuln build -trimpath -o '$@.new' golang.org/x/vuln/cmd/govulncheck && mv '$@.new' '$@'
 
 # $(call generate-deepcopy,directory)
 define generate-deepcopy

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"go.uber.org/zap/zapcore"
+	_ "golang.org/x/crypto/x509roots/fallback" // For an image without any: a kubeconfig may name no authority of its own.
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 

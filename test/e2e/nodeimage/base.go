@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/xylem-io/xylem/test/image"
+)
+
+// enabled are the units that kind's base image enables; all of them are wanted
+// by multi-user.target.
+var enabled = []string{"kubelet.service", "containerd.service", "undo-mount-hacks.service"}
+
+// loadBase makes the image that a node image begins with, as kind's own
+// images/base/Dockerfile does, and loads it into the engine: the operating
+// system, and a layer with what is put over it.
+func loadBase(ctx context.Context, tag, kind, work string, programs programDirs, system string) error {
+	files, err := baseFiles(ctx, kind, programs)
+	if err != nil {
+		return err
+	}
+	archive := filepath.Join(work, "system.tar")
+	//nolint:gosec // Our own directories.
+	out, err := exec.CommandContext(ctx, "tar", "-C", system, "--sort=name", "--numeric-owner", "-cf", archive, ".").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("packing the operating system: %w\n%s", err, out)
+	}
+	layer, err := tarball.LayerFromFile(archive)
+	if err != nil {
+		return fmt.Errorf("packing the operating system: %w", err)
+	}
+	scratch, err := image.Scratch("linux", runtime.GOARCH)
+	if err != nil {
+		return err
+	}
+	base, err := mutate.AppendLayers(scratch, layer)
+	if err != nil {
+		return fmt.Errorf("packing the operating system: %w", err)
+	}
+	base, err = image.Build(base, files, func(c *v1.Config) {
+		c.Env = []string{searchPath, "container=docker"} // By which systemd knows where it is.
+		c.Entrypoint = []string{"/usr/local/bin/entrypoint", "/sbin/init"}
+		c.StopSignal = "SIGRTMIN+3" // What systemd ends on.
+	})
+	if err != nil {
+		return err
+	}
+	return load(ctx, tag, base)
+}
+
+const searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// load gives an image to the engine.
+func load(ctx context.Context, tag string, img v1.Image) error {
+	progress("node image: loading %s", tag)
+	cmd := exec.CommandContext(ctx, "docker", "load", "--quiet")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("loading %s: %w", tag, err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("loading %s: %w", tag, err)
+	}
+	written := image.Write(in, map[string]v1.Image{tag: img})
+	if err := in.Close(); written == nil {
+		written = err
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("loading %s: %w\n%s", tag, err, out.String())
+	}
+	if written != nil {
+		return fmt.Errorf("loading %s: %w", tag, written)
+	}
+	return nil
+}
+
+func baseFiles(ctx context.Context, kind string, programs programDirs) ([]image.File, error) {
+	files, err := kindFiles(filepath.Join(kind, "images/base/files"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"containerd", "ctr", "containerd-shim-runc-v2", "crictl"} {
+		files = append(files, image.File{Path: "/usr/local/bin/" + name, Mode: 0o755, From: programs.of(name)})
+	}
+	for _, plugin := range plugins {
+		name := filepath.Base(plugin)
+		files = append(files, image.File{Path: "/opt/cni/bin/" + name, Mode: 0o755, From: programs.of(name)})
+	}
+	for _, unit := range enabled {
+		files = append(files, image.File{
+			Path: "/etc/systemd/system/multi-user.target.wants/" + unit, Link: "/etc/systemd/system/" + unit,
+		})
+	}
+	spec, err := baseSpec(ctx, programs)
+	if err != nil {
+		return nil, err
+	}
+	return append(files,
+		// It would register formats with the machine's kernel.
+		image.File{Path: "/etc/systemd/system/systemd-binfmt.service", Link: "/dev/null"},
+		image.File{Path: "/etc/systemd/journald.conf.d/kind.conf", Mode: 0o644, Content: []byte("[Journal]\nReadKMsg=no\n")},
+		image.File{Path: "/etc/machine-id", Mode: 0o444},
+		image.File{Path: "/etc/containerd/cri-base.json", Mode: 0o644, Content: spec},
+		image.File{Path: "/etc/kubernetes/manifests", Mode: 0o755, Dir: true},
+		image.File{Path: "/etc/cni/net.d", Mode: 0o755, Dir: true},
+	), nil
+}
+
+// kindFiles are kind's own, with the modes that its Dockerfile gives them.
+func kindFiles(dir string) ([]image.File, error) {
+	var files []image.File
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		f := image.File{Path: strings.TrimPrefix(path, dir), Mode: 0o644, From: path}
+		if strings.HasPrefix(f.Path, "/usr/local/bin/") || strings.HasPrefix(f.Path, "/kind/bin/") {
+			f.Mode = 0o755
+		}
+		if f.Path == "/etc/containerd/config.toml" {
+			f.From = ""
+			f.Content, err = lenient(path)
+		}
+		files = append(files, f)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading kind's files: %w", err)
+	}
+	return files, nil
+}
+
+// lenient is kind's configuration of containerd, but for this: where the machine
+// has no CAP_SYS_RESOURCE, a container cannot be made less likely to be killed
+// for want of memory, and without this setting no Pod would start.
+func lenient(path string) ([]byte, error) {
+	content, err := os.ReadFile(path) //nolint:gosec // kind's own.
+	if err != nil {
+		return nil, err
+	}
+	strict, lenient := []byte("restrict_oom_score_adj = false"), []byte("restrict_oom_score_adj = true")
+	if !bytes.Contains(content, strict) {
+		return nil, fmt.Errorf("%s no longer says %q", path, strict)
+	}
+	return bytes.Replace(content, strict, lenient, 1), nil
+}
+
+// baseSpec is what every container begins with: containerd's default, with the
+// hook of kind's base image, and without limits.
+func baseSpec(ctx context.Context, programs programDirs) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, programs.of("ctr"), "oci", "spec") //nolint:gosec // That we built.
+	cmd.Stderr = io.Discard
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("asking ctr for the default of containers: %w", err)
+	}
+	var spec map[string]any
+	if err := json.Unmarshal(out, &spec); err != nil {
+		return nil, fmt.Errorf("reading the default of containers: %w", err)
+	}
+	process, ok := spec["process"].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the default of containers has no process:\n%s", out)
+	}
+	delete(process, "rlimits")
+	spec["hooks"] = map[string]any{"createContainer": []any{map[string]any{"path": "/kind/bin/mount-product-files.sh"}}}
+	return json.Marshal(spec)
+}

@@ -1,0 +1,27 @@
+// Command pause is the first process of every Pod: it holds the Pod's
+// namespaces open until it is told to end, and buries orphans.
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGCHLD)
+	for s := range signals {
+		if s != syscall.SIGCHLD {
+			return
+		}
+		for {
+			if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); errors.Is(err, syscall.EINTR) {
+				continue
+			} else if pid <= 0 || err != nil {
+				break
+			}
+		}
+	}
+}

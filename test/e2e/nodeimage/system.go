@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+// suite is the release of Debian. systemd of later ones refuses to start where
+// the machine has control groups of version 1 only.
+const suite = "bookworm"
+
+// mirrorEnv names the environment variable with the mirror of Debian to use,
+// where the default one cannot be reached.
+const mirrorEnv = "DEBIAN_MIRROR"
+
+// packages are those of kind's base image, runc, which has to be linked with a C
+// library, and a shell for the helper of local-path.
+var packages = []string{
+	"bash", "busybox-static", "ca-certificates", "conntrack", "curl", "dbus", "e2fsprogs", "ethtool", "fuse-overlayfs",
+	"hostname", "iproute2", "iptables", "jq", "kmod", "libseccomp2", "mount", "nftables", "pigz", "procps", "runc",
+	"socat", "systemd", "systemd-sysv", "tar", "util-linux",
+}
+
+// unwanted is what kind's base image removes, below the root: units that make no
+// sense in a container, and what only weighs.
+var unwanted = []string{
+	"lib/systemd/system/sysinit.target.wants/systemd-tmpfiles-setup.service",
+	"lib/systemd/system/multi-user.target.wants/*",
+	"etc/systemd/system/*.wants/*",
+	"lib/systemd/system/local-fs.target.wants/*",
+	"lib/systemd/system/sockets.target.wants/*udev*",
+	"lib/systemd/system/sockets.target.wants/*initctl*",
+	"lib/systemd/system/basic.target.wants/*",
+	"var/cache/apt/archives/*.deb", "var/lib/apt/lists/*", "var/log/*.log",
+	"usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "usr/share/info/*",
+}
+
+// bootstrap returns a directory with the operating system of a node. It is made
+// once, and kept in the user's cache directory.
+func bootstrap(ctx context.Context) (string, error) {
+	cache, err := kubebin.CacheDir()
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, suite, packages, unwanted)
+	dir := filepath.Join(cache, "node-system-"+hex.EncodeToString(h.Sum(nil))[:16])
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	progress("node image: installing Debian %s with %d packages (a minute or two)", suite, len(packages))
+	unfinished := dir + ".unfinished"
+	if err := os.RemoveAll(unfinished); err != nil {
+		return "", fmt.Errorf("removing what a killed run left: %w", err)
+	}
+	args := []string{"--variant=minbase", "--include=" + strings.Join(packages, ","), suite, unfinished}
+	if mirror := os.Getenv(mirrorEnv); mirror != "" {
+		args = append(args, mirror)
+	}
+	cmd := exec.CommandContext(ctx, "debootstrap", args...) //nolint:gosec // Our own packages.
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("installing Debian %s: %w\n%s", suite, err, lastLines(out, 20))
+	}
+	if err := trim(unfinished); err != nil {
+		return "", err
+	}
+	if err := os.Rename(unfinished, dir); err != nil {
+		return "", fmt.Errorf("installing Debian %s: %w", suite, err)
+	}
+	return dir, nil
+}
+
+func lastLines(out []byte, n int) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+func trim(system string) error {
+	for _, pattern := range unwanted {
+		found, err := filepath.Glob(filepath.Join(system, pattern))
+		if err != nil {
+			return fmt.Errorf("looking for %s: %w", pattern, err)
+		}
+		for _, path := range found {
+			if err := os.RemoveAll(path); err != nil {
+				return fmt.Errorf("removing %s: %w", path, err)
+			}
+		}
+	}
+	return nil
+}
+
+// libraries returns the programs at the given paths below the system's root, and
+// every library that they load, by paths below that root.
+func libraries(system string, programs ...string) ([]string, error) {
+	var dirs []string
+	for _, pattern := range []string{"usr/lib/*-linux-gnu", "usr/lib"} {
+		found, err := filepath.Glob(filepath.Join(system, pattern))
+		if err != nil {
+			return nil, fmt.Errorf("looking for libraries: %w", err)
+		}
+		dirs = append(dirs, found...)
+	}
+	var list []string
+	seen := map[string]bool{}
+	for queue := programs; len(queue) > 0; queue = queue[1:] {
+		path := queue[0]
+		if seen[path] {
+			continue
+		}
+		seen[path], list = true, append(list, path)
+		needed, err := imported(filepath.Join(system, path))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range needed {
+			if filepath.IsAbs(name) {
+				queue = append(queue, name)
+				continue
+			}
+			found, err := locate(dirs, name)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+			queue = append(queue, strings.TrimPrefix(found, system))
+		}
+	}
+	return list, nil
+}
+
+func locate(dirs []string, name string) (string, error) {
+	for _, dir := range dirs {
+		path := filepath.Join(dir, name)
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("looking for library %s: %w", name, err)
+		}
+	}
+	return "", fmt.Errorf("library %s is not in the system", name)
+}
+
+// imported returns what a program or library asks the loader for, the loader's
+// own path among it.
+func imported(path string) ([]string, error) {
+	file, err := elf.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	defer file.Close() //nolint:errcheck // Only read.
+	names, err := file.ImportedLibraries()
+	if err != nil {
+		return nil, fmt.Errorf("reading what %s loads: %w", path, err)
+	}
+	if loader := file.Section(".interp"); loader != nil {
+		content, err := loader.Data()
+		if err != nil {
+			return nil, fmt.Errorf("reading the loader of %s: %w", path, err)
+		}
+		names = append(names, strings.TrimRight(string(content), "\x00"))
+	}
+	return names, nil
+}

@@ -1,0 +1,140 @@
+// Command sbom writes a software bill of materials, CycloneDX in JSON, of the
+// modules that were compiled into Go binaries, as the binaries themselves say.
+// It has neither a time nor a serial number: the same binaries, the same bytes.
+package main
+
+import (
+	"debug/buildinfo"
+	"encoding/base64"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+)
+
+func main() {
+	to := flag.String("to", "dist/sbom.cdx.json", "file to write")
+	version := flag.String("version", "", "version of the product, which a binary that is built of a clone does not know")
+	licence := flag.String("licence", "Apache-2.0", "licence of the product")
+	flag.Parse()
+	if err := run(*to, *version, *licence, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "sbom:", err)
+		os.Exit(1)
+	}
+}
+
+func run(to, version, licence string, binaries []string) error {
+	if len(binaries) == 0 {
+		return fmt.Errorf("name the binaries to be described")
+	}
+	var infos []*debug.BuildInfo
+	for _, path := range binaries {
+		info, err := buildinfo.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("reading what %s was built of: %w", path, err)
+		}
+		infos = append(infos, info)
+	}
+	bom, err := describe(infos, version, licence)
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(to) //nolint:gosec // As asked for.
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", to, err)
+	}
+	defer out.Close() //nolint:errcheck // Synced below.
+	if err := cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom); err != nil {
+		return fmt.Errorf("writing %s: %w", to, err)
+	}
+	if err := out.Sync(); err != nil {
+		return fmt.Errorf("writing %s: %w", to, err)
+	}
+	fmt.Printf("sbom: %s, %d modules in %s\n", to, len(*bom.Components), strings.Join(bases(binaries), ", "))
+	return nil
+}
+
+func bases(paths []string) []string {
+	names := make([]string, 0, len(paths))
+	for _, path := range paths {
+		names = append(names, filepath.Base(path))
+	}
+	return names
+}
+
+// describe lists every module of the binaries once, which have to be of one
+// module and one version of Go.
+func describe(infos []*debug.BuildInfo, version, licence string) (*cdx.BOM, error) {
+	main := infos[0].Main
+	if version == "" {
+		version = main.Version
+	}
+	product := component(cdx.ComponentTypeApplication, debug.Module{Path: main.Path, Version: version})
+	product.Licenses = &cdx.Licenses{{License: &cdx.License{ID: licence}}}
+
+	goVersion := strings.TrimPrefix(infos[0].GoVersion, "go")
+	modules := map[string]cdx.Component{"std": component(cdx.ComponentTypeLibrary, debug.Module{Path: "std", Version: goVersion})}
+	for _, info := range infos {
+		if info.Main.Path != main.Path || strings.TrimPrefix(info.GoVersion, "go") != goVersion {
+			return nil, fmt.Errorf("%s was built of %s by %s, and %s by %s: not one product", info.Path, info.Main.Path, info.GoVersion, infos[0].Path, infos[0].GoVersion)
+		}
+		for _, dep := range info.Deps {
+			if dep.Replace != nil {
+				dep = dep.Replace
+			}
+			c := component(cdx.ComponentTypeLibrary, *dep)
+			if hash, err := sum(dep.Sum); err != nil {
+				return nil, fmt.Errorf("reading the sum of %s: %w", dep.Path, err)
+			} else if hash != "" {
+				c.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hash}}
+			}
+			modules[c.BOMRef] = c
+		}
+	}
+	components := make([]cdx.Component, 0, len(modules))
+	for _, c := range modules {
+		components = append(components, c)
+	}
+	slices.SortFunc(components, func(a, b cdx.Component) int { return strings.Compare(a.BOMRef, b.BOMRef) })
+	refs := make([]string, 0, len(components))
+	for _, c := range components {
+		refs = append(refs, c.BOMRef)
+	}
+	bom := cdx.NewBOM()
+	bom.Metadata = &cdx.Metadata{Component: &product}
+	bom.Components = &components
+	// Which of them needs which, a binary does not say.
+	bom.Dependencies = &[]cdx.Dependency{{Ref: product.BOMRef, Dependencies: &refs}}
+	return bom, nil
+}
+
+func component(kind cdx.ComponentType, m debug.Module) cdx.Component {
+	url := "pkg:golang/" + m.Path + "@" + m.Version
+	return cdx.Component{Type: kind, BOMRef: url, Name: m.Path, Version: m.Version, PackageURL: url, Scope: scope(kind)}
+}
+
+func scope(kind cdx.ComponentType) cdx.Scope {
+	if kind == cdx.ComponentTypeLibrary {
+		return cdx.ScopeRequired
+	}
+	return ""
+}
+
+// sum is go.sum's, of the module's files by name, in the digits of CycloneDX.
+func sum(h1 string) (string, error) {
+	encoded, found := strings.CutPrefix(h1, "h1:")
+	if !found {
+		return "", nil
+	}
+	raw, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(raw), nil
+}
