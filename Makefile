@@ -158,6 +158,10 @@ test-fault: kube ## Kill the manager at every write of every scenario, both ways
 test-mutants: kube ## Put known defects into the manager, one at a time, and see that the fault harness finds each; about 20 minutes.
 	go run ./test/fault mutants
 
+.PHONY: kind-node-image
+kind-node-image: ## Build a node image for kind with no registry, from Debian packages and Go modules; needs root, debootstrap and Docker.
+	go run ./test/e2e/nodeimage
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 10s).
 	@grep -rHoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $(wildcard api internal cmd) | \
