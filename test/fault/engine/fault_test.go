@@ -92,10 +92,12 @@ func described(specs []Spec) []string {
 func TestEnumerate(t *testing.T) {
 	e, scenarios := engineWith()
 	want := []string{
+		"one: no fault",
 		"one: kill-before@a#1", "one: kill-after@a#1", "one: kill-before@b#1", "one: kill-after@b#1",
-		"two: kill-before@a#1", "two: kill-after@a#1", "two: kill-before@b#1", "two: kill-after@b#1",
-		"one: no fault", "two: no fault",
-		"one: conflict@a#1", "one: too-many@b#1", "two: internal@a#1", "two: unavailable@b#1",
+		"two: kill-before@a#1",
+		"two: no fault",
+		"two: kill-after@a#1", "two: kill-before@b#1", "two: kill-after@b#1",
+		"one: conflict@a#1 too-many@b#1", "two: internal@a#1 unavailable@b#1",
 	}
 	if diff := cmp.Diff(want, described(e.Enumerate(scenarios))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -103,6 +105,24 @@ func TestEnumerate(t *testing.T) {
 	want = []string{"one: stall@a#1", "one: cut@a#1", "one: stall@b#1", "one: cut@b#1"}
 	if diff := cmp.Diff(want, described(e.Enumerate(scenarios[:1], Stall, Cut))); diff != "" {
 		t.Errorf("of two kinds: -want +got:\n%s", diff)
+	}
+}
+
+func TestInPairs(t *testing.T) {
+	a, b, c := Fault{Cut, Point{"a", 1}}, Fault{Stall, Point{"b", 1}}, Fault{Cut, Point{"c", 1}}
+	for name, tt := range map[string]struct {
+		faults []Fault
+		want   []string
+	}{
+		"none": {},
+		"one":  {faults: []Fault{a}, want: []string{"s: cut@a#1"}},
+		"odd":  {faults: []Fault{a, b, c}, want: []string{"s: cut@a#1 cut@c#1", "s: stall@b#1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, described(inPairs(scenario.Scenario{Name: "s"}, tt.faults))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 

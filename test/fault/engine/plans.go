@@ -18,34 +18,71 @@ func References(scenarios []scenario.Scenario) []Spec {
 }
 
 // Enumerate is every write of every scenario with both ways of dying; then every
-// scenario without a fault, for a minute of rest; and then every write with an
-// error: each with one kind of them, turn by turn. If kinds are given, it is every
-// write with each of these, and nothing else. The engine must have the references.
+// write with an error: each with one kind of them, turn by turn, and two in a run,
+// half the scenario apart. Every scenario is also run without a fault, for a minute
+// of rest: these runs only wait, and are spread over the others. If kinds are
+// given, it is every write with each of these, and nothing else. The engine must
+// have the references.
 func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec {
-	var chosen, rests, errs []Spec
+	var deaths, errs, rests []Spec
 	turn := 0
 	for _, sc := range scenarios {
 		reference := e.Reference(sc.Name)
 		if reference == nil {
 			continue
 		}
-		rests = append(rests, Spec{Scenario: sc, Minute: true})
+		if len(kinds) > 0 {
+			deaths = append(deaths, atEach(sc, reference.Points, kinds)...)
+			continue
+		}
+		deaths = append(deaths, atEach(sc, reference.Points, Kills)...)
+		faults := make([]Fault, 0, len(reference.Points))
 		for _, point := range reference.Points {
-			all := kinds
-			if len(kinds) == 0 {
-				all = Kills
-				errs = append(errs, Spec{Scenario: sc, Faults: []Fault{{Errors[turn%len(Errors)], point}}})
-				turn++
-			}
-			for _, kind := range all {
-				chosen = append(chosen, Spec{Scenario: sc, Faults: []Fault{{kind, point}}})
-			}
+			faults = append(faults, Fault{Errors[turn%len(Errors)], point})
+			turn++
+		}
+		errs = append(errs, inPairs(sc, faults)...)
+		rests = append(rests, Spec{Scenario: sc, Minute: true})
+	}
+	return spread(rests, slices.Concat(deaths, errs))
+}
+
+// atEach is every point with each of the kinds.
+func atEach(sc scenario.Scenario, points []Point, kinds []Kind) []Spec {
+	var specs []Spec
+	for _, point := range points {
+		for _, kind := range kinds {
+			specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{kind, point}}})
 		}
 	}
-	if len(kinds) > 0 {
-		return chosen
+	return specs
+}
+
+// inPairs puts a fault of the first half into one run with its like of the second.
+func inPairs(sc scenario.Scenario, faults []Fault) []Spec {
+	var specs []Spec
+	half := (len(faults) + 1) / 2
+	for i, f := range faults[:half] {
+		pair := []Fault{f}
+		if half+i < len(faults) {
+			pair = append(pair, faults[half+i])
+		}
+		specs = append(specs, Spec{Scenario: sc, Faults: pair})
 	}
-	return slices.Concat(chosen, rests, errs)
+	return specs
+}
+
+// spread puts the few among the many, evenly, the first of them first.
+func spread(few, many []Spec) []Spec {
+	all := make([]Spec, 0, len(few)+len(many))
+	put := 0
+	for i, spec := range few {
+		next := i * len(many) / len(few)
+		all = append(all, many[put:next]...)
+		all = append(all, spec)
+		put = next
+	}
+	return append(all, many[put:]...)
 }
 
 // Slice is a short choice of Enumerate's: of the core scenarios, death after

@@ -19,17 +19,13 @@ import (
 func promises() []Scenario {
 	return []Scenario{
 		{
-			Name: "promise", About: "a promised claim and its Pod are made, used, and deleted", Core: true,
-			Act: func(ctx context.Context, w *World) error {
-				if err := w.fulfilled(ctx, rig.ClassPromise); err != nil {
-					return err
-				}
-				return w.deletePair(ctx)
-			},
+			Name: "promise-delete", About: "Pod and claim of a kept promise are deleted", Core: true,
+			Setup:   func(ctx context.Context, w *World) error { return w.fulfilled(ctx, rig.ClassPromise) },
+			Act:     do((*World).deletePair),
 			Settled: do((*World).destroyed),
 		},
 		{
-			Name: "promise-create", About: "a promised claim and its Pod are made",
+			Name: "promise-create", About: "a promised claim and its Pod are made", Core: true,
 			Act:     func(ctx context.Context, w *World) error { return w.pair(ctx, rig.ClassPromise) },
 			Settled: do((*World).promiseKept),
 		},
