@@ -130,6 +130,11 @@ const (
 	// member may fulfil, has the ID of the cluster that it was taken from instead.
 	AnnotationAbandon = Prefix + "abandon"
 
+	// AnnotationTokenLifetime on a registration's Secret has the manager renew the
+	// service account's token in its kubeconfig: how long each new one is to be valid,
+	// a Go duration.
+	AnnotationTokenLifetime = Prefix + "token-lifetime"
+
 	// AnnotationForceDeregister, "true" on a ClusterRegistration under
 	// deletion, lets it go although its member cannot be reached.
 	AnnotationForceDeregister = Prefix + "force-deregister"

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/deregister"
+	"github.com/xylem-io/xylem/internal/cli/register"
 )
 
 // name of the plugin as users type it.
@@ -50,7 +52,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	for _, add := range []func(*command.Env) *cobra.Command{
-		newVersion,
+		register.NewCommand, deregister.NewCommand, newVersion,
 	} {
 		root.AddCommand(add(env))
 	}

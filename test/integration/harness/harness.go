@@ -53,8 +53,9 @@ type Options struct {
 	// Dir and KeepData are handed to controlplane.Start.
 	Dir      string
 	KeepData bool
-	// Unregistered leaves the members unregistered.
-	Unregistered bool
+	// Unregistered leaves the members unregistered; Unprepared without config/member
+	// as well.
+	Unregistered, Unprepared bool
 	// Manager is the manager's binary; empty: it is built.
 	Manager string
 	// FenceDuration and ProbeInterval are flags of the manager; 0: 6 s and 2 s.
@@ -156,7 +157,7 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 	if err := x.Manager.Start(ctx); err != nil {
 		return nil, err
 	}
-	return x, x.adopt(ctx, !o.Unregistered)
+	return x, x.adopt(ctx, !o.Unregistered && !o.Unprepared)
 }
 
 // adopt prepares and registers the members that the fleet began with.
@@ -251,8 +252,10 @@ func (x *Xylem) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if _, err := x.Kubectl(ctx, c, "apply", "--server-side", "-k", x.Root("config", "member")); err != nil {
-		return err
+	if !x.options.Unprepared {
+		if _, err := x.Kubectl(ctx, c, "apply", "--server-side", "-k", x.Root("config", "member")); err != nil {
+			return err
+		}
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -1,0 +1,38 @@
+package command
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+)
+
+// Explain says of an error of a call what can be done about it. who is "the host"
+// or "the member".
+func Explain(who string, config *rest.Config, err error) error {
+	var (
+		certificate *tls.CertificateVerificationError
+		network     net.Error
+		address     *url.Error
+	)
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("%s at %s refuses the credentials of the kubeconfig: they are wrong or have expired; log in there again, or take another kubeconfig (%w)", who, config.Host, err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the kubeconfig's user lacks a right in %s: take one of a cluster admin (%w)", who, err)
+	case errors.As(err, &certificate):
+		return fmt.Errorf("%s at %s shows a certificate that the kubeconfig's CA did not sign, or that is for another name (%w)", who, config.Host, err)
+	case meta.IsNoMatchError(err):
+		return fmt.Errorf("%s does not know this kind of object (%w)", who, err)
+	case errors.As(err, &network), errors.As(err, &address):
+		return fmt.Errorf("%s does not answer at %s: is the address right, and can it be reached from here? (%w)", who, config.Host, err)
+	}
+	return fmt.Errorf("%s at %s: %w", who, config.Host, err)
+}

@@ -1,0 +1,280 @@
+package deregister
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+const (
+	fieldOwner = client.FieldOwner("kubectl-xylem")
+	poll       = 300 * time.Millisecond
+)
+
+// run is one run of the command.
+type run struct {
+	env   *command.Env
+	admin command.Member
+
+	name, policy string
+	dry, yes     bool
+	timeout      time.Duration
+
+	host, member     *command.Cluster
+	hostID, memberID string
+	kept             []string
+}
+
+// NewCommand is the command.
+func NewCommand(env *command.Env) *cobra.Command {
+	r := &run{env: env}
+	policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}
+	c := &cobra.Command{
+		Use:   "deregister NAME",
+		Short: "Leave a member in order",
+		Long: "Shows what the host has in the member and what will become of it, then deletes the registration, waits until\n" +
+			"the manager has left, and removes the Secret with the kubeconfig. With --member-kubeconfig it also removes\n" +
+			"what register made in the member. No volume that a claim uses is destroyed.",
+		Example: "  kubectl xylem deregister cluster38 --dry-run\n" +
+			"  kubectl xylem deregister cluster38 --policy Drain --member-kubeconfig cluster38-admin.kubeconfig",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			r.name = args[0]
+			if r.policy != "" && !slices.Contains(policies, r.policy) {
+				return fmt.Errorf("--policy %s: %s", r.policy, strings.Join(policies, " or "))
+			}
+			return r.do(c.Context())
+		},
+		ValidArgsFunction: env.CompleteRegistrations,
+	}
+	flags := c.Flags()
+	r.admin.AddFlags(flags, "what register made there is removed.")
+	flags.StringVar(&r.policy, "policy", "", "What to do with claims and volumes there: Retain leaves them, Drain waits until the last claim is gone; what the registration says unless given.")
+	flags.BoolVar(&r.dry, "dry-run", false, "Show what would become of what is there, and change nothing.")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask: Pods that run there are evicted.")
+	flags.DurationVar(&r.timeout, "timeout", 10*time.Minute, "How long to wait until the member is left.")
+	if err := c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is the one above
+	}
+	return c
+}
+
+func (r *run) do(ctx context.Context) error {
+	cr, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	if cr == nil {
+		return r.finish(ctx, nil)
+	}
+	policy := cr.Spec.Deregistration
+	if r.policy != "" {
+		policy = v1alpha1.DeregistrationPolicy(r.policy)
+	}
+	s, err := look(ctx, r.host, cr)
+	if err != nil {
+		return command.Explain("the host", r.host.Config, err)
+	}
+	if err := s.print(r.env.Out, cr, policy); err != nil {
+		return err
+	}
+	if r.dry {
+		return nil
+	}
+	if err := r.confirm(len(s.pods)); err != nil {
+		return err
+	}
+	if err := r.leave(ctx, cr, policy); err != nil {
+		return err
+	}
+	return r.finish(ctx, cr)
+}
+
+// open reads the registration, and sees that the member's kubeconfig, if there is
+// one, is of that member. The registration is nil if it is gone and only the member is
+// left to clean.
+func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
+	var err error
+	if r.host, err = r.env.HostCluster(); err != nil {
+		return nil, err
+	}
+	if r.hostID, err = r.host.ID(ctx); err != nil {
+		return nil, command.Explain("the host", r.host.Config, err)
+	}
+	if r.admin.Kubeconfig != "" {
+		admin, err := r.admin.Config()
+		if err != nil {
+			return nil, err
+		}
+		if r.member, err = r.env.NewCluster(admin); err != nil {
+			return nil, err
+		}
+		if r.memberID, err = r.member.ID(ctx); err != nil {
+			return nil, command.Explain("the member", r.member.Config, err)
+		}
+		if r.memberID == r.hostID {
+			return nil, errors.New("--member-kubeconfig leads to the host itself: give the member's, and choose the host with --context")
+		}
+	}
+	var list v1alpha1.ClusterRegistrationList
+	if err := r.host.List(ctx, &list); err != nil {
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("xylem is not installed in the host at %s (it knows no ClusterRegistrations): choose another cluster with --context", r.host.Config.Host)
+		}
+		return nil, command.Explain("the host", r.host.Config, fmt.Errorf("list registrations: %w", err))
+	}
+	var cr *v1alpha1.ClusterRegistration
+	for i := range list.Items {
+		item := &list.Items[i]
+		switch {
+		case item.Name == r.name:
+			cr = item
+		case r.memberID != "" && item.Status.ClusterID == r.memberID:
+			return nil, fmt.Errorf("--member-kubeconfig leads to cluster %s, which is registered as %s", r.memberID, item.Name)
+		}
+	}
+	switch {
+	case cr == nil && r.member == nil:
+		return nil, fmt.Errorf("there is no registration %s: kubectl get clusterregistrations lists them (to clean a member whose registration is gone, give --member-kubeconfig)", r.name)
+	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
+		return nil, fmt.Errorf("--member-kubeconfig leads to cluster %s, and registration %s is of cluster %s", r.memberID, r.name, cr.Status.ClusterID)
+	}
+	return cr, nil
+}
+
+// confirm asks, unless the flag has answered.
+func (r *run) confirm(pods int) error {
+	if r.yes {
+		return nil
+	}
+	if !r.env.Interactive() {
+		return errors.New("nothing was changed: give --yes to go on, since nobody can be asked here")
+	}
+	fmt.Fprintf(r.env.ErrOut, "Type the registration's name to go on (%d Pods are evicted): ", pods)
+	answer, err := bufio.NewReader(r.env.In).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != r.name {
+		return errors.New("nothing was changed: that was not the name")
+	}
+	return nil
+}
+
+// leave has the manager leave the member, and waits until it has.
+func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
+	after := cr.DeepCopy()
+	after.Spec.Deregistration = policy
+	if after.Annotations == nil {
+		after.Annotations = map[string]string{}
+	}
+	after.Annotations[v1alpha1.AnnotationConfirmDeregister] = r.name
+	if err := r.host.Patch(ctx, after, client.MergeFrom(cr), fieldOwner); err != nil {
+		return command.Explain("the host", r.host.Config, fmt.Errorf("confirm the deregistration of %s: %w", r.name, err))
+	}
+	if err := client.IgnoreNotFound(r.host.Delete(ctx, after, client.Preconditions{UID: &cr.UID})); err != nil {
+		return command.Explain("the host", r.host.Config, fmt.Errorf("delete registration %s: %w", r.name, err))
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	told := ""
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		var now v1alpha1.ClusterRegistration
+		err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &now)
+		if apierrors.IsNotFound(err) || err == nil && now.UID != cr.UID {
+			return true, nil
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return false, nil
+			}
+			return false, fmt.Errorf("read registration %s: %w", r.name, err)
+		}
+		if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status != metav1.ConditionTrue && c.Message != told {
+			told = c.Message
+			fmt.Fprintf(r.env.ErrOut, "waiting: %s\n", told)
+		}
+		return false, nil
+	})
+	if err != nil {
+		return fmt.Errorf("registration %s is still there (%s): it goes on being deleted; run this command again to wait for it, and kubectl describe clusterregistration %s says what is waited for (%w)",
+			r.name, told, r.name, err)
+	}
+	return nil
+}
+
+// finish removes what register made, and says what stays.
+func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
+	if cr != nil {
+		fmt.Fprintf(r.env.Out, "%s is no member any more\n", r.name)
+		if err := r.removeSecret(ctx, cr.Spec.KubeconfigSecretRef.Name); err != nil {
+			return command.Explain("the host", r.host.Config, err)
+		}
+	}
+	switch {
+	case r.member == nil:
+		r.stays("in the member: Xylem's account, whose tokens are good until they expire, its rights and policies: give --member-kubeconfig to have them removed (kubectl xylem deregister %s --member-kubeconfig FILE)", r.name)
+	case r.dry:
+		fmt.Fprintf(r.env.Out, "Registration %s is gone already; what register made in the member would be removed\n", r.name)
+		return nil
+	default:
+		if cr == nil && !r.yes {
+			if err := r.confirm(0); err != nil {
+				return err
+			}
+		}
+		if err := r.clean(ctx); err != nil {
+			return err
+		}
+	}
+	for _, line := range r.kept {
+		fmt.Fprintf(r.env.Out, "Stays %s\n", line)
+	}
+	return nil
+}
+
+func (r *run) stays(format string, args ...any) {
+	r.kept = append(r.kept, fmt.Sprintf(format, args...))
+}
+
+// removeSecret removes the kubeconfig's Secret, if register made it and no
+// registration uses it.
+func (r *run) removeSecret(ctx context.Context, name string) error {
+	var list v1alpha1.ClusterRegistrationList
+	if err := r.host.List(ctx, &list); err != nil {
+		return fmt.Errorf("list registrations: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.KubeconfigSecretRef.Name == name {
+			r.stays("in the host: Secret %s/%s, which registration %s uses as well", r.env.Namespace, name, list.Items[i].Name)
+			return nil
+		}
+	}
+	var secret corev1.Secret
+	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: name}, &secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err)
+	}
+	if secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+		r.stays("in the host: Secret %s/%s, which this plugin did not make", r.env.Namespace, name)
+		return nil
+	}
+	if err := client.IgnoreNotFound(r.host.Delete(ctx, &secret, client.Preconditions{UID: &secret.UID})); err != nil {
+		return fmt.Errorf("delete Secret %s/%s: %w", r.env.Namespace, name, err)
+	}
+	return nil
+}

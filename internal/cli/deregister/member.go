@@ -1,0 +1,134 @@
+package deregister
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/config"
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+// recordPrefix and a member's cluster ID name the host's record of its fence.
+const recordPrefix = "fence-"
+
+// there is what a member still has of this host, and of others.
+type there struct {
+	// hosts are the IDs of other hosts that have a fence there.
+	hosts []string
+	// volumes and claims with this host's stamp, and namespaces that are this host's.
+	volumes, claims int
+	namespaces      []string
+	// record of the member in the host, nil if there is none.
+	record *coordinationv1.Lease
+}
+
+func (r *run) survey(ctx context.Context) (*there, error) {
+	t := &there{}
+	ours := client.MatchingLabels{v1alpha1.LabelHost: r.hostID}
+	var leases coordinationv1.LeaseList
+	if err := r.member.List(ctx, &leases, client.InNamespace(r.env.Namespace)); err != nil {
+		return nil, fmt.Errorf("list the Leases of %s: %w", r.env.Namespace, err)
+	}
+	for i := range leases.Items {
+		if host := leases.Items[i].Labels[v1alpha1.LabelHost]; host != "" && host != r.hostID {
+			t.hosts = append(t.hosts, host)
+		}
+	}
+	var volumes corev1.PersistentVolumeList
+	var claims corev1.PersistentVolumeClaimList
+	var namespaces corev1.NamespaceList
+	for _, list := range []client.ObjectList{&volumes, &claims, &namespaces} {
+		if err := r.member.List(ctx, list, ours); err != nil {
+			return nil, fmt.Errorf("list what the host has there: %w", err)
+		}
+	}
+	t.volumes, t.claims, t.namespaces = len(volumes.Items), len(claims.Items), keys(namespaces.Items)
+	record := &coordinationv1.Lease{}
+	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: recordPrefix + r.memberID}, record); err == nil {
+		t.record = record
+	} else if !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read the host's record of the member: %w", err)
+	}
+	return t, nil
+}
+
+// forgettable: no volume or claim of the host is left there, nor is one known of that
+// a provisioner may have made too late, or that was let go of.
+func (t *there) forgettable() bool {
+	return t.volumes+t.claims == 0 && (t.record == nil ||
+		t.record.Annotations[v1alpha1.AnnotationWithdrawn] == "" && t.record.Annotations[v1alpha1.AnnotationLetGo] == "")
+}
+
+// clean removes from the member what register made: the account, and with it every
+// token, its rights and its policy. Where something of the host stays, so does what
+// says whose it is: the namespace with the fence, and the policy that keeps others
+// from writing stamps.
+func (r *run) clean(ctx context.Context) error {
+	left, err := r.survey(ctx)
+	if err != nil {
+		return command.Explain("the member", r.member.Config, err)
+	}
+	if len(left.hosts) > 0 {
+		r.stays("in the member: Xylem's account, rights and policies, which other hosts use as well (%s)", shown(left.hosts))
+		return nil
+	}
+	objects, err := config.Member()
+	if err != nil {
+		return err
+	}
+	slices.Reverse(objects)
+	for _, obj := range objects {
+		if !left.forgettable() && (obj.GetKind() == "Namespace" || obj.GetName() == "xylem-stamps") {
+			continue
+		}
+		if err := r.remove(ctx, obj); err != nil {
+			return command.Explain("the member", r.member.Config, err)
+		}
+	}
+	if len(left.namespaces) > 0 {
+		r.stays("in the member: namespaces of this host (%s)", shown(left.namespaces))
+	}
+	if !left.forgettable() {
+		r.stays("in the member: %d volumes and %d claims of this host, and what says whose they are (namespace %s, policy xylem-stamps)",
+			left.volumes, left.claims, r.env.Namespace)
+		return nil
+	}
+	if left.record == nil {
+		return nil
+	}
+	// The fence went with its namespace: its record here would pass for that of a
+	// member that was restored.
+	if err := client.IgnoreNotFound(r.host.Delete(ctx, left.record, client.Preconditions{UID: &left.record.UID})); err != nil {
+		return command.Explain("the host", r.host.Config, fmt.Errorf("delete Lease %s/%s: %w", left.record.Namespace, left.record.Name, err))
+	}
+	return nil
+}
+
+func (r *run) remove(ctx context.Context, obj *unstructured.Unstructured) error {
+	now := &unstructured.Unstructured{}
+	now.SetGroupVersionKind(obj.GroupVersionKind())
+	what := obj.GetKind() + " " + obj.GetName()
+	if err := r.member.Get(ctx, client.ObjectKeyFromObject(obj), now); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read %s: %w", what, err)
+	}
+	if now.GetLabels()[v1alpha1.LabelManagedBy] == "Helm" {
+		r.stays("in the member: %s, which is Helm's (helm uninstall)", what)
+		return nil
+	}
+	uid := now.GetUID()
+	if err := client.IgnoreNotFound(r.member.Delete(ctx, now, client.Preconditions{UID: &uid})); err != nil {
+		return fmt.Errorf("delete %s: %w", what, err)
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package deregister
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// survey is what the host has in a member.
+type survey struct {
+	pods           []corev1.Pod
+	unbound, bound []corev1.PersistentVolumeClaim
+	volumes        []corev1.PersistentVolume
+	orphans        int32
+}
+
+// look reads, live, what the host has there.
+func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegistration) (*survey, error) {
+	s := &survey{orphans: cr.Status.Volumes.Orphaned}
+	id := cr.Status.ClusterID
+	if id == "" {
+		return s, nil // never connected: nothing of it is anywhere
+	}
+	var pods corev1.PodList
+	if err := host.List(ctx, &pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", cr.NodeName())}); err != nil {
+		return nil, fmt.Errorf("list the Pods on %s: %w", cr.NodeName(), err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; !mirror.Finished(pod) && !mirror.IsDaemonSetPod(pod) {
+			s.pods = append(s.pods, *pod)
+		}
+	}
+	var claims corev1.PersistentVolumeClaimList
+	if err := host.List(ctx, &claims); err != nil {
+		return nil, fmt.Errorf("list claims: %w", err)
+	}
+	for _, claim := range claims.Items {
+		switch {
+		case claim.Annotations[v1alpha1.AnnotationPlacedIn] != id:
+		case claim.Spec.VolumeName == "":
+			s.unbound = append(s.unbound, claim)
+		default:
+			s.bound = append(s.bound, claim)
+		}
+	}
+	var volumes corev1.PersistentVolumeList
+	if err := host.List(ctx, &volumes, client.MatchingLabels{v1alpha1.LabelClusterID: id}); err != nil {
+		return nil, fmt.Errorf("list volumes: %w", err)
+	}
+	s.volumes = volumes.Items
+	return s, nil
+}
+
+// fates says of each group what becomes of it. Pure.
+func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
+	stay := "stay there with their data; registering the same cluster again adopts them"
+	claims := "keep their volumes, which are out of reach"
+	if policy == v1alpha1.DeregistrationDrain {
+		stay = "are waited for, until they are gone"
+		claims = "are waited for: delete them, or the deregistration does not end"
+	}
+	var rows [][3]string
+	row := func(n int, what string, names []string, fate string) {
+		if n > 0 {
+			rows = append(rows, [3]string{fmt.Sprintf("%d %s", n, what), fate, shown(names)})
+		}
+	}
+	row(len(s.pods), "running Pods", keys(s.pods), "are evicted")
+	row(len(s.unbound), "claims without a volume", keys(s.unbound), "are taken back, and can be placed anew")
+	row(len(s.bound), "claims with a volume there", keys(s.bound), claims)
+	row(len(s.volumes), "volumes", keys(s.volumes), stay)
+	row(int(s.orphans), "orphaned volumes", nil, "stay there (kubectl describe clusterregistration names them)")
+	return rows
+}
+
+func (s *survey) print(out io.Writer, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
+	fmt.Fprintf(out, "Deregistering %s (cluster %s), policy %s:\n", cr.Name, orUnknown(cr.Status.ClusterID), policy)
+	rows := s.fates(policy)
+	if len(rows) == 0 {
+		fmt.Fprintln(out, "  nothing of the host is there")
+		return nil
+	}
+	w := printers.GetNewTabWriter(out)
+	for _, row := range rows {
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", row[0], row[1], row[2])
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+func orUnknown(id string) string {
+	if id == "" {
+		return "never connected"
+	}
+	return id
+}
+
+func keys[T any, P interface {
+	*T
+	client.Object
+}](objects []T) []string {
+	var names []string
+	for i := range objects {
+		names = append(names, strings.TrimPrefix(client.ObjectKeyFromObject(P(&objects[i])).String(), "/"))
+	}
+	return names
+}
+
+// shown are the first few names.
+func shown(names []string) string {
+	const most = 5
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}

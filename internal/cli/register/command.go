@@ -1,0 +1,220 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/config"
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+const (
+	// nameLimit is the CRD's.
+	nameLimit = 56
+	// shortest and longest lives of tokens: no API server gives shorter ones, and the
+	// member's admission policy lets the manager ask for no longer ones.
+	shortest = 10 * time.Minute
+	longest  = 7 * 24 * time.Hour
+)
+
+// Values of the flag --dry-run.
+const (
+	dryNone   = "none"
+	dryClient = "client"
+	dryServer = "server"
+)
+
+// run is one run of the command.
+type run struct {
+	env    *command.Env
+	output command.Output
+	admin  command.Member
+	spec   spec
+
+	name, server, serverName, account, dry string
+	prepared                               bool
+	lifetime, timeout                      time.Duration
+
+	way          way
+	host, member *command.Cluster
+	memberID     string
+	objects      []*unstructured.Unstructured
+	before       *v1alpha1.ClusterRegistration
+	secret       *corev1.Secret
+	secretBefore *corev1.Secret
+	journal      journal
+	connected    bool
+}
+
+// NewCommand is the command.
+func NewCommand(env *command.Env) *cobra.Command {
+	r := &run{env: env}
+	c := &cobra.Command{
+		Use:   "register NAME --member-kubeconfig FILE",
+		Short: "Make a cluster a member, or repair a member's registration and rotate its token",
+		Long: "Makes in the member Xylem's namespace, ServiceAccount, rights and admission policy, in the host a Secret\n" +
+			"with a kubeconfig and the ClusterRegistration NAME; waits until the manager has connected, and says what it\n" +
+			"found. The token in the Secret is short-lived, and renewed by the manager.\n\n" +
+			"Run again, it repairs what is there and rotates the token. What fails is undone.",
+		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
+			"  # A kind cluster, whose kubeconfig leads to 127.0.0.1:\n" +
+			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
+			"  # What would be made:\n" +
+			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --dry-run=client -o yaml",
+		Args: cobra.MatchAll(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error {
+			r.name = args[0]
+			return r.do(c.Context())
+		},
+		ValidArgsFunction: env.CompleteRegistrations,
+	}
+	flags := c.Flags()
+	r.admin.AddFlags(flags, "what is made there, is made by him.")
+	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, where that is another than in --member-kubeconfig.")
+	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the member's certificate is checked for, where that is another than in --member-server.")
+	flags.BoolVar(&r.prepared, "member-prepared", false, "Take it that the member has what it needs, by the chart xylem-member for example: make nothing there, only ask for a token.")
+	flags.StringVar(&r.account, "member-account", command.MemberAccount, "With --member-prepared: the ServiceAccount there, in the namespace --xylem-namespace.")
+	flags.DurationVar(&r.lifetime, "token-lifetime", 24*time.Hour, fmt.Sprintf("How long each token is to be valid, %s to %s; the manager renews it well before.", shortest, longest))
+	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
+	flags.StringVar(&r.dry, "dry-run", dryNone, "client: print what would be made, and ask no cluster. server: have both clusters check it, and change nothing.")
+	flags.Lookup("dry-run").NoOptDefVal = dryClient
+	r.spec.addFlags(c)
+	r.output.AddFlags(c)
+	return c
+}
+
+func (r *run) validate() error {
+	switch {
+	case len(r.name) > nameLimit || len(validation.IsDNS1123Subdomain(r.name)) > 0:
+		return fmt.Errorf("%q cannot be a registration's name: it has at most %d lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit", r.name, nameLimit)
+	case r.admin.Kubeconfig == "":
+		return errors.New("--member-kubeconfig is needed: a kubeconfig of an admin of the member")
+	case r.lifetime < shortest || r.lifetime > longest:
+		return fmt.Errorf("--token-lifetime %s: from %s to %s", r.lifetime, shortest, longest)
+	case r.timeout <= 0:
+		return fmt.Errorf("--timeout %s: more than 0", r.timeout)
+	case !slices.Contains([]string{dryNone, dryClient, dryServer}, r.dry):
+		return fmt.Errorf("--dry-run %s: none, client or server", r.dry)
+	case !r.prepared && (r.account != command.MemberAccount || r.env.Namespace != v1alpha1.DefaultNamespace):
+		return fmt.Errorf("what this command makes in a member is for %s/%s: where the manager's namespace or the account has another name, install the chart xylem-member there, and give --member-prepared",
+			v1alpha1.DefaultNamespace, command.MemberAccount)
+	}
+	if err := r.spec.validate(); err != nil {
+		return err
+	}
+	return r.output.Validate()
+}
+
+func (r *run) do(ctx context.Context) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	admin, err := r.admin.Config()
+	if err != nil {
+		return err
+	}
+	if r.way, err = wayFrom(admin, r.server, r.serverName); err != nil {
+		return err
+	}
+	if !r.prepared {
+		if r.objects, err = config.Member(); err != nil {
+			return err
+		}
+	}
+	if r.dry == dryClient {
+		r.secret = &corev1.Secret{}
+		r.secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		r.secret.Namespace, r.secret.Name = r.env.Namespace, r.name+"-kubeconfig"
+		return r.plan()
+	}
+	if r.host, err = r.env.HostCluster(); err != nil {
+		return err
+	}
+	if r.member, err = r.env.NewCluster(admin); err != nil {
+		return err
+	}
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	if r.dry == dryServer {
+		return r.plan()
+	}
+	if r.way.loopback() {
+		fmt.Fprintf(r.env.ErrOut, "note: %s is a loopback address: a manager that runs in a Pod cannot reach the member there; --member-server gives another\n", r.way.server)
+	}
+	cr, err := r.register(ctx)
+	if err != nil {
+		if r.connected {
+			return fmt.Errorf("%w\nThe member is connected, so nothing was undone: run this command again, or kubectl xylem deregister %s", err, r.name)
+		}
+		return r.journal.rollback(ctx, err)
+	}
+	return r.report(ctx, cr)
+}
+
+// check asks both clusters who they are and what they let us do.
+func (r *run) check(ctx context.Context) error {
+	hostID, err := r.host.ID(ctx)
+	if err != nil {
+		return command.Explain("the host", r.host.Config, err)
+	}
+	if r.memberID, err = r.member.ID(ctx); err != nil {
+		return command.Explain("the member", r.member.Config, err)
+	}
+	if hostID == r.memberID {
+		return fmt.Errorf("--member-kubeconfig leads to the host itself (cluster %s), which cannot be its own member: give the member's kubeconfig, and choose the host with --context", hostID)
+	}
+	if err := r.look(ctx); err != nil {
+		return err
+	}
+	if err := r.preflight(ctx); err != nil {
+		return fmt.Errorf("nothing was changed, since not all of it can be done:\n%w", err)
+	}
+	empty, err := r.way.kubeconfig("")
+	if err != nil {
+		return err
+	}
+	return r.write(ctx, empty, dryRun)
+}
+
+// register does it all; the journal has what was made.
+func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	token, expires, err := r.request(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if r.server == "" { // another address is the manager's, and need not be reached from here
+		if err := r.verify(ctx, token); err != nil {
+			return nil, err
+		}
+	}
+	kubeconfig, err := r.way.kubeconfig(token)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.write(ctx, kubeconfig); err != nil {
+		return nil, err
+	}
+	return r.await(ctx, expires)
+}
+
+// plan prints what would be made.
+func (r *run) plan() error {
+	empty, err := r.way.kubeconfig("")
+	if err != nil {
+		return err
+	}
+	return r.printPlan(empty)
+}

@@ -1,0 +1,99 @@
+package register
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Names of the flags that say what stands in the ClusterRegistration.
+const (
+	flagPolicy   = "deregistration-policy"
+	flagNode     = "node-name"
+	flagClasses  = "class"
+	flagPrefix   = "class-prefix"
+	flagReflect  = "reflect-classes"
+	flagSelector = "reflect-selector"
+)
+
+// spec is what the flags say of a ClusterRegistration; what they do not say is left
+// as it is.
+type spec struct {
+	policy, node, prefix, selector string
+	classes                        []string
+	reflect                        bool
+
+	given   func(flag string) bool
+	mapping []v1alpha1.ClassMapping
+	chosen  *metav1.LabelSelector
+}
+
+func (s *spec) addFlags(c *cobra.Command) {
+	flags := c.Flags()
+	s.given = flags.Changed
+	policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}
+	flags.StringVar(&s.policy, flagPolicy, policies[0], "What deregistering does with claims and volumes in the member: "+strings.Join(policies, " leaves them, ")+" waits until the last claim is gone.")
+	flags.StringVar(&s.node, flagNode, "", "Name of the virtual node; "+v1alpha1.DefaultNodeNamePrefix+"NAME unless given. It cannot be changed later.")
+	flags.StringArrayVar(&s.classes, flagClasses, nil, "HOST=MEMBER: host class HOST is class MEMBER there. May be given more than once.")
+	flags.StringVar(&s.prefix, flagPrefix, v1alpha1.DefaultClassPrefix, "Prefix of host classes: with "+v1alpha1.DefaultClassPrefix+", host class "+v1alpha1.DefaultClassPrefix+"ssd is the member's class ssd. Empty: no such rule.")
+	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host, under their own names.")
+	flags.StringVar(&s.selector, flagSelector, "", "Labels of the member's classes that are published; all unless given.")
+	for flag, values := range map[string][]string{flagPolicy: policies} {
+		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the flag is one of those above
+		}
+	}
+}
+
+func (s *spec) validate() error {
+	if policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}; !slices.Contains(policies, s.policy) {
+		return fmt.Errorf("--%s %s: %s", flagPolicy, s.policy, strings.Join(policies, " or "))
+	}
+	s.mapping = nil
+	for _, pair := range s.classes {
+		host, member, ok := strings.Cut(pair, "=")
+		if !ok || host == "" || member == "" {
+			return fmt.Errorf("--%s %s: HOST=MEMBER, two class names", flagClasses, pair)
+		}
+		s.mapping = append(s.mapping, v1alpha1.ClassMapping{Host: host, Member: member})
+	}
+	if s.selector != "" {
+		if !s.reflect {
+			return fmt.Errorf("--%s says which classes to publish: give --%s as well", flagSelector, flagReflect)
+		}
+		chosen, err := metav1.ParseToLabelSelector(s.selector)
+		if err != nil {
+			return fmt.Errorf("--%s: %w", flagSelector, err)
+		}
+		s.chosen = chosen
+	}
+	return nil
+}
+
+// applyTo sets what the flags say.
+func (s *spec) applyTo(to *v1alpha1.ClusterRegistrationSpec) {
+	if s.given(flagPolicy) {
+		to.Deregistration = v1alpha1.DeregistrationPolicy(s.policy)
+	}
+	if s.given(flagNode) {
+		to.Node.Name = s.node
+	}
+	if s.given(flagClasses) {
+		to.Storage.Classes = s.mapping
+	}
+	if s.given(flagPrefix) {
+		to.Storage.Prefix = ptr.To(s.prefix)
+	}
+	if s.given(flagReflect) {
+		to.Storage.Reflect.Enabled = s.reflect
+	}
+	if s.given(flagSelector) {
+		to.Storage.Reflect.Selector = s.chosen
+	}
+}

@@ -1,0 +1,107 @@
+package register
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+const (
+	poll = 300 * time.Millisecond
+	// insisting is how long a reason that does not pass by itself has to stand before
+	// it is believed: a registration that was there may still show its last attempt's.
+	insisting = 5 * time.Second
+)
+
+// final are the reasons of Connected that waiting does not mend.
+var final = map[string]string{
+	v1alpha1.ReasonKubeconfigInvalid: "",
+	v1alpha1.ReasonKubeconfigRefused: "",
+	v1alpha1.ReasonUnauthorized:      "",
+	v1alpha1.ReasonForbidden:         "",
+	v1alpha1.ReasonIdentityChanged:   "",
+	v1alpha1.ReasonDuplicateCluster:  "",
+	v1alpha1.ReasonIsHost:            "",
+	v1alpha1.ReasonNodeNameTaken:     "",
+}
+
+// await waits until the manager has connected, by the new token if it says which
+// one it uses, and serves the member.
+func (r *run) await(ctx context.Context, expires time.Time) (*v1alpha1.ClusterRegistration, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	var cr v1alpha1.ClusterRegistration
+	w := waiting{run: r, expires: expires}
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &cr); err != nil {
+			if ctx.Err() != nil {
+				return false, nil
+			}
+			return false, fmt.Errorf("read registration %s: %w", r.name, err)
+		}
+		return w.look(&cr)
+	})
+	r.connected = meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)
+	switch {
+	case err == nil:
+		return &cr, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("after %s %s", r.timeout, w.standing(&cr))
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("interrupted: %s", w.standing(&cr))
+	}
+	return nil, err
+}
+
+// waiting is what was seen of a registration that is waited for.
+type waiting struct {
+	*run
+	expires time.Time
+	told    string
+	since   time.Time
+	reason  string
+}
+
+func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
+	connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
+	now := w.env.Clock.Now()
+	if connected == nil || connected.Reason != w.reason {
+		w.reason, w.since = "", now
+	}
+	if connected != nil && connected.Status != metav1.ConditionTrue {
+		w.reason = connected.Reason
+		if _, is := final[connected.Reason]; is && (w.before == nil || now.Sub(w.since) >= insisting) {
+			return false, fmt.Errorf("the manager cannot connect: %s: %s", connected.Reason, connected.Message)
+		}
+	}
+	ready := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cr.Generation {
+		return true, nil
+	}
+	if told := w.standing(cr); told != w.told {
+		w.told = told
+		fmt.Fprintf(w.env.ErrOut, "waiting: %s\n", told)
+	}
+	return false, nil
+}
+
+// standing says what is still lacking. Pure.
+func (w *waiting) standing(cr *v1alpha1.ClusterRegistration) string {
+	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionReady} {
+		if c := meta.FindStatusCondition(cr.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
+			return fmt.Sprintf("the registration is not %s: %s: %s", kind, c.Reason, c.Message)
+		}
+	}
+	if len(cr.Status.Conditions) == 0 {
+		return fmt.Sprintf("the manager has not looked at the registration: does it run? (kubectl -n %s get pods)", w.env.Namespace)
+	}
+	return "the manager has not taken up the change yet"
+}

@@ -1,0 +1,366 @@
+package register_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+const (
+	namespace = v1alpha1.DefaultNamespace
+	// users is a namespace of the host's users.
+	users = "shop"
+)
+
+// admin is the file with the kubeconfig of an admin of a member.
+func admin(name string) string { return x.Fleet.Member(name).KubeconfigPath() }
+
+// changed is a file with an admin's kubeconfig of a member, changed.
+func changed(name string, change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) string {
+	GinkgoHelper()
+	config, err := clientcmd.LoadFromFile(admin(name))
+	Expect(err).NotTo(HaveOccurred())
+	current := config.Contexts[config.CurrentContext]
+	change(config.Clusters[current.Cluster], config.AuthInfos[current.AuthInfo])
+	content, err := clientcmd.Write(*config)
+	Expect(err).NotTo(HaveOccurred())
+	return file(content)
+}
+
+func file(content []byte) string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
+	return path
+}
+
+func user(name, who string) string {
+	GinkgoHelper()
+	content, err := x.Fleet.Member(name).UserKubeconfig(controlplane.Direct, who)
+	Expect(err).NotTo(HaveOccurred())
+	return file(content)
+}
+
+// closed is an address on loopback where nobody listens.
+func closed(ctx context.Context) string {
+	GinkgoHelper()
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { Expect(l.Close()).To(Succeed()) }()
+	return "https://" + l.Addr().String()
+}
+
+// xylems are the objects that registering makes, by kind, name and version: of the
+// host, and of each member.
+func xylems(ctx context.Context) []string {
+	GinkgoHelper()
+	var all []string
+	note := func(c *harness.Cluster, list client.ObjectList, opts ...client.ListOption) {
+		Expect(c.API.List(ctx, list, opts...)).To(Succeed())
+		Expect(meta.EachListItem(list, func(obj runtime.Object) error {
+			o := obj.(client.Object)
+			if strings.Contains(o.GetNamespace()+o.GetName(), "xylem") || c == x.Host {
+				all = append(all, fmt.Sprintf("%s: %T %s %s", c.Name(), o, client.ObjectKeyFromObject(o), o.GetUID()))
+			}
+			return nil
+		})).To(Succeed())
+	}
+	note(x.Host, &v1alpha1.ClusterRegistrationList{})
+	note(x.Host, &corev1.SecretList{}, client.InNamespace(namespace))
+	note(x.Host, &coordinationv1.LeaseList{}, client.InNamespace(namespace))
+	for _, m := range x.Members() {
+		for _, list := range []client.ObjectList{
+			&corev1.NamespaceList{}, &corev1.ServiceAccountList{}, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{},
+			&rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &admissionv1.ValidatingAdmissionPolicyList{}, &admissionv1.ValidatingAdmissionPolicyBindingList{},
+		} {
+			note(m, list)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func registration(ctx context.Context, name string) *v1alpha1.ClusterRegistration {
+	GinkgoHelper()
+	cr := &v1alpha1.ClusterRegistration{}
+	Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: name}, cr)).To(Succeed())
+	return cr
+}
+
+func secret(ctx context.Context, name string) *corev1.Secret {
+	GinkgoHelper()
+	s := &corev1.Secret{}
+	Expect(x.Host.API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + "-kubeconfig"}, s)).To(Succeed())
+	return s
+}
+
+func use(ctx context.Context, name, node string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: users, Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: new(controlplane.ClassHostpath),
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+	Expect(x.Host.API.Create(ctx, claim)).To(Succeed())
+	Expect(x.Host.API.Create(ctx, &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: users, Name: name},
+		Spec: corev1.PodSpec{
+			NodeSelector: map[string]string{corev1.LabelHostname: node},
+			Containers:   []corev1.Container{{Name: "main", Image: "example/main"}},
+			Tolerations:  []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}}},
+		},
+	})).To(Succeed())
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+		g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound))
+		var pod corev1.Pod
+		g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(claim), &pod)).To(Succeed())
+		g.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning))
+	}).WithContext(ctx).Should(Succeed())
+	return claim
+}
+
+// badInputs are refused, and change nothing anywhere.
+func badInputs() {
+	type input struct {
+		kubeconfig func(SpecContext) string
+		more       func(SpecContext) []string
+		host       func() string
+		says       []string
+	}
+	memberOne := func(SpecContext) string { return admin(one) }
+	DescribeTable("is told what is wrong, and nothing is left", func(ctx SpecContext, in input) {
+		args := []string{"register", "bad", "--member-kubeconfig", in.kubeconfig(ctx)}
+		if in.more != nil {
+			args = append(args, in.more(ctx)...)
+		}
+		before := xylems(ctx)
+		host := x.Fleet.Host.KubeconfigPath()
+		if in.host != nil {
+			host = in.host()
+		}
+		_, _, err := pluginAt(ctx, host, args...)
+		Expect(err).To(HaveOccurred())
+		for _, words := range in.says {
+			Expect(err.Error()).To(ContainSubstring(words))
+		}
+		// Namespaces go in their own time.
+		Eventually(ctx, xylems).WithContext(ctx).Should(Equal(before))
+	},
+		Entry("no such file", SpecTimeout(storyTime), input{
+			kubeconfig: func(SpecContext) string { return "/nowhere/kubeconfig" },
+			says:       []string{"/nowhere/kubeconfig", "no such file"},
+		}),
+		Entry("no kubeconfig", SpecTimeout(storyTime), input{
+			kubeconfig: func(SpecContext) string { return file([]byte("{not yaml")) },
+			says:       []string{"read the member's kubeconfig"},
+		}),
+		Entry("no such context", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more:       func(SpecContext) []string { return []string{"--member-context", "other"} },
+			says:       []string{`context "other" does not exist`},
+		}),
+		Entry("credentials that are none, or have expired", SpecTimeout(storyTime), input{
+			kubeconfig: func(SpecContext) string {
+				return changed(one, func(_ *clientcmdapi.Cluster, who *clientcmdapi.AuthInfo) {
+					*who = clientcmdapi.AuthInfo{Token: "expired"}
+				})
+			},
+			says: []string{"the member at https://", "refuses the credentials", "log in there again"},
+		}),
+		Entry("a user without any right", SpecTimeout(storyTime), input{
+			kubeconfig: func(SpecContext) string { return user(one, "nobody") },
+			says:       []string{"lacks a right in the member", "cluster admin"},
+		}),
+		Entry("a user who may look at most", SpecTimeout(storyTime), input{
+			kubeconfig: func(ctx SpecContext) string {
+				Expect(client.IgnoreAlreadyExists(x.Member(one).API.Create(ctx, &rbacv1.ClusterRoleBinding{
+					ObjectMeta: metav1.ObjectMeta{Name: "viewer"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
+					Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "viewer"}},
+				}))).To(Succeed())
+				return user(one, "viewer")
+			},
+			says: []string{"nothing was changed", "apply Namespace xylem-system", "may not create the token of ServiceAccount xylem-system/xylem"},
+		}),
+		Entry("a member that does not answer", SpecTimeout(storyTime), input{
+			kubeconfig: func(ctx SpecContext) string {
+				address := closed(ctx)
+				return changed(one, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = address })
+			},
+			says: []string{"the member does not answer at https://127.0.0.1:"},
+		}),
+		Entry("another cluster's CA", SpecTimeout(storyTime), input{
+			kubeconfig: func(SpecContext) string {
+				return changed(one, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+					c.CertificateAuthorityData = x.Fleet.Member(two).CA()
+				})
+			},
+			says: []string{"a certificate that the kubeconfig's CA did not sign"},
+		}),
+		Entry("insecure-skip-tls-verify", SpecTimeout(storyTime), input{
+			kubeconfig: func(SpecContext) string {
+				return changed(one, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
+					c.CertificateAuthorityData, c.InsecureSkipTLSVerify = nil, true
+				})
+			},
+			says: []string{"insecure-skip-tls-verify", "certificate-authority-data"},
+		}),
+		Entry("the host itself", SpecTimeout(storyTime), input{
+			kubeconfig: func(SpecContext) string { return x.Fleet.Host.KubeconfigPath() },
+			says:       []string{"leads to the host itself"},
+		}),
+		Entry("a host without Xylem", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			host:       func() string { return admin(two) },
+			says:       []string{"not installed in the host"},
+		}),
+		Entry("no name", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more:       func(SpecContext) []string { return []string{"another"} },
+			says:       []string{"accepts 1 arg(s), received 2"},
+		}),
+		Entry("a node's name that a node has", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more: func(ctx SpecContext) []string {
+				var nodes corev1.NodeList
+				Expect(x.Host.API.List(ctx, &nodes)).To(Succeed())
+				Expect(nodes.Items).NotTo(BeEmpty())
+				return []string{"--node-name", nodes.Items[0].Name}
+			},
+			says: []string{"NodeNameTaken", "Undone: registration bad, Secret bad-kubeconfig"},
+		}),
+		Entry("an address where the manager finds nobody", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more: func(ctx SpecContext) []string {
+				return []string{"--member-server", closed(ctx), "--timeout", "3s"}
+			},
+			says: []string{"after 3s the registration is not Connected", "Unreachable", "Undone: registration bad, Secret bad-kubeconfig", "Namespace xylem-system in the member"},
+		}),
+		Entry("a Secret of somebody else", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more: func(ctx SpecContext) []string {
+				foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bad-kubeconfig"}}
+				Expect(x.Host.API.Create(ctx, foreign)).To(Succeed())
+				DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, foreign)).To(Succeed()) }, NodeTimeout(settle))
+				return nil
+			},
+			says: []string{"the host has a Secret xylem-system/bad-kubeconfig"},
+		}),
+	)
+}
+
+var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
+	badInputs()
+	It("sees what would be made, and nothing is", SpecTimeout(storyTime), func(ctx SpecContext) {
+		before := xylems(ctx)
+		for _, dry := range []string{"client", "server"} {
+			out, _, err := plugin(ctx, "register", one, "--member-kubeconfig", admin(one), "--dry-run="+dry, "-o", "yaml", "--deregistration-policy", "Drain")
+			Expect(err).NotTo(HaveOccurred())
+			for _, words := range []string{"# In the member:", "kind: ServiceAccount", "kind: ValidatingAdmissionPolicy", "# In the host.", "kind: Secret", "kind: ClusterRegistration", "deregistration: Drain"} {
+				Expect(out).To(ContainSubstring(words))
+			}
+		}
+		Expect(xylems(ctx)).To(Equal(before))
+	})
+
+	It("registers, uses, repairs, rotates and deregisters a member", SpecTimeout(storyTime), func(ctx SpecContext) {
+		By("registering it")
+		out, _, err := plugin(ctx, "register", one, "--member-kubeconfig", admin(one), "--member-server", x.Fleet.Member(one).Server(controlplane.ViaProxy))
+		Expect(err).NotTo(HaveOccurred())
+		for _, words := range []string{"cluster38 is a member: Connected", "v1.36", "kosmos-cluster38", "cpu 64", controlplane.ClassHostpath} {
+			Expect(out).To(ContainSubstring(words))
+		}
+		Expect(string(secret(ctx, one).Data[v1alpha1.KubeconfigKey])).NotTo(ContainSubstring("client-certificate"))
+		claim := use(ctx, "data", "kosmos-cluster38")
+
+		By("another cluster by that name, and that cluster by another name")
+		before := xylems(ctx)
+		_, _, err = plugin(ctx, "register", one, "--member-kubeconfig", admin(two))
+		Expect(err).To(MatchError(ContainSubstring("registration cluster38 is another cluster's")))
+		_, _, err = plugin(ctx, "register", "another", "--member-kubeconfig", admin(one))
+		Expect(err).To(MatchError(ContainSubstring("is registered already, as cluster38")))
+		Expect(xylems(ctx)).To(Equal(before))
+
+		By("rotating the token, and repairing what somebody took away")
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "xylem-member"}}
+		Expect(x.Member(one).API.Delete(ctx, role)).To(Succeed())
+		old := secret(ctx, one)
+		_, _, err = plugin(ctx, "register", one, "--member-kubeconfig", admin(one), "--class", "gold="+controlplane.ClassHostpath)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(secret(ctx, one).Data).NotTo(Equal(old.Data))
+		Expect(secret(ctx, one).UID).To(Equal(old.UID))
+		Expect(x.Member(one).API.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
+		Expect(registration(ctx, one).Spec.Storage.Classes).To(HaveLen(1))
+		use(ctx, "later", "kosmos-cluster38")
+
+		By("seeing what deregistering does")
+		out, _, err = plugin(ctx, "deregister", one, "--dry-run")
+		Expect(err).NotTo(HaveOccurred())
+		for _, words := range []string{"policy Retain", "2 running Pods", users + "/data", "are evicted", "2 volumes", "stay there with their data"} {
+			Expect(out).To(ContainSubstring(words))
+		}
+		_, _, err = plugin(ctx, "deregister", one)
+		Expect(err).To(MatchError(ContainSubstring("--yes")))
+		_, _, err = plugin(ctx, "deregister", one, "--yes", "--member-kubeconfig", admin(two))
+		Expect(err).To(MatchError(ContainSubstring("is of cluster")))
+		Expect(registration(ctx, one).DeletionTimestamp).To(BeNil())
+
+		By("deregistering it: the data stay, the account goes")
+		out, _, err = plugin(ctx, "deregister", one, "--yes", "--member-kubeconfig", admin(one))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(And(ContainSubstring("cluster38 is no member any more"), ContainSubstring("2 volumes"), ContainSubstring("policy xylem-stamps")))
+		left := xylems(ctx)
+		Expect(left).NotTo(ContainElement(ContainSubstring("cluster38-kubeconfig")))
+		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem ")))
+
+		By("registering it again, under another name: the claim has its volume")
+		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, func(g Gomega) {
+			var pv corev1.PersistentVolume
+			g.Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, &pv)).To(Succeed())
+			g.Expect(pv.Labels).To(HaveKeyWithValue(v1alpha1.LabelCluster, "again"))
+		}).WithContext(ctx).Should(Succeed())
+
+		By("draining it: nothing of it is left anywhere")
+		Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(users))).To(Succeed())
+		_, _, err = plugin(ctx, "deregister", "again", "--yes", "--policy", "Drain", "--member-kubeconfig", admin(one))
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(ctx, xylems).WithContext(ctx).Should(BeEmpty())
+	})
+
+	It("waits for a deregistration that was begun", SpecTimeout(storyTime), func(ctx SpecContext) {
+		_, _, err := plugin(ctx, "deregister", "nobody", "--yes")
+		Expect(err).To(MatchError(ContainSubstring("there is no registration nobody")))
+		Expect(apierrors.IsNotFound(x.Host.API.Get(ctx, client.ObjectKey{Name: "nobody"}, &v1alpha1.ClusterRegistration{}))).To(BeTrue())
+	})
+})

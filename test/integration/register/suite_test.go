@@ -1,0 +1,75 @@
+package register_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/xylem-io/xylem/internal/cli"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+const (
+	// settle bounds how long anything may take to come about; nothing asserts that
+	// it is quick.
+	settle = 90 * time.Second
+	poll   = 100 * time.Millisecond
+	// storyTime bounds a story.
+	storyTime = 4 * time.Minute
+)
+
+// Names of the members: the first has storage, the second neither that nor nodes.
+const one, two = "cluster38", "cluster39"
+
+// x is shared by all stories.
+var x *harness.Xylem
+
+func TestRegister(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(settle)
+	SetDefaultEventuallyPollingInterval(poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "Register")
+}
+
+var _ = ReportAfterSuite("failures", harness.Failures)
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	x, err = harness.Start(ctx, harness.Options{
+		Members:    []controlplane.ClusterOptions{{Name: one}, {Name: two, NoStorage: true, Nodes: -1}},
+		Unprepared: true,
+		Progress:   func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })
+	_, err = x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	_, err = x.Kubectl(ctx, x.Fleet.Host, "create", "namespace", users)
+	Expect(err).NotTo(HaveOccurred())
+}, NodeTimeout(5*time.Minute))
+
+// plugin runs the plugin against the host, and returns what it printed and told.
+func plugin(ctx context.Context, args ...string) (out, told string, err error) {
+	return pluginAt(ctx, x.Fleet.Host.KubeconfigPath(), args...)
+}
+
+func pluginAt(ctx context.Context, kubeconfig string, args ...string) (out, told string, err error) {
+	var stdout, stderr bytes.Buffer
+	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &stdout, ErrOut: &stderr}, clock.RealClock{})
+	args = append(args, "--kubeconfig", kubeconfig)
+	if code := cli.Run(ctx, env, args); code != 0 {
+		err = errors.New(stderr.String())
+	}
+	GinkgoWriter.Printf("kubectl xylem %v: %v\n%s%s\n", args, err, stdout.String(), stderr.String())
+	return stdout.String(), stderr.String(), err
+}
