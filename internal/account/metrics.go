@@ -24,9 +24,24 @@ var (
 		Name: "xylem_stuck_deletions",
 		Help: "Deletions that concern a member and take longer than they should.",
 	}, []string{"cluster"})
+	leafBoundSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "xylem_claim_leaf_bound_seconds",
+		Help:    "How long a claim took from its placement in a member until its leaf claim was seen to be bound there: the member's scheduler and provisioner, for the most part.",
+		Buckets: passageBuckets,
+	}, []string{"cluster"})
+	hostBoundSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "xylem_claim_host_bound_seconds",
+		Help:    "How long a claim took from when its leaf claim was seen to be bound until it was seen to be bound in the host, or its promise fulfilled: what Xylem adds.",
+		Buckets: passageBuckets,
+	}, []string{"cluster"})
 )
 
-func init() { metrics.Registry.MustRegister(orphaned, accounted, oldestStuck, stuckDeletions) }
+// passageBuckets go from 10 ms, less than what two API servers take, to 5 minutes.
+var passageBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
+
+func init() {
+	metrics.Registry.MustRegister(orphaned, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
+}
 
 // CountOrphans shows a complete account in the metrics.
 func CountOrphans(registration string, n int, at time.Time) {
@@ -44,7 +59,7 @@ func CountStuck(registration string, n int, oldest time.Duration) {
 }
 
 func forgetMetrics(registration string) {
-	for _, vector := range []*prometheus.GaugeVec{orphaned, accounted, oldestStuck, stuckDeletions} {
+	for _, vector := range []interface{ DeleteLabelValues(lvs ...string) bool }{orphaned, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds} {
 		vector.DeleteLabelValues(registration)
 	}
 }

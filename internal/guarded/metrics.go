@@ -13,7 +13,7 @@ import (
 
 var writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "xylem_writes_total",
-	Help: "Writes on behalf of a member, by the side written to (root: the host, leaf: the member), kind, verb and result (ok, or the API's reason).",
+	Help: "Writes on behalf of a member (of none: an empty cluster, the heartbeats of Nodes among them), by the side written to (root: the host, leaf: the member), kind, verb and result (ok, or the API's reason).",
 }, []string{"cluster", "side", "kind", "verb", "result"})
 
 func init() { metrics.Registry.MustRegister(writes) }

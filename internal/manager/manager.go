@@ -17,6 +17,7 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -86,6 +87,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		Cache:                               hostCache(o.Namespace),
 		Metrics:                             metricsOptions(o),
 		HealthProbeBindAddress:              o.ProbeAddress,
+		PprofBindAddress:                    o.PprofAddress,
 		LeaderElection:                      o.LeaderElect,
 		LeaderElectionResourceLockInterface: lock,
 		LeaseDuration:                       ptr.To(leaseDuration),
@@ -102,7 +104,10 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := router.Setup(ctx); err != nil {
 		return err
 	}
-	w := wiring{mgr: mgr, live: live, beats: beats, leads: leads, host: host, options: o, router: router, identity: me, book: account.NewBook(), classes: reflection.NewBook()}
+	w := wiring{
+		mgr: mgr, live: live, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
+		book: account.NewBook(), passages: account.NewPassages(clock.RealClock{}), classes: reflection.NewBook(),
+	}
 	if err := w.add(); err != nil {
 		return err
 	}

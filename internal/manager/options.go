@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/netip"
 	"os"
 	"time"
 
@@ -24,7 +25,9 @@ type Options struct {
 	// MetricsAddress serves metrics, with TLS and authorization if
 	// MetricsSecure; "0" does not. ProbeAddress serves /healthz and /readyz.
 	MetricsAddress, ProbeAddress string
-	MetricsSecure                bool
+	// PprofAddress, on loopback, serves Go's profiles, to whom asks; empty does not.
+	PprofAddress  string
+	MetricsSecure bool
 	// AllowInsecure lets members' kubeconfigs skip the verification of the server.
 	AllowInsecure bool
 	// AllowLoopback lets members' kubeconfigs lead to the manager's own machine.
@@ -60,6 +63,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", "0", "Address that metrics are served on, such as :8443; 0 serves none.")
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "Serve metrics by HTTPS, to those whom the API server lets read them.")
 	flags.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081", "Address that /healthz and /readyz are served on; 0 serves none.")
+	flags.StringVar(&o.PprofAddress, "pprof-bind-address", "", "Loopback address that Go's profiles are served on below /debug/pprof/, such as 127.0.0.1:8082; none unless given. It asks nobody who they are; kubectl port-forward leads to it.")
 	flags.BoolVar(&o.AllowInsecure, "allow-insecure-members", false, "Let members' kubeconfigs say insecure-skip-tls-verify.")
 	flags.BoolVar(&o.AllowLoopback, "allow-loopback-members", true, "Let members' kubeconfigs lead to loopback addresses. In a Pod these are the Pod's own: the Deployment of config/manager does not.")
 	flags.DurationVar(&o.FenceDuration, "fence-duration", 30*time.Second, "How long a member's fence outlives a manager that crashed; another one waits as long before it writes there.")
@@ -95,12 +99,21 @@ func (o *Options) Complete() error {
 	if o.StuckAfter <= 0 {
 		wrong = append(wrong, fmt.Errorf("--stuck-after %s: more than 0", o.StuckAfter))
 	}
+	if o.PprofAddress != "" && !onLoopback(o.PprofAddress) {
+		wrong = append(wrong, fmt.Errorf("--pprof-bind-address %q: an IP address of loopback and a port, such as 127.0.0.1:8082, since profiles are served to whoever asks", o.PprofAddress))
+	}
 	switch o.NominatedNode {
 	case nominatedAuto, nominatedAlways, nominatedNever:
 	default:
 		wrong = append(wrong, fmt.Errorf("--nominated-node-name %q: auto, always or never", o.NominatedNode))
 	}
 	return errors.Join(wrong...)
+}
+
+// onLoopback reports whether nothing but this machine, or this Pod, reaches an address.
+func onLoopback(address string) bool {
+	bound, err := netip.ParseAddrPort(address)
+	return err == nil && bound.Addr().IsLoopback()
 }
 
 // disableHTTP2 keeps servers of ours off HTTP/2, whose stream resets let

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
@@ -56,6 +57,7 @@ type wiring struct {
 	router   *route.Router
 	identity string
 	book     *account.Book
+	passages *account.Passages
 	classes  *reflection.Book
 }
 
@@ -117,6 +119,9 @@ func (w *wiring) add() error {
 	}); err != nil {
 		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
 	}
+	if err := metrics.Registry.Register(account.Promises{Host: w.mgr.GetCache(), Leads: w.mgr.Elected()}); err != nil {
+		return fmt.Errorf("register the metric of promises: %w", err)
+	}
 	beat := &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity}
 	return beat.SetupWithManager(w.mgr)
 }
@@ -132,7 +137,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, NominatedNode: w.nominates()})
+			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Passages: w.passages, NominatedNode: w.nominates()})
 		},
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates()})
@@ -142,7 +147,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		},
 		rootpv.Setup,
 		leafpod.Setup,
-		leafpvc.Setup,
+		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
 		func(link *member.Link) error { return leafpv.Setup(link, leafpv.Options{Book: w.book}) },
 		func(link *member.Link) error {
 			return orphan.Setup(link, orphan.Options{Book: w.book, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace})

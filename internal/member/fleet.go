@@ -156,6 +156,7 @@ func (f *Fleet) Remove(name string) bool {
 	defer f.mu.Unlock()
 	s := f.supervisors[name]
 	if s == nil {
+		forget(name) // the host was written to on its behalf since
 		return true
 	}
 	if f.ctx == nil { // never started
@@ -165,8 +166,7 @@ func (f *Fleet) Remove(name string) bool {
 	select {
 	case <-s.done:
 		delete(f.supervisors, name)
-		forgetMetrics(name)
-		guarded.ForgetMetrics(name)
+		forget(name)
 		return true
 	default:
 		go func() {
@@ -175,6 +175,12 @@ func (f *Fleet) Remove(name string) bool {
 		}()
 		return false
 	}
+}
+
+// forget removes the series of a member that is no longer registered.
+func forget(name string) {
+	forgetMetrics(name)
+	guarded.ForgetMetrics(name)
 }
 
 // ended reports whether nothing of a supervisor that was told to end is left.

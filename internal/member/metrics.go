@@ -48,7 +48,6 @@ func init() {
 	metrics.Registry.MustRegister(connected, probeSeconds, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds)
 }
 
-// forgetMetrics removes the series of a member that is no longer registered.
 func forgetMetrics(cluster string) {
 	match := prometheus.Labels{"cluster": cluster}
 	for _, vector := range []interface {

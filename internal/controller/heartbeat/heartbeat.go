@@ -193,7 +193,8 @@ func (h *Heartbeat) renew(ctx context.Context, node *corev1.Node, b *beat) {
 // beat renews one Lease, unless another replica has lately, and returns the
 // Lease as it is then. known is the Lease as last seen here, if at all.
 func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node, known *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	host := guarded.NewRoot(h.Live, node.Labels[v1alpha1.LabelCluster], guarded.HostOnly{})
+	// Counted for no member: a replica that does not lead never hears that one is gone.
+	host := guarded.NewRoot(h.Live, "", guarded.HostOnly{})
 	if !heldBy(known, h.Identity) { // another's is looked at, our own renewed straight away
 		var err error
 		if known, err = h.read(ctx, node.Name); err != nil {

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -22,23 +23,56 @@ const (
 	workers = 4
 )
 
-type reconciler struct{ *member.Link }
+type reconciler struct {
+	*member.Link
+	Options
+}
+
+// Options of the controller in all members.
+type Options struct {
+	// Passages end when root and leaf are seen to be bound, which is heard of here
+	// before any queue.
+	Passages *account.Passages
+}
 
 // Setup adds the controller to a member's link.
-func Setup(link *member.Link) error {
-	return link.Controller(Name, workers, &reconciler{link},
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, member.SameKey),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, member.SameKey),
-		link.RootSource(&corev1.PersistentVolume{}, link.Own(ofClaimRef)),
+func Setup(link *member.Link, o Options) error {
+	r := &reconciler{link, o}
+	o.Passages.Expect(link.Registration)
+	return link.Controller(Name, workers, r,
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot),
+		link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef)),
 	)
+}
+
+// ofLeaf wakes the leaf claim's root.
+func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
+	if leaf, ok := obj.(*corev1.PersistentVolumeClaim); ok && leaf.Status.Phase == corev1.ClaimBound {
+		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
+			r.Passages.LeafBound(r.Registration, origin.UID)
+		}
+	}
+	return member.SameKey(ctx, obj)
+}
+
+// ofRoot wakes the root claim itself.
+func (r *reconciler) ofRoot(ctx context.Context, obj client.Object) []reconcile.Request {
+	if root, ok := obj.(*corev1.PersistentVolumeClaim); ok && root.Status.Phase == corev1.ClaimBound && !mirror.NamesPromise(root.Spec.VolumeName) {
+		r.Passages.HostBound(r.Registration, root.UID)
+	}
+	return member.SameKey(ctx, obj)
 }
 
 // ofClaimRef wakes the claim that a host PV is for: its volume may be seen after
 // the claim was seen to be bound to it.
-func ofClaimRef(_ context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
+	}
+	if _, _, _, fulfilled := mirror.LeafVolumeOf(pv); fulfilled && mirror.IsPromise(pv) {
+		r.Passages.HostBound(r.Registration, pv.Spec.ClaimRef.UID)
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
 }

@@ -25,7 +25,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case nothing:
 		return r.say(ctx, o, d.problem)
 	case place:
-		return r.annotate(ctx, o.root, func(annotations map[string]string) { annotations[v1alpha1.AnnotationPlacedIn] = r.ClusterID })
+		return r.place(ctx, o)
 	case unselect:
 		r.eventProblem(o.root, d.problem)
 		return r.annotate(ctx, o.root, func(annotations map[string]string) { delete(annotations, route.AnnSelectedNode) })
@@ -137,6 +137,19 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observed) error {
 		return err
 	}
 	return r.Root.Patch(ctx, actor, record, after)
+}
+
+// place takes the claim for this member. What is to be made there is measured from
+// here on; a leaf or a volume that is there already is not.
+func (r *reconciler) place(ctx context.Context, o observed) error {
+	begun := r.Clock.Now()
+	if err := r.annotate(ctx, o.root, func(annotations map[string]string) { annotations[v1alpha1.AnnotationPlacedIn] = r.ClusterID }); err != nil {
+		return err
+	}
+	if o.leaf == nil && (o.root.Spec.VolumeName == "" || o.promise != nil) {
+		r.Passages.Begin(o.root.UID, begun)
+	}
+	return nil
 }
 
 func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolumeClaim, change func(map[string]string)) error {
@@ -284,7 +297,11 @@ func (r *reconciler) unplace(ctx context.Context, root *corev1.PersistentVolumeC
 			return nil // about to bind the root
 		}
 	}
-	return r.annotate(ctx, root, func(annotations map[string]string) { delete(annotations, v1alpha1.AnnotationPlacedIn) })
+	if err := r.annotate(ctx, root, func(annotations map[string]string) { delete(annotations, v1alpha1.AnnotationPlacedIn) }); err != nil {
+		return err
+	}
+	r.Passages.Withdraw(root.UID)
+	return nil
 }
 
 // tell keeps the root's Placed condition: there while there is a problem, with

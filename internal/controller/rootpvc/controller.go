@@ -45,6 +45,8 @@ type Options struct {
 	Namespace string
 	// Book says which orphans other members have.
 	Book *account.Book
+	// Passages are measured from the placement on.
+	Passages *account.Passages
 	// NominatedNode says that the host's scheduler shows in a Pod's status which
 	// node it is about to bind it to; see root_pod.
 	NominatedNode bool

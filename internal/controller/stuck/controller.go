@@ -79,6 +79,9 @@ func (w *Watcher) look(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if there, err := index.Find[v1alpha1.ClusterRegistration](ctx, w.Client, index.Named(cr.Name)); err != nil || there == nil {
+			continue // what is known of it was forgotten meanwhile
+		}
 		w.tell(cr, late, still)
 	}
 	w.told = still

@@ -117,7 +117,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	d := decide(o)
 	r.remember(request.Name, o, d)
-	if err := r.act(ctx, request.Name, o, d.do); err != nil {
+	err = r.act(ctx, request.Name, o, d.do)
+	if o.registration == nil {
+		guarded.ForgetMetrics(request.Name) // it was forgotten already, perhaps, before this write
+	}
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: d.again}, nil

@@ -32,6 +32,7 @@ type Manager struct {
 	args      []string
 	health    string
 	metrics   string
+	profiles  string
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
@@ -78,11 +79,10 @@ func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.
 	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
 		return nil, fmt.Errorf("write the manager's kubeconfig: %w", err)
 	}
-	if m.health, err = freeAddress(ctx); err != nil {
-		return nil, err
-	}
-	if m.metrics, err = freeAddress(ctx); err != nil {
-		return nil, err
+	for _, address := range []*string{&m.health, &m.metrics, &m.profiles} {
+		if *address, err = freeAddress(ctx); err != nil {
+			return nil, err
+		}
 	}
 	fence, probe := o.FenceDuration, o.ProbeInterval
 	if fence == 0 {
@@ -92,6 +92,7 @@ func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.
 		"--kubeconfig=" + file, "--namespace=" + v1alpha1.DefaultNamespace,
 		"--fence-duration=" + fence.String(), "--probe-interval=" + probe.String(),
 		"--health-probe-bind-address=" + m.health, "--metrics-bind-address=" + m.metrics, "--metrics-secure=false",
+		"--pprof-bind-address=" + m.profiles,
 		"--zap-encoder=console", "--zap-time-encoding=rfc3339nano",
 	}, o.ManagerArgs...)
 	return m, nil
@@ -242,6 +243,9 @@ func (m *Manager) LogPath() string { return m.log }
 
 // MetricsURL is where it serves its metrics, without TLS.
 func (m *Manager) MetricsURL() string { return "http://" + m.metrics + "/metrics" }
+
+// ProfilesURL is where it serves Go's profiles.
+func (m *Manager) ProfilesURL() string { return "http://" + m.profiles + "/debug/pprof/" }
 
 // Log is the end of its log.
 func (m *Manager) Log() string {

@@ -205,6 +205,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		patch(ctx, x.Host, cr, confirmed(third))
 		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, third)
 		gone[corev1.Node](ctx, s, x.Host, "kosmos-"+third)
+		unmeasured(ctx, third)
 		pv := until[corev1.PersistentVolume](ctx, s, x.Host, volume, Not(BeNil()))
 		Expect(pv.Finalizers).NotTo(ContainElement(v1alpha1.FinalizerLeafVolume))
 		Expect(pv.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationClusterGone, third))

@@ -3,10 +3,7 @@ package stories_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -28,26 +25,6 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
-
-// metric is what the manager serves of a series, empty if there is none.
-func metric(ctx context.Context, series string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, x.Manager.MetricsURL(), nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	for line := range strings.Lines(string(body)) {
-		if value, found := strings.CutPrefix(line, series+" "); found {
-			return strings.TrimSpace(value), err
-		}
-	}
-	return "", err
-}
 
 // notedOn waits for an event on a cluster-scoped object of the host.
 func notedOn(ctx context.Context, kind, name, reason string, parts ...string) {

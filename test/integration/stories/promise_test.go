@@ -263,12 +263,14 @@ var _ = Describe("A promise", func() {
 		s.claim(ctx, "data", ofClass(classPromiseMissing))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", promise(corev1.ConditionFalse, v1alpha1.ReasonBroken, "not-there-yet", v1alpha1.ParameterMemberClass, classMirror))
+		measured(ctx, "xylem_promises_unfulfilled", one, Equal("1"))
 		class := controlplane.Class("not-there-yet", storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 		class.Provisioner = controlplane.DefaultDriverName
 		Expect(x.Member(one).API.Create(ctx, &class)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(x.Member(one).API.Delete(ctx, &class)).To(Succeed()) })
 		s.running(ctx, "app", nodeOne)
 		s.fulfilled(ctx, "data", one)
+		measured(ctx, "xylem_promises_unfulfilled", one, Equal("0"))
 	}, SpecTimeout(storyTime))
 
 	DescribeTable("is not made for a claim that asks for more than can be promised", func(ctx SpecContext, reason string, change claimOption) {

@@ -1,0 +1,71 @@
+package account
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// observed is what a member's histogram holds.
+type observed struct {
+	Count   uint64
+	Seconds float64
+}
+
+func observedIn(t *testing.T, histogram *prometheus.HistogramVec, registration string) observed {
+	t.Helper()
+	var sample dto.Metric
+	if err := histogram.WithLabelValues(registration).(prometheus.Metric).Write(&sample); err != nil {
+		t.Fatal(err)
+	}
+	return observed{sample.Histogram.GetSampleCount(), sample.Histogram.GetSampleSum()}
+}
+
+func TestPassages(t *testing.T) {
+	const root = types.UID("root")
+	type passages struct {
+		*Passages
+		clock *clocktesting.FakePassiveClock
+		where string
+	}
+	begin := func(p passages) { p.Begin(root, p.clock.Now()) }
+	leaf := func(p passages) { p.LeafBound(p.where, root) }
+	host := func(p passages) { p.HostBound(p.where, root) }
+	withdraw := func(p passages) { p.Withdraw(root) }
+	after := func(d time.Duration) func(passages) {
+		return func(p passages) { p.clock.SetTime(p.clock.Now().Add(d)) }
+	}
+	for name, tc := range map[string]struct {
+		steps      []func(passages)
+		leaf, host observed
+	}{
+		"shown to be expected":              {},
+		"replayed by a cache, never begun":  {steps: []func(passages){leaf, host}},
+		"from placement to bound":           {[]func(passages){begin, after(3 * time.Second), leaf, after(time.Second), host}, observed{1, 3}, observed{1, 1}},
+		"bound in the member, not yet here": {[]func(passages){begin, after(time.Second), leaf}, observed{1, 1}, observed{}},
+		"shown again":                       {[]func(passages){begin, after(time.Second), leaf, leaf, after(time.Second), leaf, host, host, leaf}, observed{1, 1}, observed{1, 1}},
+		"the host is heard of first":        {[]func(passages){begin, after(time.Second), host, after(time.Second), leaf, host}, observed{1, 2}, observed{1, 0}},
+		"withdrawn":                         {[]func(passages){begin, withdraw, leaf, host}, observed{}, observed{}},
+		"withdrawn, and placed anew":        {[]func(passages){begin, after(time.Hour), withdraw, begin, after(time.Second), leaf, host}, observed{1, 1}, observed{1, 0}},
+		"a disk that is made again":         {[]func(passages){begin, leaf, host, begin, after(time.Second), leaf, host}, observed{2, 1}, observed{2, 0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer forgetMetrics(name)
+			clock := clocktesting.NewFakePassiveClock(time.Now())
+			p := passages{NewPassages(clock), clock, name}
+			p.Expect(name)
+			for _, step := range tc.steps {
+				step(p)
+			}
+			got := [2]observed{observedIn(t, leafBoundSeconds, name), observedIn(t, hostBoundSeconds, name)}
+			if diff := cmp.Diff([2]observed{tc.leaf, tc.host}, got); diff != "" {
+				t.Errorf("leaf, host (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,38 @@
+package manager
+
+import (
+	"flag"
+	"strings"
+	"testing"
+)
+
+func TestOptions(t *testing.T) {
+	for args, wrong := range map[string]string{
+		"":                                             "",
+		"--pprof-bind-address=127.0.0.1:8082":          "",
+		"--pprof-bind-address=[::1]:8082":              "",
+		"--pprof-bind-address=:8082":                   "--pprof-bind-address",
+		"--pprof-bind-address=10.0.0.1:8082":           "--pprof-bind-address",
+		"--pprof-bind-address=localhost:8082":          "--pprof-bind-address",
+		"--fence-duration=10s --probe-interval=4s":     "--probe-interval",
+		"--fence-duration=1ms":                         "--fence-duration",
+		"--fence-epoch-interval=0":                     "--fence-epoch-interval",
+		"--orphan-interval=1ms":                        "--orphan-interval",
+		"--stuck-after=-1s":                            "--stuck-after",
+		"--nominated-node-name=sometimes":              "--nominated-node-name",
+		"--stuck-after=0 --nominated-node-name=always": "--stuck-after",
+	} {
+		t.Run(args, func(t *testing.T) {
+			var o Options
+			flags := flag.NewFlagSet("manager", flag.ContinueOnError)
+			o.AddFlags(flags)
+			if err := flags.Parse(strings.Fields(args)); err != nil {
+				t.Fatal(err)
+			}
+			err := o.Complete()
+			if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.HasPrefix(err.Error(), wrong+" ")) {
+				t.Errorf("%v, want an error of %q", err, wrong)
+			}
+		})
+	}
+}

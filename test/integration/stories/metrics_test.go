@@ -1,0 +1,109 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+)
+
+// scraped is what the manager serves of itself, as it is.
+func scraped(ctx context.Context) (string, error) { return served(ctx, x.Manager.MetricsURL()) }
+
+func served(ctx context.Context, url string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("read %s: %s", url, response.Status)
+	}
+	body, err := io.ReadAll(response.Body)
+	return string(body), err
+}
+
+// metric is what the manager serves of a series, empty if there is none.
+func metric(ctx context.Context, series string) (string, error) {
+	body, err := scraped(ctx)
+	for line := range strings.Lines(body) {
+		if value, found := strings.CutPrefix(line, series+" "); found {
+			return strings.TrimSpace(value), err
+		}
+	}
+	return "", err
+}
+
+// measured waits for the value of a metric of a member.
+func measured(ctx context.Context, name, registration string, value gomegatypes.GomegaMatcher) {
+	GinkgoHelper()
+	Eventually(ctx, func() (string, error) {
+		return metric(ctx, fmt.Sprintf("%s{cluster=%q}", name, registration))
+	}).WithContext(ctx).Should(value, "%s of %s", name, registration)
+}
+
+// unmeasured waits until no series of a member is left.
+func unmeasured(ctx context.Context, registration string) {
+	GinkgoHelper()
+	Eventually(ctx, func() ([]string, error) {
+		body, err := scraped(ctx)
+		return regexp.MustCompile(fmt.Sprintf(`(?m)^.*cluster=%q.*$`, registration)).FindAllString(body, -1), err
+	}).WithContext(ctx).Should(BeEmpty())
+}
+
+var sampleName = regexp.MustCompile(`(?m)^(xylem_[a-z0-9_]+)[{ ]`)
+
+var _ = Describe("Metrics", func() {
+	const leafBound, hostBound = "xylem_claim_leaf_bound_seconds_count", "xylem_claim_host_bound_seconds_count"
+
+	It("measure each claim's way once, and not again after a restart", func(ctx SpecContext) {
+		Expect(x.Manager.Restart(ctx)).To(Succeed()) // counters begin with the process
+		measured(ctx, "xylem_member_connected", two, Equal("1"))
+		measured(ctx, leafBound, two, Equal("0"))
+
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.claim(ctx, "promised", ofClass(classPromise))
+		s.pod(ctx, "app", using("data"), using("promised"), on(nodeTwo))
+		s.running(ctx, "app", nodeTwo)
+		s.fulfilled(ctx, "promised", two)
+		measured(ctx, leafBound, two, Equal("2"))
+		measured(ctx, hostBound, two, Equal("2"))
+		measured(ctx, "xylem_promises_unfulfilled", two, Equal("0"))
+
+		By("starting the manager again, which sees all of it anew")
+		Expect(x.Manager.Restart(ctx)).To(Succeed())
+		measured(ctx, "xylem_member_connected", two, Equal("1"))
+		s.claim(ctx, "barrier")
+		s.pod(ctx, "next", using("barrier"), on(nodeTwo))
+		s.running(ctx, "next", nodeTwo)
+		measured(ctx, hostBound, two, Equal("1"))
+		measured(ctx, leafBound, two, Equal("1"))
+	}, SpecTimeout(storyTime))
+
+	It("are served beside profiles, if those are asked for", func(ctx SpecContext) {
+		profile, err := served(ctx, x.Manager.ProfilesURL()+"goroutine?debug=1")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(profile).To(ContainSubstring("goroutine profile: total"))
+	}, SpecTimeout(storyTime))
+
+	It("say what they are", func(ctx SpecContext) {
+		body, err := scraped(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		names := sampleName.FindAllStringSubmatch(body, -1)
+		Expect(names).NotTo(BeEmpty())
+		for _, name := range names {
+			Expect(body).To(MatchRegexp(`(?m)^# HELP %s \S`, regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name[1], "(_count)?")))
+		}
+	}, SpecTimeout(storyTime))
+})
