@@ -10,6 +10,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/deregister"
 	"github.com/xylem-io/xylem/internal/cli/register"
+	"github.com/xylem-io/xylem/internal/cli/tree"
 )
 
 // name of the plugin as users type it.
@@ -52,7 +53,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	for _, add := range []func(*command.Env) *cobra.Command{
-		register.NewCommand, deregister.NewCommand, newVersion,
+		register.NewCommand, deregister.NewCommand, tree.NewCommand, newVersion,
 	} {
 		root.AddCommand(add(env))
 	}

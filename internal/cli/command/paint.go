@@ -1,6 +1,11 @@
 package command
 
-import "io"
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
 
 // Paint colours words, or does not.
 type Paint struct{ on bool }
@@ -28,4 +33,17 @@ func (p Paint) in(code, s string) string {
 		return s
 	}
 	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+// Width of the terminal that a stream is, in characters; 0 if it is none.
+func (e *Env) Width(w io.Writer) int {
+	file, ok := w.(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
 }

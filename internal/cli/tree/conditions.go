@@ -1,0 +1,136 @@
+package tree
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	// eventsShown of each object.
+	eventsShown = 4
+	// textLimit in bytes of what others wrote.
+	textLimit = 1024
+	// manager is how Xylem's own events name their reporter.
+	manager = "xylem"
+)
+
+// plain is a text that somebody else wrote, on one line.
+func plain(text string) string {
+	return strings.Join(strings.Fields(mirror.Plain(text, textLimit)), " ")
+}
+
+// problem reports whether a condition says that something is wrong, or not so yet.
+func problem(c Condition) bool {
+	return strings.HasPrefix(c.Type, v1alpha1.Prefix) && c.Status == string(metav1.ConditionFalse) && c.Reason != v1alpha1.ReasonPromised ||
+		strings.HasSuffix(c.Type, "Error") && c.Status == string(metav1.ConditionTrue)
+}
+
+// claimConditions are all of a claim's: each is there while there is something to say.
+func claimConditions(claim *corev1.PersistentVolumeClaim) []Condition {
+	var shown []Condition
+	for _, c := range claim.Status.Conditions {
+		shown = append(shown, Condition{Type: string(c.Type), Status: string(c.Status), Reason: plain(c.Reason), Message: plain(c.Message), Since: c.LastTransitionTime})
+	}
+	return shown
+}
+
+// podConditions are those that say why a Pod is not where, or what, it should be.
+func podConditions(pod *corev1.Pod) []Condition {
+	var shown []Condition
+	for _, c := range pod.Status.Conditions {
+		if (c.Type == v1alpha1.PodPushed || c.Type == corev1.PodScheduled) && c.Status != corev1.ConditionTrue || c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			shown = append(shown, Condition{Type: string(c.Type), Status: string(c.Status), Reason: plain(c.Reason), Message: plain(c.Message), Since: c.LastTransitionTime})
+		}
+	}
+	return shown
+}
+
+// pushed reports whether the host has recorded that a Pod has a leaf.
+func pushed(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionTrue
+	})
+}
+
+func connected(r *v1alpha1.ClusterRegistration) bool {
+	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConnected)
+}
+
+// registrationConditions are those of a member that keep claims and Pods there from
+// going on. Ready sums up the others, and says what a deregistration waits for.
+func registrationConditions(r *v1alpha1.ClusterRegistration) []Condition {
+	var shown []Condition
+	for _, c := range r.Status.Conditions {
+		concerns := c.Status != metav1.ConditionTrue
+		switch c.Type {
+		case v1alpha1.ConditionConnected: // while destruction is suspended, True with a reason
+			concerns = concerns || c.Reason != v1alpha1.ReasonConnected
+		case v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced, v1alpha1.ConditionDeletionsProgressing:
+			concerns = concerns && connected(r)
+		case v1alpha1.ConditionReady:
+			concerns = concerns && r.DeletionTimestamp != nil
+		default:
+			concerns = false
+		}
+		if concerns {
+			shown = append(shown, Condition{Type: c.Type, Status: string(c.Status), Reason: plain(c.Reason), Message: plain(c.Message), Since: c.LastTransitionTime})
+		}
+	}
+	return shown
+}
+
+// matter are the latest of an object's Warnings and of Xylem's own events, or of
+// all, each once; the latest last.
+func matter(events []corev1.Event, all bool) []Event {
+	var shown []Event
+	for i := range events {
+		e := &events[i]
+		if !all && e.Type != corev1.EventTypeWarning && e.ReportingController != manager && e.Source.Component != manager {
+			continue
+		}
+		told := Event{Type: plain(e.Type), Reason: plain(e.Reason), Message: plain(e.Message), Count: count(e), Last: last(e)}
+		same := slices.IndexFunc(shown, func(other Event) bool { return other.Reason == told.Reason && other.Message == told.Message })
+		if same < 0 {
+			shown = append(shown, told)
+			continue
+		}
+		shown[same].Count += told.Count
+		if shown[same].Last.Before(&told.Last) {
+			shown[same].Last = told.Last
+		}
+	}
+	slices.SortStableFunc(shown, func(a, b Event) int {
+		return cmp.Or(a.Last.Compare(b.Last.Time), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+	})
+	return shown[max(0, len(shown)-eventsShown):]
+}
+
+// count of an event, and when it was seen last, by whichever of its two APIs it was
+// made.
+func count(e *corev1.Event) int {
+	if e.Series != nil {
+		return max(1, int(e.Series.Count))
+	}
+	return max(1, int(e.Count))
+}
+
+func last(e *corev1.Event) metav1.Time {
+	latest := e.CreationTimestamp
+	for _, t := range []metav1.Time{e.LastTimestamp, {Time: e.EventTime.Time}} {
+		if latest.Before(&t) {
+			latest = t
+		}
+	}
+	if e.Series != nil && latest.Time.Before(e.Series.LastObservedTime.Time) {
+		latest = metav1.Time{Time: e.Series.LastObservedTime.Time}
+	}
+	return latest
+}
