@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -119,6 +120,11 @@ func (r *Reconciler) Admit(ctx context.Context, wanted member.Registration, iden
 	r.admission.Lock()
 	defer r.admission.Unlock()
 
+	// Its status is written by others at the same moment.
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.admit(ctx, wanted, identity) })
+}
+
+func (r *Reconciler) admit(ctx context.Context, wanted member.Registration, identity member.Identity) error {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.Live.List(ctx, &list); err != nil {
 		return fmt.Errorf("list registrations: %w", err)
