@@ -212,6 +212,10 @@ govulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities that the code can 
 	@$(GOVULNCHECK) $(if $(VULNDB),-db $(VULNDB)) ./api/... ./cmd/... ./internal/... || { \
 		echo 'govulncheck: it found something, or could not read its database: see above. Without the internet, give it a copy: VULNDB=file:///path' >&2; exit 1; }
 
+.PHONY: docker-push
+docker-push: ## Push the image IMG to its registry.
+	$(CONTAINER_TOOL) push $(IMAGE)
+
 .PHONY: build-installer
 build-installer: manifests $(KUSTOMIZE) ## Write everything that the host needs into dist/install.yaml.
 	@mkdir -p $(DIST)

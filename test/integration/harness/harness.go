@@ -56,6 +56,9 @@ type Options struct {
 	// Unregistered leaves the members unregistered; Unprepared without config/member
 	// as well.
 	Unregistered, Unprepared bool
+	// Bare starts the clusters alone: the caller installs Xylem, and RunManager
+	// starts the manager. Manager must be given.
+	Bare bool
 	// Manager is the manager's binary; empty: it is built.
 	Manager string
 	// FenceDuration and ProbeInterval are flags of the manager; 0: 6 s and 2 s.
@@ -145,19 +148,28 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 			err = errors.Join(err, x.Stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	if x.Host, err = newCluster(x.Fleet.Host); err != nil {
-		return nil, err
+	if x.Host, err = newCluster(x.Fleet.Host); err != nil || o.Bare {
+		return x, err
 	}
 	if err := x.install(ctx); err != nil {
 		return nil, err
 	}
-	if x.Manager, err = x.newManager(ctx, "manager", x.Fleet.Host, binary, o); err != nil {
-		return nil, err
-	}
-	if err := x.Manager.Start(ctx); err != nil {
+	if err := x.runManager(ctx, binary); err != nil {
 		return nil, err
 	}
 	return x, x.adopt(ctx, !o.Unregistered && !o.Unprepared)
+}
+
+// RunManager starts the manager of a Bare fleet, once its account is there.
+func (x *Xylem) RunManager(ctx context.Context) error { return x.runManager(ctx, x.options.Manager) }
+
+func (x *Xylem) runManager(ctx context.Context, binary string) (err error) {
+	if x.Manager == nil {
+		if x.Manager, err = x.newManager(ctx, "manager", x.Fleet.Host, binary, x.options); err != nil {
+			return err
+		}
+	}
+	return x.Manager.Start(ctx)
 }
 
 // adopt prepares and registers the members that the fleet began with.

@@ -1,0 +1,210 @@
+package docs
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// order of the pages: who reads them one after the other installs Xylem on the
+// first, and removes it on the last.
+var order = []string{
+	"README.md",
+	"config/samples/README.md",
+}
+
+// elsewhere is who runs the blocks that are not run here, by their first lines. It
+// is a list so that nobody leaves a block out in passing.
+var elsewhere = map[string]string{
+	"make demo":         ".ci/run",
+	"make docker-build": "make test-e2e",
+}
+
+// limit of all pages together.
+const limit = 15 * time.Minute
+
+func TestEveryBlockRuns(t *testing.T) {
+	root, err := kubebin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(order)), slices.Sorted(maps.Keys(pages))); diff != "" {
+		t.Errorf("pages with commands, -run +found:\n%s", diff)
+	}
+	for _, blocks := range pages {
+		for _, b := range blocks {
+			if b.NotRun != "" && !known(b) {
+				t.Errorf("%s is not run, %q: say in this test who runs it", b, b.NotRun)
+			}
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	r := start(ctx, t, root)
+	for _, page := range order {
+		if ok := t.Run(page, func(t *testing.T) { r.run(ctx, t, pages[page]) }); !ok {
+			return // the next page goes on from here
+		}
+	}
+}
+
+func known(b Block) bool {
+	for first := range elsewhere {
+		if strings.HasPrefix(b.Commands, first) {
+			return true
+		}
+	}
+	return false
+}
+
+// reader is somebody at a terminal, with a host and two members.
+type reader struct {
+	*harness.Xylem
+	root string
+	env  []string
+}
+
+func start(ctx context.Context, t *testing.T, root string) *reader {
+	t.Helper()
+	x, err := harness.Start(ctx, harness.Options{
+		Bare: true, Manager: filepath.Join(root, "bin", "manager"),
+		Members: controlplane.Members("cluster38", "cluster39"), Progress: t.Logf,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := x.Stop(context.WithoutCancel(ctx)); err != nil {
+			t.Error(err)
+		}
+	})
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		kubelet(ctx, t, x)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+	home := t.TempDir()
+	if err := kubeconfigs(x, home); err != nil {
+		t.Fatal(err)
+	}
+	return &reader{Xylem: x, root: root, env: environment(t, x, root, home)}
+}
+
+// kubeconfigs writes the host's and the members' as contexts of one file, and the
+// members' as files of their own.
+func kubeconfigs(x *harness.Xylem, home string) error {
+	all := clientcmdapi.NewConfig()
+	for _, c := range x.Fleet.Clusters() {
+		one, err := clientcmd.LoadFromFile(c.KubeconfigPath())
+		if err != nil {
+			return fmt.Errorf("read the kubeconfig of %s: %w", c.Name(), err)
+		}
+		current := one.Contexts[one.CurrentContext]
+		all.Clusters[c.Name()], all.AuthInfos[c.Name()] = one.Clusters[current.Cluster], one.AuthInfos[current.AuthInfo]
+		all.Contexts[c.Name()] = &clientcmdapi.Context{Cluster: c.Name(), AuthInfo: c.Name()}
+		if err := clientcmd.WriteToFile(*one, filepath.Join(home, c.Name()+".kubeconfig")); err != nil {
+			return fmt.Errorf("write the kubeconfig of %s: %w", c.Name(), err)
+		}
+	}
+	all.CurrentContext = x.Host.Name()
+	return clientcmd.WriteToFile(*all, filepath.Join(home, ".kube", "config"))
+}
+
+// environment has the programs that the pages speak of, and nothing of whoever runs
+// the test but where Go and the pinned tools keep what they made.
+func environment(t *testing.T, x *harness.Xylem, root, home string) []string {
+	t.Helper()
+	tools := filepath.Dir(os.Getenv("HELM"))
+	if tools == "." {
+		t.Fatal("HELM is not set: run this by make test-integration, which builds Helm")
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	goEnv, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	where := strings.Fields(string(goEnv))
+	path := strings.Join([]string{filepath.Join(root, "bin"), filepath.Dir(x.Fleet.Kubectl()), tools, os.Getenv("PATH")}, string(os.PathListSeparator))
+	return []string{
+		"HOME=" + home, "PATH=" + path, "XDG_CACHE_HOME=" + cache, "GOCACHE=" + where[0], "GOMODCACHE=" + where[1],
+		"GOFLAGS=" + os.Getenv("GOFLAGS"), "GOPROXY=" + os.Getenv("GOPROXY"), "NO_COLOR=1",
+	}
+}
+
+// run runs the blocks in one shell, as who copies them does.
+func (r *reader) run(ctx context.Context, t *testing.T, blocks []Block) {
+	command := exec.CommandContext(ctx, "bash", "-c", Script(blocks)) //nolint:gosec // the pages' own
+	command.Dir, command.Env = r.root, r.env
+	out, err := command.CombinedOutput()
+	t.Logf("\n%s", out)
+	if err != nil {
+		t.Errorf("the last block of those above: %v", err)
+		if r.Manager != nil {
+			t.Logf("the manager's log:\n%s", r.Manager.Log())
+		}
+	}
+}
+
+// kubelet runs the manager while its Deployment is to have Pods.
+func kubelet(ctx context.Context, t *testing.T, x *harness.Xylem) {
+	key := client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "xylem-controller-manager"}
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		var d appsv1.Deployment
+		err := x.Host.API.Get(ctx, key, &d)
+		switch {
+		case err == nil && ptr.Deref(d.Spec.Replicas, 1) > 0:
+			err = x.RunManager(ctx)
+		case err == nil || apierrors.IsNotFound(err):
+			err = nil
+			if x.Manager != nil && x.Manager.Running() {
+				err = x.Manager.Stop()
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("run the manager: %v", err)
+			return
+		}
+	}
+}
