@@ -22,6 +22,8 @@ INTEGRATION_TIMEOUT ?= 40m
 INTEGRATION_PACKAGES ?= 2
 # Flags of go run ./test/fault enumerate, such as FAULT_FLAGS='--rigs 6 --scenario delete'.
 FAULT_FLAGS ?=
+# Flags and scenarios of go run ./test/bench, such as BENCH_FLAGS='--repeats 5 latency burst'.
+BENCH_FLAGS ?=
 # More flags for go test, such as TESTFLAGS='-run TestX -count=1'.
 TESTFLAGS ?=
 
@@ -161,6 +163,16 @@ test-mutants: kube ## Put known defects into the manager, one at a time, and see
 .PHONY: kind-node-image
 kind-node-image: ## Build a node image for kind with no registry, from Debian packages and Go modules; needs root, debootstrap and Docker.
 	go run ./test/e2e/nodeimage
+
+.PHONY: bench
+bench: kube ## Measure Xylem beside its yardsticks, into dist/bench; an hour or more (BENCH_FLAGS).
+	go run ./test/bench --out '$(DIST)/bench' $(BENCH_FLAGS)
+	go -C test/bench/plot run . '$(DIST)/bench'
+
+.PHONY: bench-quick
+bench-quick: kube ## The same with small sizes, in less than three minutes; its figures say little.
+	go run ./test/bench --quick --out '$(DIST)/bench-quick'
+	go -C test/bench/plot run . '$(DIST)/bench-quick'
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 10s).

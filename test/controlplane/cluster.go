@@ -305,6 +305,9 @@ func (c *Cluster) awaitUsable(ctx context.Context) error {
 
 // unusable returns what is still lacking.
 func (c *Cluster) unusable(ctx context.Context) error {
+	if c.options.APIOnly {
+		return nil
+	}
 	_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("the controller manager has not made service accounts: %w", err)

@@ -142,6 +142,9 @@ func (c *Cluster) newProcesses(bin programs, a addresses) []*Process {
 			ready: healthy(plain, "http://"+a.kwok+"/healthz"), supervised: true,
 		},
 	}
+	if c.options.APIOnly {
+		all = all[:2]
+	}
 	if c.options.Storage != nil {
 		all = append(all,
 			&Process{

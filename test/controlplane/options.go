@@ -86,6 +86,9 @@ type ClusterOptions struct {
 	Storage *StorageOptions
 	// NoStorage leaves a member without.
 	NoStorage bool
+	// APIOnly starts etcd and kube-apiserver and nothing else: no controllers, no
+	// nodes, no storage.
+	APIOnly bool
 	// KubeAPIQPS and KubeAPIBurst limit the control plane's and the sidecars'
 	// clients, in requests per second. 0 is 2000.
 	KubeAPIQPS, KubeAPIBurst int
@@ -154,6 +157,9 @@ func Class(
 
 // withDefaults returns o completed, for a host or a member.
 func (o ClusterOptions) withDefaults(host bool) ClusterOptions {
+	if o.APIOnly {
+		o.Nodes, o.NoStorage, o.Storage = -1, true, nil
+	}
 	switch {
 	case o.Nodes < 0:
 		o.Nodes = 0

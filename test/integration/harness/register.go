@@ -53,6 +53,18 @@ func (x *Xylem) AwaitReady(ctx context.Context, name string) error {
 	})
 }
 
+// Bound is how many bound volumes all registrations count.
+func (x *Xylem) Bound(ctx context.Context) (n int, err error) {
+	var all v1alpha1.ClusterRegistrationList
+	if err := x.Host.API.List(ctx, &all); err != nil {
+		return 0, fmt.Errorf("list the registrations: %w", err)
+	}
+	for i := range all.Items {
+		n += int(all.Items[i].Status.Volumes.Bound)
+	}
+	return n, nil
+}
+
 // MemberKubeconfig is a kubeconfig of the member's ServiceAccount for Xylem, with
 // a new token, through the member's proxy, and then as Options.Front has it.
 func (x *Xylem) MemberKubeconfig(ctx context.Context, member string) ([]byte, error) {

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+const (
+	// creators make objects side by side where as many as possible are made at once.
+	creators = 16
+	// late is how many objects may still be on their way when the next is due.
+	late = 256
+)
+
+var (
+	claimSize = resource.MustParse("1Gi")
+	grownSize = resource.MustParse("2Gi")
+)
+
+// batch is claims with a Pod each, in a namespace of their own.
+type batch struct {
+	namespace, class string
+	claims           int
+	// rate a second; 0: at once.
+	rate float64
+	// nodes, if any, that the Pods ask for by the label hostname.
+	nodes []string
+}
+
+func claimName(i int) string { return fmt.Sprintf("claim-%05d", i) }
+func podName(i int) string   { return fmt.Sprintf("pod-%05d", i) }
+
+func (b batch) claim(i int) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: claimName(i)},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &b.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: claimSize}},
+		},
+	}
+}
+
+func (b batch) pod(i int) *corev1.Pod {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: podName(i)},
+		Spec: corev1.PodSpec{
+			Containers:  []corev1.Container{{Name: "main", Image: "example/main"}},
+			Tolerations: []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(i)},
+			}}},
+		},
+	}
+	if len(b.nodes) > 0 {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: b.nodes}},
+			}}},
+		}}
+	}
+	return pod
+}
+
+// apply makes all claims and Pods in a cluster, and returns when each claim was
+// asked for.
+func (b batch) apply(ctx context.Context, client kubernetes.Interface) (asked map[string]time.Time, err error) {
+	asked = make(map[string]time.Time, b.claims)
+	var mu sync.Mutex
+	err = b.pace(ctx, func(ctx context.Context, i int) error {
+		mu.Lock()
+		asked[claimName(i)] = time.Now()
+		mu.Unlock()
+		if _, err := client.CoreV1().PersistentVolumeClaims(b.namespace).Create(ctx, b.claim(i), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create claim %d: %w", i, err)
+		}
+		if _, err := client.CoreV1().Pods(b.namespace).Create(ctx, b.pod(i), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create Pod %d: %w", i, err)
+		}
+		return nil
+	})
+	return asked, err
+}
+
+// pace calls do for each of the batch: at its rate, whatever the calls take, or
+// with a few workers as fast as they can.
+func (b batch) pace(ctx context.Context, do func(context.Context, int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if b.rate == 0 {
+		group.SetLimit(creators)
+		for i := range b.claims {
+			group.Go(func() error { return do(ctx, i) })
+		}
+		return group.Wait()
+	}
+	group.SetLimit(late)
+	begin := time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for i := range b.claims {
+		timer.Reset(time.Until(begin.Add(time.Duration(float64(i) / b.rate * float64(time.Second)))))
+		select {
+		case <-ctx.Done():
+			return group.Wait()
+		case <-timer.C:
+		}
+		group.Go(func() error { return do(ctx, i) })
+	}
+	return group.Wait()
+}
+
+// remove deletes all Pods and claims of the batch.
+func (b batch) remove(ctx context.Context, client kubernetes.Interface) error {
+	all := metav1.ListOptions{}
+	if err := client.CoreV1().Pods(b.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all); err != nil {
+		return fmt.Errorf("delete the Pods of %s: %w", b.namespace, err)
+	}
+	if err := client.CoreV1().PersistentVolumeClaims(b.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all); err != nil {
+		return fmt.Errorf("delete the claims of %s: %w", b.namespace, err)
+	}
+	return nil
+}
+
+// ofPods has times by the names of claims instead of their Pods.
+func ofPods(times map[string]time.Time) map[string]time.Time {
+	named := make(map[string]time.Time, len(times))
+	for name, at := range times {
+		named["claim-"+name[len("pod-"):]] = at
+	}
+	return named
+}

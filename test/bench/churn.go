@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	partChurn = "churn"
+	partRest  = "at rest after it"
+	// samplesOfChurn is how often memory is looked at while claims come and go.
+	samplesOfChurn = 40
+)
+
+// Values of churn and scale.
+const (
+	heapKiB      = "heap KiB"
+	heapGrowth   = "heap, last third over middle third"
+	restWrites   = "writes at rest"
+	restProbes   = "probes per member and 10 s"
+	restCPU      = "CPU at rest, % of a core"
+	restRequests = "other requests at rest"
+)
+
+// churn makes, grows and deletes claims at a steady rate, and looks at memory; then
+// at what is done when it stops.
+func (b *bench) churn(ctx context.Context) error {
+	r, err := b.clusters(ctx, 2)
+	if err != nil {
+		return err
+	}
+	p := part{scenario: churnName, repeat: 1, claims: int(b.settings.churn * b.churnFor.Seconds()), rate: b.settings.churn}
+	c := batch{class: classMirror, claims: p.claims, rate: p.rate}
+	if c.namespace, err = r.space(ctx, churnName, r.host); err != nil {
+		return err
+	}
+	if err := r.warm(ctx, c.namespace, c.class); err != nil {
+		return err
+	}
+	run := p.run(r, partChurn)
+	books, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	asked := map[string]time.Time{}
+	begin := time.Now()
+	group, groupCtx := errgroup.WithContext(ctx)
+	stop := make(chan struct{})
+	group.Go(func() error { return r.sample(groupCtx, run, begin, stop) })
+	group.Go(func() error {
+		defer close(stop)
+		var err error
+		asked, err = c.lives(groupCtx, r)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := r.await(ctx, "gone", c.claims, func() int {
+		return min(r.host.count(claimGone, c.namespace), r.host.count(volumeGone, c.namespace), r.leaves.count(volumeGone, c.namespace))
+	}); err != nil {
+		return err
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	if err := books.close(ctx, run); err != nil {
+		return err
+	}
+	series := run.Series[heapKiB]
+	run.Values[heapGrowth] = mean(series[len(series)*2/3:]) / mean(series[len(series)/3:len(series)*2/3])
+	run.finish(r, asked, r.host.times(bound, c.namespace))
+	r.forget(c.namespace)
+	return r.atRest(ctx, part{scenario: churnName, repeat: 1}, partRest)
+}
+
+func mean(points [][2]float64) float64 {
+	sum := 0.0
+	for _, p := range points {
+		sum += p[1]
+	}
+	return sum / float64(max(1, len(points)))
+}
+
+// sample looks at the heap until it is stopped.
+func (r *rig) sample(ctx context.Context, run *Run, begin time.Time, stop <-chan struct{}) error {
+	ticker := time.NewTicker(max(time.Second, r.b.churnFor/samplesOfChurn))
+	defer ticker.Stop()
+	for told := 0; ; told++ {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-stop:
+			return nil
+		case <-ticker.C:
+		}
+		bytes, err := r.heap(ctx)
+		if err != nil {
+			return err
+		}
+		at := time.Since(begin).Seconds()
+		run.Series[heapKiB] = append(run.Series[heapKiB], [2]float64{at, bytes / 1024})
+		if told%4 == 0 {
+			r.b.say("      after %.0f s: %.1f MiB of live heap", at, bytes/(1<<20))
+		}
+	}
+}
+
+// lives makes the claims and Pods at the batch's rate; each is grown once its Pod
+// runs, and deleted once it has grown.
+func (b batch) lives(ctx context.Context, r *rig) (map[string]time.Time, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	var asked map[string]time.Time
+	group.Go(func() (err error) {
+		asked, err = b.apply(ctx, r.host.client)
+		return err
+	})
+	group.Go(func() error {
+		grow := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, grownSize.String())
+		return r.each(ctx, b, func() map[string]time.Time { return ofPods(r.host.times(running, b.namespace)) }, func(ctx context.Context, i int) error {
+			_, err := r.host.client.CoreV1().PersistentVolumeClaims(b.namespace).Patch(ctx, claimName(i), types.MergePatchType, grow, metav1.PatchOptions{})
+			return err
+		})
+	})
+	group.Go(func() error {
+		return r.each(ctx, b, func() map[string]time.Time { return r.host.times(grown, b.namespace) }, func(ctx context.Context, i int) error {
+			if err := r.host.client.CoreV1().Pods(b.namespace).Delete(ctx, podName(i), metav1.DeleteOptions{}); err != nil {
+				return err
+			}
+			return r.host.client.CoreV1().PersistentVolumeClaims(b.namespace).Delete(ctx, claimName(i), metav1.DeleteOptions{})
+		})
+	})
+	return asked, group.Wait()
+}
+
+// each does something for each claim of a batch, once it is among those that ready
+// returns.
+func (r *rig) each(ctx context.Context, b batch, ready func() map[string]time.Time, do func(context.Context, int) error) error {
+	done := make([]bool, b.claims)
+	count := 0
+	var failed error // the last one; it is tried again
+	err := r.await(ctx, "come and gone", b.claims, func() int {
+		there := ready()
+		for i := range b.claims {
+			if _, ok := there[claimName(i)]; !ok || done[i] {
+				continue
+			}
+			if failed = do(ctx, i); failed == nil {
+				done[i] = true
+				count++
+			}
+		}
+		return count
+	})
+	if err != nil {
+		return errors.Join(err, failed)
+	}
+	return nil
+}
+
+// atRest measures what the manager does when nothing is asked of it.
+func (r *rig) atRest(ctx context.Context, p part, name string) error {
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	run := p.run(r, name)
+	books, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	r.b.say("      at rest for %s", r.b.rest)
+	timer := time.NewTimer(r.b.rest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	}
+	if err := books.close(ctx, run); err != nil {
+		return err
+	}
+	run.Values[restWrites], run.Values[restProbes], run.Values[restRequests] = 0, 0, 0
+	tens := r.b.rest.Seconds() / probeInterval.Seconds()
+	for _, c := range run.Requests {
+		lease := c.Resource == "leases"
+		switch {
+		case lease && c.Side == "members":
+			run.Values[restProbes] += float64(c.Number) / tens / float64(r.members)
+		case lease || c.Verb == "watch":
+		case c.write():
+			run.Values[restWrites] += float64(c.Number)
+		default:
+			run.Values[restRequests] += float64(c.Number)
+		}
+	}
+	run.Values[restCPU] = 100 * run.CPUSeconds / r.b.rest.Seconds()
+	bytes, err := r.heap(ctx)
+	if err != nil {
+		return err
+	}
+	run.Values[heapKiB] = bytes / 1024
+	r.b.say("      writes %.0f, probes per member and 10 s %.2f, other requests %.0f, CPU %.1f %% of a core, heap %.1f MiB",
+		run.Values[restWrites], run.Values[restProbes], run.Values[restRequests], run.Values[restCPU], bytes/(1<<20))
+	r.b.report.add(run)
+	return nil
+}

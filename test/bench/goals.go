@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+)
+
+// Goal is one of the goals, and how it was met.
+type Goal struct {
+	Name     string  `json:"name"`
+	Limit    string  `json:"limit"`
+	Figure   string  `json:"figure"`
+	Value    float64 `json:"value"`
+	Measured bool    `json:"measured"`
+	Met      bool    `json:"met"`
+}
+
+func (g Goal) verdict() string {
+	switch {
+	case !g.Measured:
+		return "-"
+	case g.Met:
+		return "met"
+	default:
+		return "NOT MET"
+	}
+}
+
+// Limits of the goals.
+const (
+	maxAddedP50    = 150.0 // ms
+	maxAddedP99    = 1000.0
+	maxLeafToRoot  = 150.0
+	minOfFloor     = 0.35
+	maxOfDriver    = 1.3
+	maxCreate      = 6.0 // writes for each volume
+	maxDelete      = 4.0
+	maxProbes      = 1.05 // for each member in 10 s: one, and the last may fall in
+	maxHeapEach    = 10.0 // KiB for each volume
+	maxHeapMember  = 8.0  // MiB for each idle member
+	maxRestart     = 20.0 // s
+	maxIsolation   = 1.10
+	maxHeapGrowth  = 1.10
+	burstOfTheGoal = 1000
+)
+
+// figures of all repeats of a part: their median, with the spread.
+func (r *report) figures(runs []*Run, of func(*Run) (float64, bool)) (median float64, text string, ok bool) {
+	var all []float64
+	for _, run := range runs {
+		if v, there := of(run); there {
+			all = append(all, v)
+		}
+	}
+	median, least, most := spread(all)
+	text = fmt.Sprintf("%.3g", median)
+	if len(all) > 1 {
+		text = fmt.Sprintf("%.3g (%.3g to %.3g)", median, least, most)
+	}
+	return median, text, len(all) > 0
+}
+
+func time50(what string) func(*Run) (float64, bool) {
+	return func(run *Run) (float64, bool) { d, ok := run.Times[what]; return d.P50, ok }
+}
+
+func time99(what string) func(*Run) (float64, bool) {
+	return func(run *Run) (float64, bool) { d, ok := run.Times[what]; return d.P99, ok }
+}
+
+func value(name string) func(*Run) (float64, bool) {
+	return func(run *Run) (float64, bool) { v, ok := run.Values[name]; return v, ok }
+}
+
+// beside makes a figure of each run and the run of another part in the same repeat
+// and of the same size.
+func (r *report) beside(scenario, part, other string, of func(run, other *Run) float64) func(*Run) (float64, bool) {
+	return func(run *Run) (float64, bool) {
+		for _, o := range r.find(scenario, other) {
+			if run.Part == part && o.Repeat == run.Repeat && o.Claims == run.Claims {
+				return of(run, o), true
+			}
+		}
+		return 0, false
+	}
+}
+
+// judge holds what was measured against the goals.
+func (r *report) judge() []Goal {
+	var goals []Goal
+	atMost := func(name string, limit float64, unit string, runs []*Run, of func(*Run) (float64, bool)) {
+		v, text, ok := r.figures(runs, of)
+		goals = append(goals, Goal{Name: name, Limit: fmt.Sprintf("<= %g %s", limit, unit), Figure: text, Value: v, Measured: ok, Met: ok && v <= limit})
+	}
+	atLeast := func(name string, limit float64, runs []*Run, of func(*Run) (float64, bool)) {
+		v, text, ok := r.figures(runs, of)
+		goals = append(goals, Goal{Name: name, Limit: fmt.Sprintf(">= %g", limit), Figure: text, Value: v, Measured: ok, Met: ok && v >= limit})
+	}
+	mirror, deleted := r.find(latencyName, partMirror), r.find(latencyName, partMirror+partDelete)
+	added := func(of func(*Run) (float64, bool)) func(*Run) (float64, bool) {
+		return r.beside(latencyName, partMirror, partNative, func(run, native *Run) float64 {
+			a, _ := of(run)
+			b, _ := of(native)
+			return a - b
+		})
+	}
+	atMost("added to native, claim created to Bound, p50", maxAddedP50, "ms", mirror, added(time50(askedBound)))
+	atMost("added to native, claim created to Bound, p99", maxAddedP99, "ms", mirror, added(time99(askedBound)))
+	atMost("leaf Bound to host Bound, p50", maxLeafToRoot, "ms", mirror, time50(leafBoundBound))
+	var burst []*Run
+	for _, run := range r.find(burstName, partMirror) {
+		if run.Claims == burstOfTheGoal || r.Settings["quick"] == "true" {
+			burst = append(burst, run)
+		}
+	}
+	atLeast("burst of 1,000: rate of Bound over the floor's", minOfFloor, burst, r.beside(burstName, partMirror, partFloor, func(run, floor *Run) float64 { return run.Rate / floor.Rate }))
+	atMost("burst of 1,000: time over the driver's", maxOfDriver, "times", burst, r.beside(burstName, partMirror, partDriver, func(run, driver *Run) float64 { return run.Seconds / driver.Seconds }))
+	ofVolume := func(c Count) bool { return !c.ofPod() }
+	perVolume := func(pick func(Count) bool) func(*Run) (float64, bool) {
+		return func(run *Run) (float64, bool) { return run.writes(pick), len(run.Requests) > 0 }
+	}
+	atMost("writes for each volume, to create", maxCreate, "", mirror, perVolume(ofVolume))
+	atMost("writes for each volume, to delete", maxDelete, "", deleted, perVolume(ofVolume))
+	for _, rest := range []struct{ scenario, part string }{{churnName, partRest}, {scaleName, partFull}} {
+		runs := r.find(rest.scenario, rest.part)
+		atMost("at rest ("+rest.scenario+"): writes", 0, "", runs, value(restWrites))
+		atMost("at rest ("+rest.scenario+"): probes for each member in 10 s", maxProbes, "", runs, value(restProbes))
+	}
+	atMost("churn: live heap, last third over middle third", maxHeapGrowth, "times", r.find(churnName, partChurn), value(heapGrowth))
+	atMost("live heap for each mirrored volume", maxHeapEach, "KiB", r.find(scaleName, partFull), value(heapEach))
+	atMost("live heap for each idle member", maxHeapMember, "MiB", r.find(scaleName, partIdle), value(heapMember))
+	atMost("restart to settled, 1,000 volumes in each of 24 members", maxRestart, "s", r.find(scaleName, partRestart), value(restartSeconds))
+	atMost("one black-holed: p99 of the others, over without", maxIsolation, "times", r.find(isolationName, partBlackhole), r.beside(isolationName, partBlackhole, partAllWell, func(run, well *Run) float64 {
+		return run.Times[askedBound].P99 / well.Times[askedBound].P99
+	}))
+	return goals
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// scenario is what can be measured, by the name on the command line.
+type scenario struct {
+	name string
+	run  func(*bench, context.Context) error
+}
+
+var scenarios = []scenario{
+	{latencyName, (*bench).latency},
+	{burstName, (*bench).bursts},
+	{isolationName, (*bench).isolation},
+	{churnName, (*bench).churn},
+	{scaleName, (*bench).scale},
+}
+
+func main() {
+	log.SetLogger(logr.Discard()) // clients are to say nothing of their own
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	s, err := parse(args)
+	if err != nil {
+		return err
+	}
+	b := &bench{settings: s, begun: time.Now()}
+	b.report = newReport(ctx, s)
+	b.say("%s", b.report.headline())
+	var failed error
+	for _, part := range scenarios {
+		if !slices.Contains(s.scenarios, part.name) || failed != nil {
+			continue
+		}
+		b.say("== %s (load of the machine %s)", part.name, loadAverage())
+		if err := part.run(b, ctx); err != nil {
+			failed = fmt.Errorf("%s: %w", part.name, err)
+		}
+		// What was measured is kept, whatever comes next.
+		failed = errors.Join(failed, b.report.write(s.out))
+	}
+	failed = errors.Join(failed, b.close(context.WithoutCancel(ctx)))
+	b.say("%s", b.report.text())
+	b.say("results: %s", strings.Join([]string{b.report.jsonPath(s.out), b.report.textPath(s.out)}, ", "))
+	return failed
+}
+
+// bench is one run of this program.
+type bench struct {
+	settings
+	begun  time.Time
+	report *report
+	now    *rig // the clusters that run at present
+	// proxied is the member, if any, that is reached through its proxy.
+	proxied string
+}
+
+// say prints a line of progress.
+func (b *bench) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	for line := range strings.Lines(text) {
+		fmt.Printf("[%6.1fs] %s\n", time.Since(b.begun).Seconds(), strings.TrimRight(line, "\n"))
+	}
+}
+
+func (b *bench) close(ctx context.Context) error {
+	if b.now == nil {
+		return nil
+	}
+	err := b.now.stop(ctx)
+	b.now = nil
+	return err
+}

@@ -1,0 +1,359 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Parts of scenarios.
+const (
+	partNative  = "native"
+	partFloor   = "floor"
+	partDriver  = "driver"
+	partMirror  = "mirror"
+	partPromise = "promise"
+	partDelete  = " delete" // after a mode
+)
+
+// What times are between.
+const (
+	askedBound     = "claim created to Bound"
+	askedLeafRuns  = "created to leaf Pod running"
+	askedRuns      = "created to Pod running"
+	leafBoundBound = "leaf Bound to Bound"
+	leafRunsRuns   = "leaf Pod running to Pod running"
+	askedGone      = "deleted to volume gone"
+)
+
+// part is what one part of a scenario is measured with.
+type part struct {
+	scenario string
+	repeat   int
+	claims   int
+	rate     float64
+	nodes    []string // in the host; nil: any
+	// meanwhile, if any, begins and ends what goes on while Xylem is measured.
+	meanwhile func(on bool) error
+}
+
+func (p part) run(r *rig, name string) *Run {
+	run := &Run{Scenario: p.scenario, Part: name, Repeat: p.repeat, Claims: p.claims, Members: r.members, Load: loadAverage(), Times: map[string]Distribution{}, Values: map[string]float64{}, Series: map[string][][2]float64{}}
+	r.b.say("   %s %s, repeat %d: %d claims (load %s)", p.scenario, name, p.repeat, p.claims, run.Load)
+	return run
+}
+
+// disturb begins, or ends, what goes on meanwhile.
+func (p part) disturb(on bool) error {
+	if p.meanwhile == nil {
+		return nil
+	}
+	return p.meanwhile(on)
+}
+
+// finish works out what a run took: from when claims were asked for to when they
+// were bound, in the same cluster.
+func (run *Run) finish(r *rig, asked, boundAt map[string]time.Time) {
+	first, seconds := span(asked, boundAt)
+	run.Seconds, run.Rate = seconds, float64(len(boundAt))/seconds
+	run.Times[askedBound] = between(asked, boundAt)
+	run.Series[string(bound)] = progress(first, boundAt)
+	d := run.Times[askedBound]
+	r.b.say("      Bound: %.1f/s, all after %.1f s; p50 %.0f ms, p90 %.0f ms, p99 %.0f ms", run.Rate, run.Seconds, d.P50, d.P90, d.P99)
+	r.b.report.add(run)
+}
+
+// mirrored measures Xylem: the claims and Pods, then their end.
+func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
+	b := batch{class: classMirror, claims: p.claims, rate: p.rate, nodes: p.nodes}
+	if mode == partPromise {
+		b.class = classPromise
+		for i := range r.members {
+			b.nodes = append(b.nodes, nodeName(i)) // else the scheduler may choose a node of the host
+		}
+	}
+	var err error
+	if b.namespace, err = r.space(ctx, p.scenario, r.host); err != nil {
+		return err
+	}
+	if err := r.warm(ctx, b.namespace, b.class); err != nil {
+		return err
+	}
+	run := p.run(r, mode)
+	books, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.disturb(true); err != nil {
+		return err
+	}
+	var asked map[string]time.Time
+	err = r.profiled(ctx, fmt.Sprintf("%s-%s-%d", p.scenario, mode, p.repeat), func() error {
+		if asked, err = b.apply(ctx, r.host.client); err != nil {
+			return err
+		}
+		return r.await(ctx, "running", b.claims, func() int {
+			return min(r.host.count(running, b.namespace), r.host.count(bound, b.namespace), r.leaves.count(running, b.namespace))
+		})
+	})
+	if err := errors.Join(err, p.disturb(false)); err != nil {
+		return err
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	if err := books.close(ctx, run); err != nil {
+		return err
+	}
+	ranInHost, ranInMember := ofPods(r.host.times(running, b.namespace)), ofPods(r.leaves.times(running, b.namespace))
+	run.Times[askedRuns], run.Times[askedLeafRuns] = between(asked, ranInHost), between(asked, ranInMember)
+	run.Times[leafRunsRuns] = between(ranInMember, ranInHost)
+	run.Times[leafBoundBound] = between(r.leaves.times(bound, b.namespace), r.host.times(bound, b.namespace))
+	run.finish(r, asked, r.host.times(bound, b.namespace))
+	return r.unmirrored(ctx, p, mode, b)
+}
+
+// unmirrored measures the end of Xylem's claims and Pods.
+func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) error {
+	run := p.run(r, mode+partDelete)
+	books, err := r.open(ctx)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := b.remove(ctx, r.host.client); err != nil {
+		return err
+	}
+	if err := r.await(ctx, "gone", b.claims, func() int {
+		return min(r.host.count(claimGone, b.namespace), r.host.count(volumeGone, b.namespace), r.leaves.count(volumeGone, b.namespace))
+	}); err != nil {
+		return err
+	}
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	if err := books.close(ctx, run); err != nil {
+		return err
+	}
+	asked := map[string]time.Time{}
+	gone := r.host.times(volumeGone, b.namespace)
+	for name := range gone {
+		asked[name] = begin
+	}
+	_, run.Seconds = span(asked, gone)
+	run.Rate = float64(len(gone)) / run.Seconds
+	run.Times[askedGone] = between(asked, gone)
+	r.b.say("      gone: %.1f/s, all after %.1f s", run.Rate, run.Seconds)
+	r.b.report.add(run)
+	r.forget(b.namespace)
+	return nil
+}
+
+// yardstick native: the claims and Pods in one cluster that has no Xylem.
+func (r *rig) yardNative(ctx context.Context, p part) error {
+	b := batch{class: classMember, claims: p.claims, rate: p.rate}
+	var err error
+	if b.namespace, err = r.space(ctx, p.scenario, r.native); err != nil {
+		return err
+	}
+	run := p.run(r, partNative)
+	asked, err := b.apply(ctx, r.native.client)
+	if err != nil {
+		return err
+	}
+	if err := r.await(ctx, "running", b.claims, func() int {
+		return min(r.native.count(running, b.namespace), r.native.count(bound, b.namespace))
+	}); err != nil {
+		return err
+	}
+	run.Times[askedRuns] = between(asked, ofPods(r.native.times(running, b.namespace)))
+	run.finish(r, asked, r.native.times(bound, b.namespace))
+	if err := b.remove(ctx, r.native.client); err != nil {
+		return err
+	}
+	if err := r.await(ctx, "clearing up", b.claims, func() int { return r.native.count(volumeGone, b.namespace) }); err != nil {
+		return err
+	}
+	r.forget(b.namespace)
+	return nil
+}
+
+// yardstick floor: claims for which volumes wait, and nothing but the PV
+// controller to bind them.
+func (r *rig) yardFloor(ctx context.Context, p part) error {
+	b := batch{class: "", claims: p.claims, rate: p.rate}
+	var err error
+	if b.namespace, err = r.space(ctx, p.scenario, r.native); err != nil {
+		return err
+	}
+	atOnce := b
+	atOnce.rate = 0
+	if err := atOnce.pace(ctx, func(ctx context.Context, i int) error { return r.volume(ctx, r.native, b.claim(i), "floor") }); err != nil {
+		return err
+	}
+	run := p.run(r, partFloor)
+	asked := map[string]time.Time{}
+	begin := time.Now()
+	if err := b.pace(ctx, func(ctx context.Context, i int) error {
+		_, err := r.native.client.CoreV1().PersistentVolumeClaims(b.namespace).Create(ctx, b.claim(i), metav1.CreateOptions{})
+		return err
+	}); err != nil {
+		return fmt.Errorf("create claims for volumes that wait: %w", err)
+	}
+	if err := r.await(ctx, "bound", b.claims, func() int { return r.native.count(bound, b.namespace) }); err != nil {
+		return err
+	}
+	for i := range b.claims {
+		asked[claimName(i)] = begin.Add(r.due(b, i))
+	}
+	run.finish(r, asked, r.native.times(bound, b.namespace))
+	return r.clear(ctx, b, views{r.native})
+}
+
+// due is when a batch's claim was to be made, after its beginning.
+func (r *rig) due(b batch, i int) time.Duration {
+	if b.rate == 0 {
+		return 0
+	}
+	return time.Duration(float64(i) / b.rate * float64(time.Second))
+}
+
+// volume makes a PV for a claim, which is nobody's to provision or to delete.
+func (r *rig) volume(ctx context.Context, v *view, claim *corev1.PersistentVolumeClaim, kind string) error {
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        fmt.Sprintf("%s-%s-%s", kind, claim.Namespace, claim.Name),
+			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "bench.invalid"},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: corev1.ResourceList{corev1.ResourceStorage: claimSize}, AccessModes: claim.Spec.AccessModes,
+			StorageClassName: *claim.Spec.StorageClassName, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: "bench.invalid", VolumeHandle: claim.Namespace + "/" + claim.Name,
+				VolumeAttributes: map[string]string{"made-for": string(claim.UID)},
+			}},
+		},
+	}
+	if _, err := v.client.CoreV1().PersistentVolumes().Create(ctx, pv, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create PV %s: %w", pv.Name, err)
+	}
+	return nil
+}
+
+// clear removes what a yardstick made, PVs included.
+func (r *rig) clear(ctx context.Context, b batch, in views) error {
+	if err := b.remove(ctx, in[0].client); err != nil {
+		return err
+	}
+	if err := r.await(ctx, "clearing up", b.claims, func() int { return in[0].count(claimGone, b.namespace) }); err != nil {
+		return err
+	}
+	now := b
+	now.rate = 0
+	for _, v := range in {
+		volumes, err := v.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return fmt.Errorf("list the PVs of %s: %w", v.name, err)
+		}
+		now.claims = len(volumes.Items)
+		if err := now.pace(ctx, func(ctx context.Context, i int) error {
+			pv := &volumes.Items[i]
+			if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != b.namespace {
+				return nil
+			}
+			return v.client.CoreV1().PersistentVolumes().Delete(ctx, pv.Name, metav1.DeleteOptions{})
+		}); err != nil {
+			return fmt.Errorf("delete the PVs of %s: %w", v.name, err)
+		}
+	}
+	r.forget(b.namespace)
+	return nil
+}
+
+// yardstick driver: the same objects, put into host and members directly; Pods run
+// in both, since nobody carries their status up. The manager does not run.
+func (r *rig) yardDriver(ctx context.Context, p part) error {
+	if err := r.x.Manager.Stop(); err != nil {
+		return err
+	}
+	b := batch{class: classDriver, claims: p.claims, rate: p.rate, nodes: r.x.Fleet.Host.NodeNames()}
+	leaf := batch{class: classMember, claims: p.claims}
+	var err error
+	if b.namespace, err = r.space(ctx, p.scenario, append(views{r.host}, r.leaves...)...); err != nil {
+		return err
+	}
+	leaf.namespace = b.namespace
+	run := p.run(r, partDriver)
+	asked := make([]time.Time, p.claims)
+	if err := b.pace(ctx, func(ctx context.Context, i int) error {
+		asked[i] = time.Now()
+		return r.drive(ctx, b, leaf, i)
+	}); err != nil {
+		return err
+	}
+	if err := r.await(ctx, "running", b.claims, func() int {
+		return min(r.host.count(running, b.namespace), r.host.count(bound, b.namespace), r.leaves.count(running, b.namespace))
+	}); err != nil {
+		return err
+	}
+	times := map[string]time.Time{}
+	for i, at := range asked {
+		times[claimName(i)] = at
+	}
+	run.Times[askedRuns] = between(times, ofPods(r.host.times(running, b.namespace)))
+	run.Times[askedLeafRuns] = between(times, ofPods(r.leaves.times(running, b.namespace)))
+	run.finish(r, times, r.host.times(bound, b.namespace))
+	for _, v := range r.leaves {
+		if err := leaf.remove(ctx, v.client); err != nil {
+			return err
+		}
+	}
+	if err := r.await(ctx, "clearing up", b.claims, func() int { return r.leaves.count(volumeGone, b.namespace) }); err != nil {
+		return err
+	}
+	if err := r.clear(ctx, b, views{r.host}); err != nil {
+		return err
+	}
+	return r.restart(ctx)
+}
+
+// drive makes the objects of one claim: in the host, and in one of the members.
+func (r *rig) drive(ctx context.Context, b, leaf batch, i int) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		claim, err := r.host.client.CoreV1().PersistentVolumeClaims(b.namespace).Create(ctx, b.claim(i), metav1.CreateOptions{})
+		if err != nil {
+			return fmt.Errorf("create claim %d: %w", i, err)
+		}
+		if _, err := r.host.client.CoreV1().Pods(b.namespace).Create(ctx, b.pod(i), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create Pod %d: %w", i, err)
+		}
+		return r.volume(ctx, r.host, claim, "driver")
+	})
+	group.Go(func() error {
+		v := r.leaves[i%len(r.leaves)]
+		if _, err := v.client.CoreV1().PersistentVolumeClaims(leaf.namespace).Create(ctx, leaf.claim(i), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create leaf claim %d: %w", i, err)
+		}
+		if _, err := v.client.CoreV1().Pods(leaf.namespace).Create(ctx, leaf.pod(i), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create leaf Pod %d: %w", i, err)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// restart starts the manager and waits until it is at rest.
+func (r *rig) restart(ctx context.Context) error {
+	if err := r.x.Manager.Start(ctx); err != nil {
+		return err
+	}
+	_, err := r.settled(ctx, r.members)
+	return err
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+const (
+	// nativeName is the cluster that has no Xylem.
+	nativeName = "native"
+	// classMirror and classPromise are the host's, for the members' classMember.
+	classMirror  = "bench-mirror"
+	classPromise = "bench-promise"
+	// classDriver is of the yardstick driver's claims in the host.
+	classDriver = "bench-driver"
+	classMember = controlplane.ClassHostpath
+	// fenceDuration and probeInterval are the manager's defaults; the harness has others.
+	fenceDuration = 30 * time.Second
+	probeInterval = 10 * time.Second
+	// stall is how long nothing may happen of what is waited for.
+	stall = 2 * time.Minute
+	// look is how often what is waited for is looked at, tell how often it is told.
+	look = 50 * time.Millisecond
+	tell = 5 * time.Second
+	// hostNodes run the Pods of the yardstick driver.
+	hostNodes = 2
+)
+
+// managerArgs are those of the Deployment in config/manager.
+var managerArgs = []string{"--leader-elect"}
+
+// rig is a host, its members, a cluster without Xylem, and watches on them all.
+type rig struct {
+	b       *bench
+	x       *harness.Xylem
+	members int
+	host    *view
+	leaves  views
+	native  *view // nil in a rig that has none
+	spaces  int
+}
+
+// roomy nodes take any number of Pods.
+func roomy() corev1.ResourceList {
+	return corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("2000"), corev1.ResourceMemory: resource.MustParse("8Ti"),
+		corev1.ResourceEphemeralStorage: resource.MustParse("8Ti"), corev1.ResourcePods: resource.MustParse("20000"),
+	}
+}
+
+func memberName(i int) string { return fmt.Sprintf("member-%02d", i+1) }
+func nodeName(i int) string   { return v1alpha1.DefaultNodeNamePrefix + memberName(i) }
+
+// clusters is a rig with that many members: the present one if it fits.
+func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
+	if b.now != nil && b.now.members == members {
+		return b.now, b.now.x.Manager.Start(ctx)
+	}
+	if err := b.close(ctx); err != nil {
+		return nil, err
+	}
+	cluster := func(name string) controlplane.ClusterOptions {
+		return controlplane.ClusterOptions{Name: name, NodeCapacity: roomy(), KubeAPIQPS: b.qps, KubeAPIBurst: b.qps}
+	}
+	host := cluster("host")
+	host.Nodes = hostNodes
+	all := []controlplane.ClusterOptions{cluster(nativeName)}
+	for i := range members {
+		all = append(all, cluster(memberName(i)))
+	}
+	b.say("starting a host, %d members and one cluster without Xylem", members)
+	x, err := harness.Start(ctx, b.harness(host, all))
+	if err != nil {
+		return nil, err
+	}
+	r := &rig{b: b, x: x, members: members}
+	b.now = r
+	return r, r.prepare(ctx)
+}
+
+// harness are the options that all rigs have in common. Members are reached
+// directly: the proxy in front of them is of this program, and would cost.
+func (b *bench) harness(host controlplane.ClusterOptions, members []controlplane.ClusterOptions) harness.Options {
+	return harness.Options{
+		Host: host, Members: members, Unregistered: true, ManagerArgs: managerArgs,
+		FenceDuration: fenceDuration, ProbeInterval: probeInterval,
+		Front: func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error) {
+			if c.Name() == b.proxied {
+				return kubeconfig, nil
+			}
+			return bytes.ReplaceAll(kubeconfig, []byte(c.Server(controlplane.ViaProxy)), []byte(c.Server(controlplane.Direct))), nil
+		},
+	}
+}
+
+func (r *rig) prepare(ctx context.Context) (err error) {
+	if r.host, err = watch(ctx, r.x.Fleet.Host); err != nil {
+		return err
+	}
+	if r.native, err = watch(ctx, r.x.Fleet.Member(nativeName)); err != nil {
+		return err
+	}
+	for i := range r.members {
+		v, err := watch(ctx, r.x.Fleet.Member(memberName(i)))
+		if err != nil {
+			return err
+		}
+		r.leaves = append(r.leaves, v)
+	}
+	if err := r.classes(ctx); err != nil {
+		return err
+	}
+	return r.register(ctx)
+}
+
+// classes of the host: one that mirrors, one that promises, one of nobody.
+func (r *rig) classes(ctx context.Context) error {
+	for name, mode := range map[string]string{classMirror: v1alpha1.ProvisioningMirror, classPromise: v1alpha1.ProvisioningPromise, classDriver: ""} {
+		class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		class.Provisioner = v1alpha1.ProvisionerName
+		class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: mode, v1alpha1.ParameterMemberClass: classMember}
+		if name == classDriver {
+			class.Provisioner, class.Parameters = "bench.invalid", nil
+		}
+		if err := r.x.Host.API.Create(ctx, &class); err != nil {
+			return fmt.Errorf("create StorageClass %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// register registers all members, side by side.
+func (r *rig) register(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range r.members {
+		group.Go(func() error { return r.x.Register(ctx, memberName(i), memberName(i)) })
+	}
+	return group.Wait()
+}
+
+func (r *rig) stop(ctx context.Context) error {
+	for _, v := range append(views{r.host, r.native}, r.leaves...) {
+		if v != nil {
+			v.end()
+		}
+	}
+	return r.x.Stop(ctx)
+}
+
+// space makes a namespace that nothing has used yet.
+func (r *rig) space(ctx context.Context, name string, in ...*view) (string, error) {
+	r.spaces++
+	name = fmt.Sprintf("%s-%d", name, r.spaces)
+	for _, v := range in {
+		if _, err := v.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+			return "", fmt.Errorf("create namespace %s in %s: %w", name, v.name, err)
+		}
+		// Pods need its service account.
+		if err := harness.Await(ctx, "namespace "+name, func(ctx context.Context) error {
+			_, err := v.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
+			return err
+		}); err != nil {
+			return "", err
+		}
+	}
+	return name, nil
+}
+
+// warm lets members have the namespace before anything is measured in it: one
+// claim with a Pod in each, made and taken away again.
+func (r *rig) warm(ctx context.Context, namespace, class string) error {
+	b := batch{namespace: namespace, class: class, claims: r.members, rate: 100}
+	for i := range r.members {
+		one := b
+		one.nodes = []string{nodeName(i)}
+		if _, err := r.host.client.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, one.claim(i), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("warm up: %w", err)
+		}
+		if _, err := r.host.client.CoreV1().Pods(namespace).Create(ctx, one.pod(i), metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("warm up: %w", err)
+		}
+	}
+	if err := r.await(ctx, "warming up", r.members, func() int { return r.host.count(running, namespace) }); err != nil {
+		return err
+	}
+	if err := b.remove(ctx, r.host.client); err != nil {
+		return err
+	}
+	if err := r.await(ctx, "clearing up", r.members, func() int { return r.leaves.count(volumeGone, namespace) }); err != nil {
+		return err
+	}
+	if err := r.await(ctx, "clearing up", r.members, func() int { return r.host.count(claimGone, namespace) }); err != nil {
+		return err
+	}
+	r.forget(namespace)
+	return r.settle(ctx)
+}
+
+func (r *rig) forget(namespace string) {
+	for _, v := range append(views{r.host, r.native}, r.leaves...) {
+		v.forget(namespace)
+	}
+}
+
+// errStalled says that nothing happened for too long.
+var errStalled = errors.New("nothing happened for " + stall.String())
+
+// await waits until count is all, and tells how it gets on.
+func (r *rig) await(ctx context.Context, what string, all int, count func() int) error {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	last, changed, told := -1, time.Now(), time.Now()
+	for {
+		n := count()
+		if n >= all {
+			return nil
+		}
+		if n != last {
+			last, changed = n, time.Now()
+		}
+		if time.Since(told) > tell {
+			told = time.Now()
+			r.b.say("   %s: %d of %d", what, n, all)
+		}
+		if time.Since(changed) > stall {
+			return fmt.Errorf("%s: %d of %d: %w\n%s", what, n, all, errStalled, r.x.Manager.Log())
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %d of %d: %w", what, n, all, ctx.Err())
+		case <-ticker.C:
+		}
+	}
+}
+
+// save writes a file beside the results.
+func (b *bench) save(name string, content []byte) error {
+	if err := os.MkdirAll(b.out, 0o750); err != nil {
+		return fmt.Errorf("make the directory of results: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(b.out, name), content, 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}

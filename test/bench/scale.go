@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// Parts and values of scale.
+const (
+	partNone       = "no members"
+	partIdle       = "idle members"
+	partRestart    = "restart"
+	partFull       = "all volumes at rest"
+	heapEach       = "heap KiB for each volume"
+	heapMember     = "heap MiB for each idle member"
+	restartSeconds = "restart to settled, s"
+	residentMiB    = "resident MiB, peak"
+)
+
+// scale: many members, and many volumes at rest. The clusters have API servers and
+// etcd only, and the volumes are put there as they are when all is done.
+func (b *bench) scale(ctx context.Context) error {
+	if err := b.close(ctx); err != nil {
+		return err
+	}
+	host := controlplane.ClusterOptions{Name: "host", APIOnly: true}
+	all := make([]controlplane.ClusterOptions, 0, b.members)
+	for i := range b.members {
+		all = append(all, controlplane.ClusterOptions{Name: memberName(i), APIOnly: true})
+	}
+	b.say("starting a host and %d members, of API server and etcd only", b.members)
+	x, err := harness.Start(ctx, b.harness(host, all))
+	if err != nil {
+		return err
+	}
+	r := &rig{b: b, x: x}
+	b.now = r
+	if err := r.atRest(ctx, part{scenario: scaleName, repeat: 1}, partNone); err != nil {
+		return err
+	}
+	r.members = b.members
+	s, err := newSeeds(ctx, r)
+	if err != nil {
+		return err
+	}
+	if err := r.register(ctx); err != nil {
+		return err
+	}
+	if err := r.atRest(ctx, part{scenario: scaleName, repeat: 1}, partIdle); err != nil {
+		return err
+	}
+	idle := r.last(partIdle)
+	idle.Values[heapMember] = (idle.Values[heapKiB] - r.last(partNone).Values[heapKiB]) / 1024 / float64(r.members)
+	for _, step := range []struct {
+		part    string
+		volumes int
+	}{{partRestart, b.members * b.each}, {partFull, b.volumes}} {
+		if err := r.filled(ctx, s, step.part, step.volumes); err != nil {
+			return err
+		}
+	}
+	return b.close(ctx)
+}
+
+// last run of a part of scale.
+func (r *rig) last(part string) *Run {
+	runs := r.b.report.find(scaleName, part)
+	return runs[len(runs)-1]
+}
+
+// filled puts volumes there while the manager does not run, starts it, and looks at
+// it when it has come to rest.
+func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) error {
+	if err := r.x.Manager.Stop(); err != nil {
+		return err
+	}
+	if err := s.fill(ctx, volumes); err != nil {
+		return err
+	}
+	r.b.say("   starting the manager with %d volumes", volumes)
+	begin := time.Now()
+	if err := r.x.Manager.Start(ctx); err != nil {
+		return err
+	}
+	settled, err := r.settled(ctx, r.members)
+	if err != nil {
+		return err
+	}
+	if err := r.counted(ctx, volumes); err != nil {
+		return err
+	}
+	peak := r.peak() / (1 << 20)
+	if err := r.atRest(ctx, part{scenario: scaleName, repeat: 1, claims: volumes}, name); err != nil {
+		return err
+	}
+	run := r.last(name)
+	run.Values[restartSeconds] = settled.Sub(begin).Seconds()
+	run.Values[residentMiB] = peak
+	run.Values[heapEach] = (run.Values[heapKiB] - r.last(partIdle).Values[heapKiB]) / float64(volumes)
+	r.b.say("      settled after %.1f s; heap %.1f KiB for each volume", run.Values[restartSeconds], run.Values[heapEach])
+	return nil
+}
+
+// counted waits until the registrations count all volumes as bound: they are told
+// of at intervals, and are proof that the manager takes them for its own.
+func (r *rig) counted(ctx context.Context, volumes int) error {
+	return r.await(ctx, "counted by registrations", volumes, func() int {
+		n, err := r.x.Bound(ctx)
+		if err != nil {
+			return 0
+		}
+		return n
+	})
+}
+
+// ready makes a Node in a cluster that has no kubelets: else its virtual node has
+// no room, and is not Ready.
+func ready(ctx context.Context, c *controlplane.Cluster) error {
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name() + "-node"}}
+	node, err := c.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("create a Node in %s: %w", c.Name(), err)
+	}
+	node.Status = corev1.NodeStatus{
+		Capacity: roomy(), Allocatable: roomy(),
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Bench"}},
+	}
+	if _, err := c.Client().CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("make the Node of %s ready: %w", c.Name(), err)
+	}
+	// The API server taints new Nodes; who would take that off does not run here.
+	if _, err := c.Client().CoreV1().Nodes().Patch(ctx, node.Name, "application/merge-patch+json", []byte(`{"spec":{"taints":null}}`), metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("take the taints off the Node of %s: %w", c.Name(), err)
+	}
+	return nil
+}
+
+// inMembers does something in all members, side by side.
+func (r *rig) inMembers(ctx context.Context, do func(context.Context, int, *controlplane.Cluster) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range r.members {
+		group.Go(func() error { return do(ctx, i, r.x.Fleet.Member(memberName(i))) })
+	}
+	return group.Wait()
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// Names of scenarios.
+const (
+	latencyName   = "latency"
+	burstName     = "burst"
+	churnName     = "churn"
+	scaleName     = "scale"
+	isolationName = "isolation"
+)
+
+// latency: claims and Pods at a steady rate.
+func (b *bench) latency(ctx context.Context) error {
+	r, err := b.clusters(ctx, 2)
+	if err != nil {
+		return err
+	}
+	for repeat := range b.repeats {
+		p := part{scenario: latencyName, repeat: repeat + 1, claims: int(b.rate * b.rateFor.Seconds()), rate: b.rate}
+		if err := r.yardNative(ctx, p); err != nil {
+			return err
+		}
+		for _, mode := range []string{partMirror, partPromise} {
+			if err := r.mirrored(ctx, p, mode); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bursts: as many claims and Pods at once.
+func (b *bench) bursts(ctx context.Context) error {
+	for _, s := range b.sizes {
+		r, err := b.clusters(ctx, s.members)
+		if err != nil {
+			return err
+		}
+		for repeat := range b.repeats {
+			p := part{scenario: burstName, repeat: repeat + 1, claims: s.claims}
+			for _, measure := range []func(context.Context, part) error{
+				r.yardFloor, r.yardNative, r.yardDriver,
+				func(ctx context.Context, p part) error { return r.mirrored(ctx, p, partMirror) },
+			} {
+				if err := measure(ctx, p); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Parts of isolation.
+const (
+	partAllWell   = "all members well"
+	partBlackhole = "one black-holed"
+)
+
+// isolation: claims and Pods at a steady rate in all members but one, which is
+// well, and which then takes everything and answers nothing.
+func (b *bench) isolation(ctx context.Context) error {
+	if err := b.close(ctx); err != nil { // the one that is black-holed is reached through its proxy
+		return err
+	}
+	b.proxied = memberName(b.apart - 1)
+	defer func() { b.proxied = "" }()
+	r, err := b.clusters(ctx, b.apart)
+	if err != nil {
+		return err
+	}
+	p := part{scenario: isolationName, claims: int(b.rate * b.rateFor.Seconds()), rate: b.rate}
+	for i := range b.apart - 1 {
+		p.nodes = append(p.nodes, nodeName(i))
+	}
+	victim := r.x.Fleet.Member(b.proxied).Proxy()
+	black := p
+	black.meanwhile = func(on bool) error {
+		if on {
+			return victim.SetMode(controlplane.Blackhole)
+		}
+		return victim.SetMode(controlplane.Pass)
+	}
+	for repeat := range b.repeats {
+		p.repeat, black.repeat = repeat+1, repeat+1
+		if err := r.mirrored(ctx, p, partAllWell); err != nil {
+			return err
+		}
+		if err := r.mirrored(ctx, black, partBlackhole); err != nil {
+			return err
+		}
+		if _, err := r.settled(ctx, r.members); err != nil { // it is back
+			return err
+		}
+	}
+	return b.close(ctx)
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settings are what the flags say.
+type settings struct {
+	scenarios []string
+	quick     bool
+	out       string
+	// repeats of each part whose spread is told.
+	repeats int
+	// qps of the control planes' clients; ours have no limit.
+	qps int
+
+	rate     float64
+	rateFor  time.Duration
+	sizes    sizes
+	churn    float64
+	churnFor time.Duration
+	members  int // of scale
+	each     int
+	volumes  int
+	rest     time.Duration
+	apart    int // members of isolation
+	profile  bool
+}
+
+// size of a burst.
+type size struct{ claims, members int }
+
+func (s size) String() string { return fmt.Sprintf("%d:%d", s.claims, s.members) }
+
+// sizes is a flag: claims:members, by commas.
+type sizes []size
+
+func (s *sizes) String() string {
+	all := make([]string, 0, len(*s))
+	for _, one := range *s {
+		all = append(all, one.String())
+	}
+	return strings.Join(all, ",")
+}
+
+func (s *sizes) Set(text string) error {
+	*s = nil
+	for part := range strings.SplitSeq(text, ",") {
+		claims, members, ok := strings.Cut(part, ":")
+		c, err := strconv.Atoi(claims)
+		m, err2 := strconv.Atoi(members)
+		if !ok || err != nil || err2 != nil || c < 1 || m < 1 {
+			return fmt.Errorf("%q: want claims:members, such as 1000:2", part)
+		}
+		*s = append(*s, size{c, m})
+	}
+	return nil
+}
+
+func parse(args []string) (settings, error) {
+	s := settings{sizes: sizes{{1000, 2}, {5000, 4}}}
+	quick := slices.Contains(args, "--quick") || slices.Contains(args, "-quick")
+	// value is the default of a whole run, or of a quick one.
+	value := func(whole, short int) int {
+		if quick {
+			return short
+		}
+		return whole
+	}
+	if quick {
+		s.sizes = sizes{{100, 2}}
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.Usage = func() {
+		names := make([]string, 0, len(scenarios))
+		for _, one := range scenarios {
+			names = append(names, one.name)
+		}
+		fmt.Fprintf(flags.Output(), "go run ./test/bench [flags] [SCENARIO...]\n\nscenarios: %s; all unless named\n\n", strings.Join(names, ", "))
+		flags.PrintDefaults()
+	}
+	seconds := func(whole, short int) time.Duration { return time.Duration(value(whole, short)) * time.Second }
+	flags.BoolVar(&s.quick, "quick", false, "Small sizes: everything, in less than three minutes. The figures say little.")
+	flags.StringVar(&s.out, "out", filepath.Join("dist", "bench"), "Directory of results.")
+	flags.IntVar(&s.repeats, "repeats", value(3, 1), "How often latency and bursts are measured.")
+	flags.IntVar(&s.qps, "qps", 2000, "Requests a second of the control planes' and the sidecars' clients.")
+	flags.Float64Var(&s.rate, "rate", 10, "Claims, with a Pod each, a second: latency and isolation.")
+	flags.DurationVar(&s.rateFor, "rate-for", seconds(60, 5), "How long: latency and isolation.")
+	flags.Var(&s.sizes, "bursts", "Claims at once, over how many members.")
+	flags.Float64Var(&s.churn, "churn-rate", 5, "Claims made, grown and deleted a second: churn.")
+	flags.DurationVar(&s.churnFor, "churn-for", seconds(600, 10), "How long: churn.")
+	flags.IntVar(&s.members, "scale-members", value(24, 3), "Members, of API server and etcd only: scale.")
+	flags.IntVar(&s.each, "scale-each", value(1000, 50), "Volumes in each member when the restart is measured: scale.")
+	flags.IntVar(&s.volumes, "scale-volumes", value(50_000, 450), "Volumes in all members when memory is measured: scale.")
+	flags.DurationVar(&s.rest, "rest", seconds(60, 10), "How long is looked at what is done at rest.")
+	flags.IntVar(&s.apart, "isolation-members", value(3, 2), "Members, of which one is black-holed: isolation.")
+	flags.BoolVar(&s.profile, "profile", false, "Keep CPU profiles of the manager beside the results.")
+	if err := flags.Parse(args); err != nil {
+		return s, err
+	}
+	s.scenarios = flags.Args()
+	for _, one := range scenarios {
+		if flags.NArg() == 0 {
+			s.scenarios = append(s.scenarios, one.name)
+		}
+	}
+	return s, s.check()
+}
+
+func (s settings) check() error {
+	for _, name := range s.scenarios {
+		if !slices.ContainsFunc(scenarios, func(one scenario) bool { return one.name == name }) {
+			return fmt.Errorf("there is no scenario %q: -h lists them", name)
+		}
+	}
+	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.volumes < s.members*s.each {
+		return errors.New("repeats, rates and members are positive, isolation takes two members, --scale-volumes at least --scale-members times --scale-each")
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// quiet is how long queues have to be empty for the manager to count as done.
+const quiet = 2 * time.Second
+
+// get reads an endpoint of the manager's.
+func get(ctx context.Context, url string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return io.ReadAll(response.Body)
+}
+
+// metrics are the manager's, summed over their labels.
+type metrics map[string]float64
+
+func (r *rig) metrics(ctx context.Context) (metrics, error) {
+	text, err := get(ctx, r.x.Manager.MetricsURL())
+	if err != nil {
+		return nil, fmt.Errorf("read the manager's metrics: %w", err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("read the manager's metrics: %w", err)
+	}
+	sums := metrics{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			sums[name] += valueOf(m)
+		}
+	}
+	return sums, nil
+}
+
+// valueOf a counter or gauge; of a histogram, how many there were.
+func valueOf(m *dto.Metric) float64 {
+	if h := m.GetHistogram(); h != nil {
+		return float64(h.GetSampleCount())
+	}
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+}
+
+func (m metrics) queued() float64 { return m["xylem_queue_depth"] + m["workqueue_depth"] }
+
+// worked is how many requests controllers were done with so far.
+func (m metrics) worked() float64 {
+	return m["xylem_reconcile_seconds"] + m["workqueue_work_duration_seconds"]
+}
+
+func (m metrics) cpu() float64 { return m["process_cpu_seconds_total"] }
+
+// settle waits until the manager's queues have been empty for a while.
+func (r *rig) settle(ctx context.Context) error {
+	_, err := r.settled(ctx, 0)
+	return err
+}
+
+// settled waits until so many members are connected and the queues have been empty
+// for a while, and returns since when.
+func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	busy, began, worked := time.Now(), time.Now(), -1.0
+	for {
+		now := time.Now()
+		m, err := r.metrics(ctx)
+		if err != nil || m.queued() > 0 || int(m["xylem_member_connected"]) < members || m.worked()-worked > 5 {
+			busy = now
+		}
+		worked = m.worked()
+		if now.Sub(busy) > quiet {
+			return busy, nil
+		}
+		if now.Sub(began) > 2*stall {
+			return busy, errors.Join(errors.New("the manager does not come to rest"), err)
+		}
+		select {
+		case <-ctx.Done():
+			return busy, ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+var heapAlloc = regexp.MustCompile(`(?m)^# HeapAlloc = (\d+)$`)
+
+// heap is what is live after a garbage collection, in bytes.
+func (r *rig) heap(ctx context.Context) (bytes float64, err error) {
+	for range 2 { // what the first one finalizes is freed by the second
+		profile, err := get(ctx, r.x.Manager.ProfilesURL()+"heap?gc=1&debug=1")
+		if err != nil {
+			return 0, fmt.Errorf("read the manager's heap: %w", err)
+		}
+		found := heapAlloc.FindSubmatch(profile)
+		if found == nil {
+			return 0, errors.New("read the manager's heap: no HeapAlloc in the profile")
+		}
+		if bytes, err = strconv.ParseFloat(string(found[1]), 64); err != nil {
+			return 0, fmt.Errorf("read the manager's heap: %w", err)
+		}
+	}
+	return bytes, nil
+}
+
+// resetPeak makes the kernel begin anew with a process's peak of memory; where it
+// cannot, the peak is of its whole life.
+func (r *rig) resetPeak() {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", r.x.Manager.PID()), []byte("5"), 0o200)
+}
+
+// peak memory of the manager in bytes (resident); 0 where the system does not tell.
+func (r *rig) peak() float64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.x.Manager.PID()))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kib * 1024
+		}
+	}
+	return 0
+}
+
+// profiled does something, with a CPU profile of the manager if one is asked for.
+func (r *rig) profiled(ctx context.Context, name string, do func() error) error {
+	if !r.b.profile {
+		return do()
+	}
+	profiling, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() {
+		const seconds = 20
+		content, err := get(profiling, fmt.Sprintf("%sprofile?seconds=%d", r.x.Manager.ProfilesURL(), seconds))
+		if err == nil {
+			err = r.b.save(name+".pprof", content)
+		}
+		done <- err
+	}()
+	err := do()
+	return errors.Join(err, <-done)
+}
+
+// loadAverage of the machine in the last minute: what else it had to do.
+func loadAverage() string {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil || len(content) == 0 {
+		return "unknown"
+	}
+	return strings.Fields(string(content))[0]
+}

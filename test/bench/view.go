@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// stage is what happens to a claim, its Pod or its volume.
+type stage string
+
+const (
+	bound       stage = "bound"
+	podBound    stage = "Pod bound"
+	running     stage = "running"
+	claimGone   stage = "claim gone"
+	podGone     stage = "Pod gone"
+	volumeThere stage = "volume there"
+	volumeGone  stage = "volume gone"
+	grown       stage = "grown"
+)
+
+// place is one namespace's stage.
+type place struct {
+	stage     stage
+	namespace string
+}
+
+// view watches one cluster and keeps when it first saw what.
+type view struct {
+	name   string
+	client kubernetes.Interface
+	end    context.CancelFunc
+
+	mu   sync.Mutex
+	seen map[place]map[string]time.Time
+}
+
+// watch begins to watch a cluster.
+func watch(ctx context.Context, c *controlplane.Cluster) (*view, error) {
+	config, err := c.RESTConfig(controlplane.Direct)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", c.Name(), err)
+	}
+	ctx, end := context.WithCancel(ctx)
+	v := &view{name: c.Name(), client: client, end: end, seen: map[place]map[string]time.Time{}}
+	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTransform(func(obj any) (any, error) {
+		if o, ok := obj.(metav1.Object); ok {
+			o.SetManagedFields(nil)
+		}
+		return obj, nil
+	}))
+	for _, informer := range []cache.SharedIndexInformer{
+		factory.Core().V1().PersistentVolumeClaims().Informer(), factory.Core().V1().Pods().Informer(), factory.Core().V1().PersistentVolumes().Informer(),
+	} {
+		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: v.see, UpdateFunc: func(_, obj any) { v.see(obj) }, DeleteFunc: v.miss,
+		}); err != nil {
+			end()
+			return nil, fmt.Errorf("watch %s: %w", c.Name(), err)
+		}
+	}
+	factory.Start(ctx.Done())
+	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			end()
+			return nil, fmt.Errorf("watch %s of %s: not synced", kind, c.Name())
+		}
+	}
+	return v, nil
+}
+
+func (v *view) see(obj any) {
+	switch o := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		if o.Status.Phase == corev1.ClaimBound {
+			v.note(bound, o.Namespace, o.Name)
+			if has := o.Status.Capacity[corev1.ResourceStorage]; has.Cmp(claimSize) > 0 {
+				v.note(grown, o.Namespace, o.Name)
+			}
+		}
+	case *corev1.Pod:
+		if o.Spec.NodeName != "" {
+			v.note(podBound, o.Namespace, o.Name)
+		}
+		if o.Status.Phase == corev1.PodRunning {
+			v.note(running, o.Namespace, o.Name)
+		}
+	case *corev1.PersistentVolume:
+		if ref := o.Spec.ClaimRef; ref != nil {
+			v.note(volumeThere, ref.Namespace, ref.Name)
+		}
+	}
+}
+
+func (v *view) miss(obj any) {
+	if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+		obj = gone.Obj
+	}
+	switch o := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		v.note(claimGone, o.Namespace, o.Name)
+	case *corev1.Pod:
+		v.note(podGone, o.Namespace, o.Name)
+	case *corev1.PersistentVolume:
+		if ref := o.Spec.ClaimRef; ref != nil {
+			v.note(volumeGone, ref.Namespace, ref.Name)
+		}
+	}
+}
+
+// note keeps the first time only.
+func (v *view) note(s stage, namespace, name string) {
+	now := time.Now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	at := place{s, namespace}
+	if v.seen[at] == nil {
+		v.seen[at] = map[string]time.Time{}
+	}
+	if _, known := v.seen[at][name]; !known {
+		v.seen[at][name] = now
+	}
+}
+
+// times of a stage, by name.
+func (v *view) times(s stage, namespace string) map[string]time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	copied := make(map[string]time.Time, len(v.seen[place{s, namespace}]))
+	for name, at := range v.seen[place{s, namespace}] {
+		copied[name] = at
+	}
+	return copied
+}
+
+func (v *view) count(s stage, namespace string) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.seen[place{s, namespace}])
+}
+
+// forget a namespace, which is not used again.
+func (v *view) forget(namespace string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for at := range v.seen {
+		if at.namespace == namespace {
+			delete(v.seen, at)
+		}
+	}
+}
+
+// views of several clusters, one of which has each object.
+type views []*view
+
+func (all views) count(s stage, namespace string) (n int) {
+	for _, v := range all {
+		n += v.count(s, namespace)
+	}
+	return n
+}
+
+func (all views) times(s stage, namespace string) map[string]time.Time {
+	merged := map[string]time.Time{}
+	for _, v := range all {
+		for name, at := range v.times(s, namespace) {
+			merged[name] = at
+		}
+	}
+	return merged
+}
