@@ -42,8 +42,10 @@ GOLANGCI_LINT := $(TOOLS)/golangci-lint
 KUSTOMIZE := $(TOOLS)/kustomize
 GINKGO := $(TOOLS)/ginkgo
 # Tools whose dependencies do not go together with the others' have modules of their own.
-HELM := $(CACHE)/helm-$(shell (go env GOVERSION; cat test/tools/helm/go.mod test/tools/helm/go.sum) | cksum | cut -d' ' -f1)/helm
-GOVULNCHECK := $(CACHE)/vuln-$(shell (go env GOVERSION; cat test/tools/vuln/go.mod) | cksum | cut -d' ' -f1)/govulncheck
+tool-key = $(shell (go env GOVERSION; cat test/tools/$(1)/go.mod test/tools/$(1)/go.sum) | cksum | cut -d' ' -f1)
+HELM := $(CACHE)/helm-$(call tool-key,helm)/helm
+PROMTOOL := $(CACHE)/promtool-$(call tool-key,promtool)/promtool
+GOVULNCHECK := $(CACHE)/vuln-$(call tool-key,vuln)/govulncheck
 VULNDB ?=
 
 # Directories with Go code of the product, and with tests on real clusters.
@@ -51,7 +53,7 @@ GO_DIRS := $(wildcard api cmd internal test)
 UNIT := $(foreach d,$(wildcard api internal cmd test/image),./$(d)/...)
 # The longest first: two packages are tested at a time, which wait more than they
 # compute.
-INTEGRATION := $(foreach d,$(wildcard test/integration/stories test/integration test/controlplane test/fault),./$(d)/...)
+INTEGRATION := $(foreach d,$(wildcard test/integration/stories test/integration test/controlplane test/fault test/charts),./$(d)/...)
 RBAC_PATHS := $(foreach d,$(wildcard internal cmd),paths=./$(d)/...)
 # The only directories that the root of the repository may hold.
 LAYOUT := api charts cmd config internal test bin dist
@@ -149,8 +151,8 @@ test-unit: ## Run the unit tests.
 	go test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(UNIT)
 
 .PHONY: test-integration
-test-integration: kube build ## Run the tests on real control planes.
-	go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $(INTEGRATION)
+test-integration: kube build $(HELM) $(PROMTOOL) ## Run the tests on real control planes.
+	HELM=$(HELM) PROMTOOL=$(PROMTOOL) go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $(INTEGRATION)
 
 .PHONY: test-fault
 test-fault: kube ## Kill the manager at every write of every scenario, both ways, and let every write fail; at most an hour (FAULT_FLAGS).
@@ -257,7 +259,7 @@ undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. Registrations
 ##@ Tools
 
 .PHONY: tools
-tools: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO) $(HELM) ## Build the tools that the modules under test/tools pin.
+tools: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(GINKGO) $(HELM) $(PROMTOOL) ## Build the tools that the modules under test/tools pin.
 
 $(CONTROLLER_GEN): PACKAGE = sigs.k8s.io/controller-tools/cmd/controller-gen
 $(GOLANGCI_LINT): PACKAGE = github.com/golangci/golangci-lint/v2/cmd/golangci-lint
@@ -278,6 +280,13 @@ $(GOVULNCHECK):
 	@echo 'tools: building $(@F)'
 	@mkdir -p $(@D)
 	@CGO_ENABLED=0 go -C test/tools/vuln build -trimpath -o '$@.new' golang.org/x/vuln/cmd/govulncheck && mv '$@.new' '$@'
+
+# Without service discovery, whose many clients nobody here needs, it is built in
+# half the time.
+$(PROMTOOL):
+	@echo 'tools: building promtool (minutes, the first time)'
+	@mkdir -p $(@D)
+	@CGO_ENABLED=0 go -C test/tools/promtool build -trimpath -tags remove_all_sd -o '$@.new' github.com/prometheus/prometheus/cmd/promtool && mv '$@.new' '$@'
 
 # $(call generate-deepcopy,directory)
 define generate-deepcopy

@@ -1,8 +1,10 @@
-// Command manager runs Xylem's controllers against the host cluster.
+// Command manager runs Xylem's controllers against the host cluster. As `manager
+// check` it says whether an installation works, or may be removed.
 package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 
 	"go.uber.org/zap/zapcore"
@@ -14,6 +16,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "check" {
+		if err := runCheck(ctrl.SetupSignalHandler(), os.Args[2:], os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "manager check:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	var options manager.Options
 	// An error says what was being done to which object; a stack adds nothing.
 	logging := zap.Options{StacktraceLevel: zapcore.PanicLevel}

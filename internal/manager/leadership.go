@@ -47,7 +47,7 @@ func newLeadership(config *rest.Config, namespace, identity string) (*leadership
 	if err != nil {
 		return nil, fmt.Errorf("make a client for leader election: %w", err)
 	}
-	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, leaderElectionID, core, coordination,
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, LeaderElectionID, core, coordination,
 		resourcelock.ResourceLockConfig{Identity: identity})
 	if err != nil {
 		return nil, fmt.Errorf("make the lock for leader election: %w", err)

@@ -37,8 +37,8 @@ import (
 const (
 	// userAgent of all calls.
 	userAgent = "xylem"
-	// leaderElectionID names the Lease that the leading replica holds.
-	leaderElectionID = "xylem-manager"
+	// LeaderElectionID names the Lease that the leading replica holds.
+	LeaderElectionID = "xylem-manager"
 	// nominatedSince is the first Kubernetes version whose scheduler shows in a
 	// Pod's status, by default, where it is about to bind it (KEP-5278).
 	nominatedSince = "1.35.0"
@@ -89,6 +89,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
 		LeaderElection:                      o.LeaderElect,
+		LeaderElectionID:                    LeaderElectionID, // the metrics' name of the lock
 		LeaderElectionResourceLockInterface: lock,
 		LeaseDuration:                       ptr.To(leaseDuration),
 		RenewDeadline:                       ptr.To(renewDeadline),

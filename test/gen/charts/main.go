@@ -18,6 +18,8 @@ type chart struct {
 	// names it in the chart.
 	account, accountValue string
 	templates             []template
+	// rightsFile takes what the account may do by its roles; empty: nobody asks.
+	rightsFile string
 }
 
 var charts = []chart{
@@ -30,6 +32,7 @@ var charts = []chart{
 			{file: "policies.yaml", kinds: []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},
 			{file: "csidriver.yaml", kinds: []string{"CSIDriver"}},
 		},
+		rightsFile: "files/rights.yaml",
 	},
 	{
 		name: "xylem-member", kustomization: "config/member",
@@ -97,6 +100,13 @@ func (c chart) generate(kustomize string) (map[string][]byte, error) {
 		if files[filepath.Join(directory, "templates", t.file)], err = c.render(t, objects); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.file, err)
 		}
+	}
+	rights, err := c.rights(objects)
+	if err != nil {
+		return nil, fmt.Errorf("the rights of %s: %w", c.account, err)
+	}
+	if c.rightsFile != "" {
+		files[filepath.Join(directory, c.rightsFile)] = rights
 	}
 	for name, content := range map[string]func(string) ([]byte, error){"values.schema.json": schema, "README.md": readme} {
 		if files[filepath.Join(directory, name)], err = content(directory); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -87,13 +88,13 @@ func (c chart) object(t template, object map[string]any) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("no metadata")
 	}
+	object, metadata = maps.Clone(object), maps.Clone(metadata)
+	object["metadata"] = metadata
 	metadata["labels"] = placeLabels
 	if t.keep != "" {
-		annotations, ok := metadata["annotations"].(map[string]any)
-		if !ok {
-			annotations = map[string]any{}
-		}
-		annotations[placeKeep] = ""
+		annotations := map[string]any{placeKeep: ""}
+		given, _ := metadata["annotations"].(map[string]any)
+		maps.Copy(annotations, given)
 		metadata["annotations"] = annotations
 	}
 	var encoded bytes.Buffer

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/check"
+	"github.com/xylem-io/xylem/internal/manager"
+)
+
+const checkUsage = `usage: manager check installed|removable [flags]
+
+installed: whether an installation works, for helm test.
+removable: whether nothing waits for the manager any more, for helm uninstall.
+`
+
+// errCheck is what is left to say when each check has told of itself.
+var errCheck = errors.New("see what FAILED")
+
+// runCheck is the command that the charts' hooks run: the image has nothing else.
+func runCheck(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 || args[0] != "installed" && args[0] != "removable" {
+		return errors.New(checkUsage)
+	}
+	what := args[0]
+	flags := flag.NewFlagSet("manager check "+what, flag.ContinueOnError)
+	flags.SetOutput(out)
+	namespace := flags.String("namespace", os.Getenv("POD_NAMESPACE"), "Namespace of the manager; "+v1alpha1.DefaultNamespace+" if neither this nor POD_NAMESPACE is given.")
+	timeout := flags.Duration("timeout", 5*time.Second, "For how long what is not as it should be is asked again.")
+	rights := flags.String("rights", "", "File with the rights that the manager's account is to have: a list of {namespace, rules}.")
+	installation := check.Installation{Lease: manager.LeaderElectionID}
+	flags.StringVar(&installation.Deployment, "deployment", "xylem-controller-manager", "Deployment of the manager.")
+	flags.StringVar(&installation.ServiceAccount, "service-account", "xylem-controller-manager", "ServiceAccount of the manager.")
+	flags.StringVar(&installation.Policy, "policy", "xylem-reserved-keys", "Policy that reserves Xylem's keys.")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	if *namespace == "" {
+		*namespace = v1alpha1.DefaultNamespace
+	}
+	if *rights != "" {
+		content, err := os.ReadFile(*rights)
+		if err != nil {
+			return fmt.Errorf("read the rights: %w", err)
+		}
+		if err := yaml.UnmarshalStrict(content, &installation.Rights); err != nil {
+			return fmt.Errorf("read the rights in %s: %w", *rights, err)
+		}
+	}
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the host's kubeconfig: %w", err)
+	}
+	checker, err := check.New(config, *namespace, out)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, *timeout)
+	defer cancel()
+	ask := func() error { return checker.Installed(ctx, installation) }
+	if what == "removable" {
+		ask = func() error { return checker.Removable(ctx) }
+	}
+	if ask() != nil { // told already, each where it was found
+		return errCheck
+	}
+	return nil
+}

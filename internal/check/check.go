@@ -1,0 +1,100 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+const (
+	// retryInterval is how long a check that failed waits before it is made again.
+	retryInterval = time.Second
+	// requestTimeout bounds one request, so that an API server that hangs is told of.
+	requestTimeout = 10 * time.Second
+)
+
+// Checker asks one cluster.
+type Checker struct {
+	// Client reads live, from the host.
+	Client client.Client
+	// Namespace of the manager.
+	Namespace string
+	// Out is told of each check, a line each.
+	Out io.Writer
+}
+
+// New makes a Checker of the host that config leads to.
+func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		v1alpha1.AddToScheme, appsv1.AddToScheme, authorizationv1.AddToScheme, coordinationv1.AddToScheme,
+		corev1.AddToScheme, storagev1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	config = rest.CopyConfig(config)
+	config.Timeout = requestTimeout
+	config.UserAgent = "xylem-check"
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the host: %w", err)
+	}
+	return &Checker{Client: c, Namespace: namespace, Out: out}, nil
+}
+
+// question is one check: its name, and what asks it. An error says what is not so
+// and what to do about it.
+type question struct {
+	name string
+	ask  func(context.Context) error
+}
+
+// all makes each check until it holds or the context ends, and tells of each.
+func (c *Checker) all(ctx context.Context, questions []question) error {
+	var failed []error
+	for _, q := range questions {
+		err := persist(ctx, q.ask)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", q.name, err))
+			fmt.Fprintf(c.Out, "FAILED  %s: %v\n", q.name, err) //nolint:errcheck // the result is returned as well
+			continue
+		}
+		fmt.Fprintf(c.Out, "ok      %s\n", q.name) //nolint:errcheck // as above
+	}
+	return errors.Join(failed...)
+}
+
+// persist asks until there is no error, and returns the last one when the context
+// ends. It always asks once.
+func persist(ctx context.Context, ask func(context.Context) error) error {
+	for {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		err := ask(bounded)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		timer := time.NewTimer(retryInterval)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		case <-timer.C:
+		}
+	}
+}

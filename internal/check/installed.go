@@ -1,0 +1,207 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Installation is what Installed is to find.
+type Installation struct {
+	// Deployment and ServiceAccount of the manager, in the checker's namespace.
+	Deployment, ServiceAccount string
+	// Lease that the leading replica holds there.
+	Lease string
+	// Policy that reserves Xylem's keys.
+	Policy string
+	// Rights that the manager's account is to have.
+	Rights []Rights
+}
+
+// Rights are rules that hold in a namespace, or everywhere if that is empty.
+type Rights struct {
+	Namespace string              `json:"namespace,omitempty"`
+	Rules     []rbacv1.PolicyRule `json:"rules"`
+}
+
+// Installed reports whether an installation works. What does not yet is asked again
+// until the context ends.
+func (c *Checker) Installed(ctx context.Context, i Installation) error {
+	var renewed metav1.MicroTime
+	return c.all(ctx, []question{
+		{"the API server serves ClusterRegistrations", func(ctx context.Context) error {
+			return c.Client.List(ctx, &v1alpha1.ClusterRegistrationList{}, client.Limit(1))
+		}},
+		{"the CSIDriver " + v1alpha1.ProvisionerName + " is as the scheduler needs it", c.driver},
+		{"the policy " + i.Policy + " keeps others off Xylem's keys", func(ctx context.Context) error {
+			return c.policy(ctx, i.Policy)
+		}},
+		{"the manager's account has its rights", func(ctx context.Context) error { return c.rights(ctx, i) }},
+		{"the managers run", func(ctx context.Context) error { return c.deployment(ctx, i.Deployment) }},
+		{"one of them leads", func(ctx context.Context) error { return c.leads(ctx, i.Lease, &renewed) }},
+	})
+}
+
+func (c *Checker) driver(ctx context.Context) error {
+	var driver storagev1.CSIDriver
+	if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ProvisionerName}, &driver); err != nil {
+		return err
+	}
+	if s := driver.Spec; s.StorageCapacity == nil || !*s.StorageCapacity || s.AttachRequired == nil || *s.AttachRequired {
+		return fmt.Errorf("it has to say storageCapacity: true and attachRequired: false; the leading manager puts it right")
+	}
+	return nil
+}
+
+// policy tries to make a claim that says where its volume lives. Nothing is made,
+// whether or not it is refused.
+func (c *Checker) policy(ctx context.Context, name string) error {
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: c.Namespace, GenerateName: "xylem-check-",
+			Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: "nowhere"},
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Mi")}},
+		},
+	}
+	err := c.Client.Create(ctx, claim, client.DryRunAll)
+	switch {
+	case err == nil:
+		return fmt.Errorf("a claim with the annotation %s was let through: install the policy again by helm upgrade, or from config/policy", v1alpha1.AnnotationPlacedIn)
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), name):
+		return nil
+	}
+	return fmt.Errorf("try a claim that it has to refuse: %w", err)
+}
+
+// rights asks for each right of the manager's account whether it has it.
+func (c *Checker) rights(ctx context.Context, i Installation) error {
+	user := "system:serviceaccount:" + c.Namespace + ":" + i.ServiceAccount
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + c.Namespace, "system:authenticated"}
+	var missing []string
+	for _, right := range i.Rights {
+		for _, attributes := range attributes(right) {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: user, Groups: groups, ResourceAttributes: &attributes,
+			}}
+			if err := c.Client.Create(ctx, review); err != nil {
+				return fmt.Errorf("ask whether %s may %s: %w", user, describe(attributes), err)
+			}
+			if !review.Status.Allowed {
+				missing = append(missing, describe(attributes))
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("%s may not %s: install the chart with rbac.create=true, or bind it to roles as in config/rbac", user, strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// attributes are what rules allow, one by one.
+func attributes(r Rights) []authorizationv1.ResourceAttributes {
+	var out []authorizationv1.ResourceAttributes
+	for _, rule := range r.Rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, group := range rule.APIGroups {
+			for _, whole := range rule.Resources {
+				plain, sub, _ := strings.Cut(whole, "/")
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						out = append(out, authorizationv1.ResourceAttributes{
+							Namespace: r.Namespace, Group: group, Version: "*", Resource: plain, Subresource: sub, Verb: verb, Name: name,
+						})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func describe(a authorizationv1.ResourceAttributes) string {
+	what := a.Resource
+	if a.Subresource != "" {
+		what += "/" + a.Subresource
+	}
+	if a.Group != "" {
+		what += "." + a.Group
+	}
+	words := []string{a.Verb, what}
+	if a.Name != "" {
+		words = append(words, a.Name)
+	}
+	if a.Namespace != "" {
+		words = append(words, "in "+a.Namespace)
+	}
+	return strings.Join(words, " ")
+}
+
+// deployment is complete when all of its Pods are of its latest template and ready.
+func (c *Checker) deployment(ctx context.Context, name string) error {
+	var d appsv1.Deployment
+	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &d); err != nil {
+		return err
+	}
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
+	}
+	if want == 0 {
+		return fmt.Errorf("deployment %s/%s is scaled to 0", c.Namespace, name)
+	}
+	s := d.Status
+	old := s.Replicas - s.UpdatedReplicas
+	if s.ObservedGeneration >= d.Generation && s.UpdatedReplicas >= want && old == 0 && s.AvailableReplicas >= want {
+		return nil
+	}
+	why := ""
+	if i := slices.IndexFunc(s.Conditions, func(c appsv1.DeploymentCondition) bool {
+		return c.Status != corev1.ConditionTrue || c.Type == appsv1.DeploymentReplicaFailure
+	}); i >= 0 {
+		why = ": " + s.Conditions[i].Message
+	}
+	return fmt.Errorf("%d of %d Pods are up to date and ready%s; see kubectl -n %s get pods and kubectl -n %s logs deployment/%s",
+		max(0, s.AvailableReplicas-old), want, why, c.Namespace, c.Namespace, name)
+}
+
+// leads holds when the lease is renewed while we look: clocks need not agree.
+func (c *Checker) leads(ctx context.Context, name string, seen *metav1.MicroTime) error {
+	var lease coordinationv1.Lease
+	if err := c.Client.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: name}, &lease); err != nil {
+		return err
+	}
+	if lease.Spec.RenewTime == nil {
+		return fmt.Errorf("lease %s/%s was never renewed", c.Namespace, name)
+	}
+	before := *seen
+	*seen = *lease.Spec.RenewTime
+	if before.IsZero() || before.Equal(seen) {
+		return fmt.Errorf("lease %s/%s was last renewed at %s and not since; see kubectl -n %s logs -l control-plane=controller-manager",
+			c.Namespace, name, seen, c.Namespace)
+	}
+	return nil
+}
+
+// gone is whether an error says that there is no such thing, or kind of thing.
+func gone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

@@ -1,0 +1,82 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+const (
+	// pageSize bounds what one list brings: a host may have 50,000 volumes.
+	pageSize = 500
+	// namedAtMost is how many names a message has.
+	namedAtMost = 10
+)
+
+// Removable reports whether the manager may go: nothing waits for it any more. An
+// error says what does, and how to end that.
+func (c *Checker) Removable(ctx context.Context) error {
+	return c.all(ctx, []question{
+		{"no cluster is registered", c.unregistered},
+		{"no volume waits for Xylem", c.released},
+	})
+}
+
+// unregistered holds as well where the CRD is gone, and every registration with it.
+func (c *Checker) unregistered(ctx context.Context) error {
+	var list v1alpha1.ClusterRegistrationList
+	if err := c.Client.List(ctx, &list); err != nil {
+		if gone(err) {
+			return nil
+		}
+		return fmt.Errorf("list the registrations: %w", err)
+	}
+	var names []string
+	for _, r := range list.Items {
+		names = append(names, r.Name)
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s. Deregister them first, while the manager can leave their clusters in order: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To go without that: helm uninstall --no-hooks; then they stay as they are until Xylem is installed again)",
+		enumerate(names))
+}
+
+// released holds when no volume of the host has Xylem's finalizer, which nobody
+// would take off.
+func (c *Checker) released(ctx context.Context) error {
+	var names []string
+	var page corev1.PersistentVolumeList
+	for {
+		if err := c.Client.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
+			return fmt.Errorf("list the host's volumes: %w", err)
+		}
+		for _, pv := range page.Items {
+			if slices.Contains(pv.Finalizers, v1alpha1.FinalizerLeafVolume) {
+				names = append(names, pv.Name)
+			}
+		}
+		if page.Continue == "" {
+			break
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s. Delete their claims, or have the volumes forgotten and their data kept: kubectl annotate pv NAME %s=true",
+		enumerate(names), v1alpha1.AnnotationAbandon)
+}
+
+func enumerate(names []string) string {
+	slices.Sort(names)
+	if len(names) > namedAtMost {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:namedAtMost], ", "), len(names)-namedAtMost)
+	}
+	return strings.Join(names, ", ")
+}

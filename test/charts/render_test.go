@@ -1,0 +1,271 @@
+package charts_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// full sets everything that can be set, so that every line of the templates is used.
+const full = `
+image: {repository: registry.example:5000/team/xylem, digest: "sha256:` + digest + `", pullPolicy: Always}
+imagePullSecrets: [{name: registry}]
+replicas: 3
+members: {allowInsecure: true, allowLoopback: true}
+fence: {duration: 1m30s, probeInterval: 15s, epochInterval: 1h}
+nodeGrace: 50s
+orphanInterval: 1h
+stuckAfter: 5m
+nominatedNodeName: never
+log: {level: 5, encoder: console, timeEncoding: iso8601}
+extraArgs: [--zap-devel=true]
+extraEnv: [{name: GOMEMLIMIT, value: 900MiB}, {name: HOST_IP, valueFrom: {fieldRef: {fieldPath: status.hostIP}}}]
+extraVolumes: [{name: certificates, configMap: {name: certificates, optional: true}}]
+extraVolumeMounts: [{name: certificates, mountPath: /etc/ssl/certs, readOnly: true}]
+resources: {requests: {cpu: 1, memory: 1Gi}, limits: {memory: 2Gi}}
+priorityClassName: ""
+terminationGracePeriodSeconds: 60
+nodeSelector: {pool: system}
+tolerations: [{key: system, operator: Exists, effect: NoSchedule}]
+affinity:
+  nodeAffinity:
+    requiredDuringSchedulingIgnoredDuringExecution:
+      nodeSelectorTerms:
+      - matchExpressions: [{key: zone, operator: In, values: [a]}]
+      - matchFields: [{key: metadata.name, operator: In, values: [one]}]
+    preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: fast, operator: Exists}]}}]
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - {weight: 1, podAffinityTerm: {topologyKey: zone, labelSelector: {matchLabels: {app.kubernetes.io/name: xylem}}}}
+topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}]
+podDisruptionBudget: {enabled: true, maxUnavailable: 50%}
+podAnnotations: {a.example/b: c}
+podLabels: {team: storage}
+podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: 2000}
+hostAliases: [{ip: 10.1.2.3, hostnames: [cluster38.example]}]
+dnsPolicy: None
+dnsConfig: {nameservers: [10.0.0.10], searches: [example], options: [{name: ndots, value: "1"}]}
+commonLabels: {owner: platform}
+serviceAccount: {name: its-own, annotations: {a.example/role: b}}
+metrics:
+  port: 9443
+  readers: [{namespace: monitoring, name: prometheus}]
+  service: {annotations: {a.example/b: c}}
+  serviceMonitor: {enabled: true, labels: {release: p}, annotations: {a: b}, interval: 1m, scrapeTimeout: 20s,
+    relabelings: [{action: labeldrop, regex: pod}], metricRelabelings: [{action: drop, sourceLabels: [__name__], regex: go_.*}]}
+  prometheusRule: {enabled: true, labels: {release: p}, alertLabels: {team: storage, severity: page}, disabled: [XylemQueueBacklog]}
+  dashboard: {enabled: true, annotations: {folder: Storage}}
+healthPort: 9081
+networkPolicy: {enabled: true, extraEgress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}
+storageClasses:
+- {name: fast, parameters: {xylem.io/member-class: gp3}, reclaimPolicy: Retain, mountOptions: [noatime], annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+- {name: promised, volumeBindingMode: Immediate, allowVolumeExpansion: false, labels: {tier: gold}, parameters: {xylem.io/provisioning: promise},
+  allowedTopologies: [{matchLabelExpressions: [{key: xylem.io/cluster, values: [east]}]}]}
+hooks: {podAnnotations: {sidecar.istio.io/inject: "false"}}
+test: {timeout: 1m}
+`
+
+const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+// least leaves out everything that can be left out.
+const least = `
+rbac: {create: false}
+crds: {enabled: false}
+metrics: {enabled: false}
+podDisruptionBudget: {enabled: false}
+uninstall: {guard: false}
+`
+
+// objects parses what was rendered, by kind, namespace and name.
+func objects(stream string) map[string]*unstructured.Unstructured {
+	GinkgoHelper()
+	out := map[string]*unstructured.Unstructured{}
+	for document := range strings.SplitSeq(stream, "\n---\n") {
+		u := &unstructured.Unstructured{}
+		Expect(yaml.Unmarshal([]byte(document), &u.Object)).To(Succeed(), document)
+		if len(u.Object) == 0 {
+			continue
+		}
+		name := strings.Join([]string{u.GetKind(), u.GetNamespace(), u.GetName()}, " ")
+		Expect(out).NotTo(HaveKey(name), "rendered twice")
+		out[name] = u
+	}
+	return out
+}
+
+// installed are objects without hooks: what stays.
+func installed(all map[string]*unstructured.Unstructured) map[string]*unstructured.Unstructured {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(_ string, u *unstructured.Unstructured) bool { return u.GetAnnotations()["helm.sh/hook"] != "" })
+	return out
+}
+
+// without leaves a kind out.
+func without(all map[string]*unstructured.Unstructured, kind string) map[string]*unstructured.Unstructured {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(_ string, u *unstructured.Unstructured) bool { return u.GetKind() == kind })
+	return out
+}
+
+// podsOf are Pods as the controllers of what was rendered would make them: the API
+// server enforces Pod Security on Pods alone.
+func podsOf(all map[string]*unstructured.Unstructured) []*unstructured.Unstructured {
+	GinkgoHelper()
+	var out []*unstructured.Unstructured
+	for _, u := range all {
+		fields := []string{"spec", "template", "spec"}
+		if u.GetKind() == "Pod" {
+			fields = []string{"spec"}
+		}
+		spec, ok, err := unstructured.NestedMap(u.Object, fields...)
+		Expect(err).NotTo(HaveOccurred())
+		if !ok || !slices.Contains([]string{"Pod", "Job", "Deployment"}, u.GetKind()) {
+			continue
+		}
+		pod := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "spec": spec}}
+		pod.SetNamespace(u.GetNamespace())
+		pod.SetName(strings.ToLower(u.GetKind()) + "-" + u.GetName())
+		// Admission looks for the account, which a dry run does not make.
+		Expect(unstructured.SetNestedField(pod.Object, "default", "spec", "serviceAccountName")).To(Succeed())
+		out = append(out, pod)
+	}
+	return out
+}
+
+var _ = Describe("What the charts render", func() {
+	DescribeTable("is taken by the API server, strictly and without a warning", func(ctx SpecContext, chart, values string, pods int) {
+		stream, err := render(ctx, chart, restricted, values)
+		Expect(err).NotTo(HaveOccurred())
+		all := objects(stream)
+		// A Pod's account has to be there: Pods come below, one by one.
+		kubectl(ctx, marshal(without(all, "Pod")), "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
+		Expect(podsOf(all)).To(HaveLen(pods))
+		for _, pod := range podsOf(all) {
+			content, err := yaml.Marshal(pod.Object)
+			Expect(err).NotTo(HaveOccurred())
+			kubectl(ctx, string(content), "create", "--dry-run=server", "--validate=strict", "-f", "-")
+		}
+	},
+		Entry("by default", SpecTimeout(settle), "xylem", `{}`, 3),
+		Entry("with everything", SpecTimeout(settle), "xylem", full, 3),
+		Entry("with the least", SpecTimeout(settle), "xylem", least, 2),
+		Entry("one replica, no drain may take", SpecTimeout(settle), "xylem", `{replicas: 1, podDisruptionBudget: {maxUnavailable: 0}}`, 3),
+		Entry("a member's, by default", SpecTimeout(settle), "xylem-member", `{}`, 0),
+		Entry("a member's, with everything", SpecTimeout(settle), "xylem-member",
+			`{namespace: {create: true}, serviceAccount: {name: its-own, annotations: {a: b}}, commonLabels: {owner: platform}}`, 0),
+	)
+
+	It("is not taken by accident: a Pod that is not restricted would be refused", func(ctx SpecContext) {
+		stream, err := render(ctx, "xylem", restricted, `{securityContext: {allowPrivilegeEscalation: true}}`)
+		Expect(err).NotTo(HaveOccurred())
+		for _, pod := range podsOf(objects(stream)) {
+			content, err := yaml.Marshal(pod.Object)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = run(ctx, string(content), fleet.Kubectl(), "create", "--dry-run=server", "-f", "-")
+			Expect(err).To(MatchError(ContainSubstring("violates PodSecurity")))
+		}
+	}, SpecTimeout(settle))
+
+	It("never runs in a member, whatever the affinity", func(ctx SpecContext) {
+		for _, values := range []string{`{}`, full, `{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}}}`} {
+			stream, err := render(ctx, "xylem", restricted, values)
+			Expect(err).NotTo(HaveOccurred())
+			for _, pod := range podsOf(objects(stream)) {
+				terms, _, err := unstructured.NestedSlice(pod.Object, "spec", "affinity", "nodeAffinity",
+					"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+				Expect(err).NotTo(HaveOccurred())
+				Expect(terms).NotTo(BeEmpty())
+				for _, term := range terms {
+					Expect(term).To(HaveKeyWithValue("matchExpressions", ContainElement(
+						map[string]any{"key": "xylem.io/virtual-node", "operator": "DoesNotExist"})), pod.GetName())
+				}
+			}
+		}
+	}, SpecTimeout(settle))
+
+	It("follows the release's namespace and the account's name, policies and rules included", func(ctx SpecContext) {
+		for chart, values := range map[string]string{"xylem": full, "xylem-member": `{serviceAccount: {name: its-own}}`} {
+			stream, err := render(ctx, chart, "elsewhere", values)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(stream).NotTo(ContainSubstring("xylem-system"))
+			Expect(stream).To(ContainSubstring("system:serviceaccount:elsewhere:its-own"))
+		}
+	}, SpecTimeout(settle))
+})
+
+var _ = Describe("The charts say what config/ says", func() {
+	DescribeTable("object by object", func(ctx SpecContext, chart, kustomization string) {
+		stream, err := render(ctx, chart, restricted, `{namespace: {create: true}}`)
+		Expect(err).NotTo(HaveOccurred())
+		got := installed(objects(stream))
+		built, err := run(ctx, "", fleet.Kubectl(), "kustomize", path("config", kustomization))
+		Expect(err).NotTo(HaveOccurred())
+		want := objects(built)
+		Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))))
+		for name, w := range want {
+			g := got[name]
+			forgetMetadata(g)
+			forgetMetadata(w)
+			if w.GetKind() == "Deployment" {
+				Expect(forgetSettings(g)).To(ContainElements(forgetSettings(w)))
+			}
+			Expect(cmp.Diff(w.Object, g.Object)).To(BeEmpty(), name)
+		}
+	},
+		Entry("in the host", SpecTimeout(settle), "xylem", "default"),
+		Entry("in a member", SpecTimeout(settle), "xylem-member", "member"),
+	)
+})
+
+// forgetMetadata removes what tells who installed an object.
+func forgetMetadata(u *unstructured.Unstructured) {
+	labels := u.GetLabels()
+	for _, key := range []string{"helm.sh/chart", "app.kubernetes.io/instance", "app.kubernetes.io/version", "app.kubernetes.io/managed-by", "app.kubernetes.io/name"} {
+		delete(labels, key)
+	}
+	if u.SetLabels(labels); len(labels) == 0 {
+		u.SetLabels(nil)
+	}
+	annotations := u.GetAnnotations()
+	delete(annotations, "helm.sh/resource-policy")
+	if u.SetAnnotations(annotations); len(annotations) == 0 {
+		u.SetAnnotations(nil)
+	}
+}
+
+// forgetSettings removes of a Deployment what the chart sets as the manager or the
+// API server would by default, and returns the manager's arguments.
+func forgetSettings(u *unstructured.Unstructured) any {
+	GinkgoHelper()
+	unstructured.RemoveNestedField(u.Object, "spec", "template", "spec", "dnsPolicy")
+	containers, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(containers).To(HaveLen(1))
+	manager, ok := containers[0].(map[string]any)
+	Expect(ok).To(BeTrue())
+	args := manager["args"]
+	for _, key := range []string{"args", "image", "imagePullPolicy"} {
+		delete(manager, key)
+	}
+	Expect(unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers")).To(Succeed())
+	return args
+}
+
+var _ = Describe("helm lint --strict", func() {
+	DescribeTable("finds nothing", func(ctx context.Context, chart, values string) {
+		_, err := run(ctx, values, helmPath, "lint", "--strict", "--values", "-", path("charts", chart))
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("by default", "xylem", `{}`),
+		Entry("with everything", "xylem", full),
+		Entry("with the least", "xylem", least),
+		Entry("of the member's", "xylem-member", `{namespace: {create: true}}`),
+	)
+})

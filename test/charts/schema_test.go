@@ -1,0 +1,129 @@
+package charts_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xylem-io/xylem/internal/manager"
+)
+
+var _ = Describe("Wrong values", func() {
+	DescribeTable("are refused by a message that names them", func(ctx context.Context, chart, values, names string) {
+		_, err := render(ctx, chart, restricted, values)
+		Expect(err).To(MatchError(ContainSubstring(names)))
+	},
+		Entry("an unknown key", "xylem", `{replica: 2}`, "replica"),
+		Entry("an unknown key deep down", "xylem", `{metrics: {serviceMonitor: {enable: true}}}`, "enable"),
+		Entry("no replica", "xylem", `{replicas: 0}`, "/replicas"),
+		Entry("replicas that are no number", "xylem", `{replicas: two}`, "/replicas"),
+		Entry("an image that is none", "xylem", `{image: {repository: "Not An Image"}}`, "/image/repository"),
+		Entry("an image with a tag in its name", "xylem", `{image: {repository: "registry.example/xylem:v1"}}`, "/image/repository"),
+		Entry("an image without a name", "xylem", `{image: {repository: ""}}`, "/image/repository"),
+		Entry("a tag that is none", "xylem", `{image: {tag: "v 1"}}`, "/image/tag"),
+		Entry("a tag that is a number", "xylem", `{image: {tag: 1.0}}`, "/image/tag"),
+		Entry("a digest that is none", "xylem", `{image: {digest: "sha256:12"}}`, "/image/digest"),
+		Entry("a pull policy that is none", "xylem", `{image: {pullPolicy: Sometimes}}`, "/image/pullPolicy"),
+		Entry("pull secrets by name alone", "xylem", `{imagePullSecrets: [registry]}`, "/imagePullSecrets/0"),
+		Entry("a duration without a unit", "xylem", `{fence: {duration: "30"}}`, "/fence/duration"),
+		Entry("a duration that is a number", "xylem", `{nodeGrace: 40}`, "/nodeGrace"),
+		Entry("a log level that is none", "xylem", `{log: {level: loud}}`, "/log/level"),
+		Entry("a log level below what there is", "xylem", `{log: {level: 0}}`, "/log/level"),
+		Entry("an argument that is no flag", "xylem", `{extraArgs: [check]}`, "/extraArgs/0"),
+		Entry("an environment variable without a name", "xylem", `{extraEnv: [{value: a}]}`, "name"),
+		Entry("memory that is none", "xylem", `{resources: {limits: {memory: lots}}}`, "/resources/limits/memory"),
+		Entry("a toleration's effect that is none", "xylem", `{tolerations: [{key: a, effect: Never}]}`, "/tolerations/0/effect"),
+		Entry("a kind of affinity that is none", "xylem", `{affinity: {nodeafinity: {}}}`, "nodeafinity"),
+		Entry("a spread over nothing", "xylem", `{topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: ScheduleAnyway}]}`, "topologyKey"),
+		Entry("a budget of more than all", "xylem", `{podDisruptionBudget: {maxUnavailable: 200%}}`, "/podDisruptionBudget/maxUnavailable"),
+		Entry("a label that is none", "xylem", `{commonLabels: {team: "a b"}}`, "/commonLabels/team"),
+		Entry("an annotation that is no string", "xylem", `{podAnnotations: {a: true}}`, "/podAnnotations/a"),
+		Entry("a port that is none", "xylem", `{metrics: {port: 70000}}`, "/metrics/port"),
+		Entry("a reader without a namespace", "xylem", `{metrics: {readers: [{name: prometheus}]}}`, "namespace"),
+		Entry("an alert that there is not", "xylem", `{metrics: {prometheusRule: {disabled: [XylemNoLeder]}}}`, "/metrics/prometheusRule/disabled/0"),
+		Entry("yes for true", "xylem", `{crds: {keep: "yes"}}`, "/crds/keep"),
+		Entry("a class without a name", "xylem", `{storageClasses: [{reclaimPolicy: Retain}]}`, "name"),
+		Entry("a class of another's", "xylem", `{storageClasses: [{name: a, provisioner: b}]}`, "provisioner"),
+		Entry("a reclaim policy that is none", "xylem", `{storageClasses: [{name: a, reclaimPolicy: Recycle}]}`, "/storageClasses/0/reclaimPolicy"),
+		Entry("a parameter that is no string", "xylem", `{storageClasses: [{name: a, parameters: {xylem.io/member-class: 3}}]}`, "/storageClasses/0/parameters"),
+		Entry("an account's name that is none", "xylem-member", `{serviceAccount: {name: "system:admin"}}`, "/serviceAccount/name"),
+		Entry("an unknown key of the member's", "xylem-member", `{rbac: {create: false}}`, "rbac"),
+	)
+
+	It("are refused at every level: no object that is the chart's own takes unknown keys", func() {
+		for _, chart := range []string{"xylem", "xylem-member"} {
+			content, err := os.ReadFile(path("charts", chart, "values.schema.json"))
+			Expect(err).NotTo(HaveOccurred())
+			var schema map[string]any
+			Expect(yaml.Unmarshal(content, &schema)).To(Succeed())
+			closed(schema, chart)
+		}
+	})
+})
+
+// closed fails for every schema with properties that lets others in, or that does
+// not say what it is.
+func closed(schema map[string]any, where string) {
+	GinkgoHelper()
+	if properties, ok := schema["properties"].(map[string]any); ok {
+		Expect(schema).To(HaveKeyWithValue("additionalProperties", false), where)
+		for name, property := range properties {
+			inner, ok := property.(map[string]any)
+			Expect(ok).To(BeTrue(), where)
+			Expect(inner).To(Or(HaveKey("type"), HaveKey("enum")), where+"."+name)
+			closed(inner, where+"."+name)
+		}
+	}
+	if items, ok := schema["items"].(map[string]any); ok {
+		closed(items, where+"[]")
+	}
+}
+
+var _ = Describe("The flags of the manager", func() {
+	It("can all be set by values, but for those that are the chart's own", func(ctx SpecContext) {
+		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
+		new(manager.Options).AddFlags(flags)
+		new(zap.Options).BindFlags(flags)
+		stream, err := render(ctx, "xylem", restricted, `{}`)
+		Expect(err).NotTo(HaveOccurred())
+		own := map[string]string{
+			"namespace":            "POD_NAMESPACE",
+			"metrics-secure":       "metrics are never served to everybody",
+			"zap-devel":            "sets what log.* set",
+			"zap-stacktrace-level": "for developers",
+		}
+		flags.VisitAll(func(f *flag.Flag) {
+			if _, ok := own[f.Name]; !ok {
+				Expect(stream).To(MatchRegexp(`- --%s(=|\n)`, f.Name), "flag --%s has no value", f.Name)
+			}
+		})
+		for name := range own {
+			Expect(flags.Lookup(name)).NotTo(BeNil(), name)
+		}
+	}, SpecTimeout(settle))
+
+	It("have the chart's defaults, but where a Pod needs another", func(ctx SpecContext) {
+		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
+		new(manager.Options).AddFlags(flags)
+		stream, err := render(ctx, "xylem", restricted, `{}`)
+		Expect(err).NotTo(HaveOccurred())
+		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "stuck-after", "nominated-node-name"} {
+			want := flags.Lookup(name).DefValue
+			_, rest, ok := strings.Cut(stream, "- --"+name+"=")
+			Expect(ok).To(BeTrue(), name)
+			got, _, _ := strings.Cut(rest, "\n")
+			if duration, err := time.ParseDuration(want); err == nil {
+				Expect(time.ParseDuration(got)).To(Equal(duration), name)
+				continue
+			}
+			Expect(got).To(Equal(want), name)
+		}
+	}, SpecTimeout(settle))
+})

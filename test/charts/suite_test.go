@@ -1,0 +1,71 @@
+package charts_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+const (
+	// settle bounds how long anything may take to come about.
+	settle = time.Minute
+	// restricted is a namespace that enforces the Pod Security level of that name.
+	restricted = "xylem-system"
+)
+
+var (
+	fleet *controlplane.Fleet
+	// root is the root of the repository.
+	root                             string
+	helmPath, promtoolPath, helmHome string
+)
+
+func TestCharts(t *testing.T) {
+	ctrl.SetLogger(logr.Discard())
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(settle)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "Charts")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	root, err = kubebin.Root()
+	Expect(err).NotTo(HaveOccurred())
+	helmHome = GinkgoT().TempDir()
+	helmPath, err = tool(ctx, "HELM", "helm")
+	Expect(err).NotTo(HaveOccurred())
+	promtoolPath, err = tool(ctx, "PROMTOOL", "promtool", "remove_all_sd")
+	Expect(err).NotTo(HaveOccurred())
+	fleet, err = controlplane.Start(ctx, controlplane.Options{
+		Progress: func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(fleet.Stop(ctx)).To(Succeed()) })
+
+	kubectl(ctx, "", "create", "namespace", restricted)
+	for _, mode := range []string{"enforce", "warn"} {
+		kubectl(ctx, "", "label", "namespace", restricted, "pod-security.kubernetes.io/"+mode+"=restricted")
+	}
+	By("installing the CRDs of the Prometheus operator, as its module has them")
+	module := "github.com/prometheus-operator/prometheus-operator"
+	tools := path("test", "tools", "monitoring")
+	_, err = run(ctx, "", "go", "-C", tools, "mod", "download", module)
+	Expect(err).NotTo(HaveOccurred())
+	directory, err := run(ctx, "", "go", "-C", tools, "list", "-m", "-f", "{{.Dir}}", module)
+	Expect(err).NotTo(HaveOccurred())
+	for _, kind := range []string{"servicemonitors", "prometheusrules"} {
+		kubectl(ctx, "", "apply", "--server-side", "-f",
+			filepath.Join(strings.TrimSpace(directory), "example", "prometheus-operator-crd", "monitoring.coreos.com_"+kind+".yaml"))
+		kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=30s", "crd/"+kind+".monitoring.coreos.com")
+	}
+}, NodeTimeout(15*time.Minute)) // for building the tools

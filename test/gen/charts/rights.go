@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// rights is what the account is bound to, for `manager check installed`: a list of
+// {namespace, rules}, of which those on URLs are left out.
+func (c chart) rights(objects []map[string]any) ([]byte, error) {
+	type key struct{ kind, namespace, name string }
+	rules := map[key][]any{}
+	for _, object := range objects {
+		if kind := object["kind"]; kind == "ClusterRole" || kind == "Role" {
+			metadata, _ := object["metadata"].(map[string]any)
+			namespace, _ := metadata["namespace"].(string)
+			name, _ := metadata["name"].(string)
+			rules[key{kind.(string), namespace, name}], _ = object["rules"].([]any)
+		}
+	}
+	var out []map[string]any
+	for _, object := range objects {
+		if kind := object["kind"]; kind != "ClusterRoleBinding" && kind != "RoleBinding" {
+			continue
+		}
+		var binding rbacv1.RoleBinding // has the fields of both
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &binding); err != nil {
+			return nil, fmt.Errorf("read a binding: %w", err)
+		}
+		if len(binding.Subjects) != 1 || binding.Subjects[0].Name != c.account {
+			continue
+		}
+		role := key{kind: binding.RoleRef.Kind, name: binding.RoleRef.Name}
+		if role.kind == "Role" {
+			role.namespace = binding.Namespace
+		}
+		bound, ok := rules[role]
+		if !ok {
+			return nil, fmt.Errorf("binding %s names a role that there is not: %v", binding.Name, role)
+		}
+		right := map[string]any{"rules": bound}
+		if binding.Namespace != "" {
+			right["namespace"] = binding.Namespace
+		}
+		out = append(out, right)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("it is bound to nothing")
+	}
+	var encoded bytes.Buffer
+	fmt.Fprintf(&encoded, "# Generated from %s by `make charts`: what `helm test` asks for.\n", c.kustomization)
+	encoder := yaml.NewEncoder(&encoded)
+	encoder.SetIndent(2)
+	encoder.CompactSeqIndent()
+	err := encoder.Encode(out)
+	return []byte(c.parametrize(encoded.String())), err
+}
