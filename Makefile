@@ -243,7 +243,8 @@ install: manifests $(KUSTOMIZE) ## Install the CRD.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
 
 .PHONY: uninstall
-uninstall: $(KUSTOMIZE) ## Remove the CRD. Registrations must have been deleted before.
+uninstall: $(KUSTOMIZE) ## Remove the CRD. Refuses while there are registrations.
+	@$(call refuse-while-registered,uninstall)
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
@@ -251,9 +252,8 @@ deploy: manifests $(KUSTOMIZE) ## Install everything, with the manager's image I
 	@$(call kustomize-default) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
-undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. Registrations must have been deleted before.
-	@left=$$($(KUBECTL) get clusterregistrations.cluster.xylem.io -o name --ignore-not-found 2>/dev/null || true); \
-	[[ -z $$left ]] || { printf 'undeploy: delete these first, while the manager can still leave their clusters in order:\n%s\n' "$$left" >&2; exit 1; }
+undeploy: $(KUSTOMIZE) ## Remove everything that deploy installed. Refuses while there are registrations.
+	@$(call refuse-while-registered,undeploy)
 	@$(call kustomize-default) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Tools
@@ -309,4 +309,15 @@ if [[ -n '$(IMG)' ]]; then \
 		> $(DIST)/overlay/kustomization.yaml; \
 	$(KUSTOMIZE) build $(DIST)/overlay; \
 else $(KUSTOMIZE) build config/default; fi
+endef
+
+# $(call refuse-while-registered,target): without a manager nobody would leave the
+# clusters in order, or take Xylem's finalizer off volumes. An API server that does
+# not answer, or may not tell, has not said that there are none.
+define refuse-while-registered
+left=; crd=$$($(KUBECTL) get customresourcedefinitions clusterregistrations.cluster.xylem.io --ignore-not-found -o name); \
+[[ -z $$crd ]] || left=$$($(KUBECTL) get clusterregistrations.cluster.xylem.io -o name); \
+[[ -z $$left ]] || { printf '$(1): delete these first, while the manager can still leave their clusters in order:\n%s\n' "$$left" >&2; exit 1; }; \
+waiting=$$($(KUBECTL) get persistentvolumes -o go-template='{{range .items}}{{$$name := .metadata.name}}{{range .metadata.finalizers}}{{if eq . "xylem.io/leaf-volume"}}{{$$name}}{{"\n"}}{{end}}{{end}}{{end}}'); \
+[[ -z $$waiting ]] || { printf '$(1): these volumes still wait for Xylem; delete their claims, or annotate them xylem.io/abandon=true to have their data kept:\n%s\n' "$$waiting" >&2; exit 1; }
 endef

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,10 +72,10 @@ func (c *Checker) all(ctx context.Context, questions []question) error {
 		err := persist(ctx, q.ask)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", q.name, err))
-			fmt.Fprintf(c.Out, "FAILED  %s: %v\n", q.name, err) //nolint:errcheck // the result is returned as well
+			fmt.Fprintf(c.Out, "FAILED  %s: %v\n", q.name, err)
 			continue
 		}
-		fmt.Fprintf(c.Out, "ok      %s\n", q.name) //nolint:errcheck // as above
+		fmt.Fprintf(c.Out, "ok      %s\n", q.name)
 	}
 	return errors.Join(failed...)
 }
@@ -82,19 +83,16 @@ func (c *Checker) all(ctx context.Context, questions []question) error {
 // persist asks until there is no error, and returns the last one when the context
 // ends. It always asks once.
 func persist(ctx context.Context, ask func(context.Context) error) error {
-	for {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-		err := ask(bounded)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		timer := time.NewTimer(retryInterval)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return err
-		case <-timer.C:
-		}
+	var last error
+	err := wait.PollUntilContextCancel(ctx, retryInterval, true, func(ctx context.Context) (bool, error) {
+		// A question that was begun is answered.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		defer cancel()
+		last = ask(ctx)
+		return last == nil, nil
+	})
+	if last != nil {
+		return last
 	}
+	return err
 }

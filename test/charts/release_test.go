@@ -37,6 +37,20 @@ metadata: {name: cluster38}
 spec: {kubeconfigSecretRef: {name: cluster38-kubeconfig}}
 `
 
+// waiting is a volume that has Xylem's finalizer.
+const waiting = `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: waiting, finalizers: [xylem.io/leaf-volume]}
+spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], csi: {driver: csi.xylem.io, volumeHandle: a/b}}
+`
+
+func forgetWaiting(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "", "patch", "pv", "waiting", "--type", "json", "--patch", `[{"op": "remove", "path": "/metadata/finalizers"}]`)
+	kubectl(ctx, "", "delete", "pv", "waiting")
+}
+
 // as is a checker that is the account of a hook, with the rights that the chart
 // gives it and no others.
 func as(account string, out *bytes.Buffer) *check.Checker {
@@ -65,7 +79,9 @@ func applyHooks(ctx context.Context, file string) {
 	}
 	stream = marshal(all)
 	kubectl(ctx, stream, "apply", "-f", "-")
-	DeferCleanup(func(ctx SpecContext) { kubectl(ctx, stream, "delete", "--ignore-not-found", "-f", "-") }, NodeTimeout(settle))
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // ginkgo gives a cleanup its own
+		kubectl(ctx, stream, "delete", "--ignore-not-found", "-f", "-")
+	}, NodeTimeout(settle))
 }
 
 func marshal(all map[string]*unstructured.Unstructured) string {
@@ -98,8 +114,8 @@ func renew(ctx context.Context, name string) (stop func()) {
 		ticker := time.NewTicker(300 * time.Millisecond)
 		defer ticker.Stop()
 		for {
-			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"renewTime":"`+time.Now().UTC().Format(metav1.RFC3339Micro)+`"}}`)) //nolint:forbidigo // it is what leaders write
-			_ = c.Patch(ctx, lease, patch)                                                                                                                //nolint:errcheck // the next one does
+			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"renewTime":"`+time.Now().UTC().Format(metav1.RFC3339Micro)+`"}}`))
+			_ = c.Patch(ctx, lease, patch)
 			select {
 			case <-ctx.Done():
 				return
@@ -113,6 +129,11 @@ func renew(ctx context.Context, name string) (stop func()) {
 }
 
 var _ = Describe("A release", Ordered, func() {
+	// What it keeps is in nobody else's way.
+	AfterAll(func(ctx SpecContext) {
+		kubectl(ctx, "", "delete", "crd", "clusterregistrations.cluster.xylem.io")
+	}, NodeTimeout(settle))
+
 	install := func(ctx context.Context, chart string, arguments ...string) {
 		GinkgoHelper()
 		_, err := helm(ctx, append([]string{"upgrade", "--install", "xylem", chart, "--namespace", restricted, "--wait", "--timeout", "60s"}, arguments...)...)
@@ -129,7 +150,7 @@ var _ = Describe("A release", Ordered, func() {
 		old := filepath.Join(GinkgoT().TempDir(), "xylem")
 		Expect(os.CopyFS(old, os.DirFS(path("charts", "xylem")))).To(Succeed())
 		file := filepath.Join(old, "templates", "crds.yaml")
-		crd, err := os.ReadFile(file) //nolint:gosec // made above
+		crd, err := os.ReadFile(file)
 		Expect(err).NotTo(HaveOccurred())
 		column := "    - jsonPath: .status.nodeName\n      name: Node\n      type: string\n"
 		Expect(strings.Count(string(crd), column)).To(Equal(1))
@@ -216,17 +237,10 @@ var _ = Describe("A release", Ordered, func() {
 			kubectl(ctx, "", "delete", "clusterregistration", "cluster38")
 			Expect(removable()).To(Succeed())
 
-			volume := `
-apiVersion: v1
-kind: PersistentVolume
-metadata: {name: waiting, finalizers: [xylem.io/leaf-volume]}
-spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], csi: {driver: csi.xylem.io, volumeHandle: a/b}}
-`
 			// Only the manager may put the finalizer on.
-			kubectl(ctx, volume, "apply", "-f", "-", "--as", "system:serviceaccount:"+restricted+":xylem-controller-manager", "--as-group", "system:masters")
+			kubectl(ctx, waiting, "apply", "-f", "-", "--as", "system:serviceaccount:"+restricted+":xylem-controller-manager", "--as-group", "system:masters")
 			Expect(removable()).To(MatchError(And(ContainSubstring("waiting"), ContainSubstring("xylem.io/abandon"))))
-			kubectl(ctx, "", "patch", "pv", "waiting", "--type", "json", "--patch", `[{"op": "remove", "path": "/metadata/finalizers"}]`)
-			kubectl(ctx, "", "delete", "pv", "waiting")
+			forgetWaiting(ctx)
 			Expect(removable()).To(Succeed())
 		}, SpecTimeout(2*settle))
 	})

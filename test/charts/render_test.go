@@ -63,6 +63,7 @@ metrics:
   prometheusRule: {enabled: true, labels: {release: p}, alertLabels: {team: storage, severity: page}, disabled: [XylemQueueBacklog]}
   dashboard: {enabled: true, annotations: {folder: Storage}}
 healthPort: 9081
+pprofPort: 6060
 networkPolicy: {enabled: true, extraEgress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}
 storageClasses:
 - {name: fast, parameters: {xylem.io/member-class: gp3}, reclaimPolicy: Retain, mountOptions: [noatime], annotations: {storageclass.kubernetes.io/is-default-class: "true"}}

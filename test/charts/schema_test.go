@@ -91,7 +91,7 @@ var _ = Describe("The flags of the manager", func() {
 		flags := flag.NewFlagSet("manager", flag.ContinueOnError)
 		new(manager.Options).AddFlags(flags)
 		new(zap.Options).BindFlags(flags)
-		stream, err := render(ctx, "xylem", restricted, `{}`)
+		stream, err := render(ctx, "xylem", restricted, full)
 		Expect(err).NotTo(HaveOccurred())
 		own := map[string]string{
 			"namespace":            "POD_NAMESPACE",

@@ -1,6 +1,7 @@
 package charts_test
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -52,10 +53,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(fleet.Stop(ctx)).To(Succeed()) })
 
-	kubectl(ctx, "", "create", "namespace", restricted)
-	for _, mode := range []string{"enforce", "warn"} {
-		kubectl(ctx, "", "label", "namespace", restricted, "pod-security.kubernetes.io/"+mode+"=restricted")
-	}
+	makeNamespace(ctx)
 	By("installing the CRDs of the Prometheus operator, as its module has them")
 	module := "github.com/prometheus-operator/prometheus-operator"
 	tools := path("test", "tools", "monitoring")
@@ -69,3 +67,12 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		kubectl(ctx, "", "wait", "--for=condition=Established", "--timeout=30s", "crd/"+kind+".monitoring.coreos.com")
 	}
 }, NodeTimeout(15*time.Minute)) // for building the tools
+
+// makeNamespace makes the namespace that the charts are installed into.
+func makeNamespace(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "", "create", "namespace", restricted)
+	for _, mode := range []string{"enforce", "warn"} {
+		kubectl(ctx, "", "label", "namespace", restricted, "pod-security.kubernetes.io/"+mode+"=restricted")
+	}
+}

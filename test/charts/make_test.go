@@ -1,0 +1,90 @@
+package charts_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// makeAs runs a target of the Makefile against the host, as its users do. What is
+// generated is taken as it is: `make verify` sees to that.
+func makeAs(ctx context.Context, kubectl, target string) (string, error) {
+	return run(ctx, "", "make", "--silent", "-C", root, "--assume-old=manifests", target,
+		"IMG=registry.example:5000/xylem:v9", "KUBECTL="+kubectl)
+}
+
+// versions of what is installed: they change with every write.
+func versions(ctx context.Context) string {
+	GinkgoHelper()
+	return kubectl(ctx, "", "get", "namespaces,crds,clusterroles,clusterrolebindings,csidrivers,validatingadmissionpolicybindings,roles,rolebindings,serviceaccounts,services,poddisruptionbudgets",
+		"--all-namespaces", "--selector", "app.kubernetes.io/name=xylem", "--sort-by", "metadata.uid",
+		"--output", "jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.resourceVersion}\n{end}")
+}
+
+var _ = Describe("make", Ordered, func() {
+	// undeploy takes it along.
+	AfterAll(func(ctx SpecContext) { makeNamespace(ctx) }, NodeTimeout(settle))
+
+	It("build-installer writes what the API server takes", func(ctx SpecContext) {
+		_, err := makeAs(ctx, fleet.Kubectl(), "build-installer")
+		Expect(err).NotTo(HaveOccurred())
+		out := kubectl(ctx, "", "apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", path("dist", "install.yaml"))
+		Expect(out).To(ContainSubstring("deployment.apps/xylem-controller-manager"))
+	}, SpecTimeout(2*settle))
+
+	It("deploy installs with the image, and changes nothing the second time", func(ctx SpecContext) {
+		for range 2 {
+			before := versions(ctx)
+			_, err := makeAs(ctx, fleet.Kubectl(), "deploy")
+			Expect(err).NotTo(HaveOccurred())
+			if strings.Contains(before, "ServiceAccount/xylem-controller-manager") {
+				Expect(versions(ctx)).To(Equal(before))
+			}
+		}
+		Expect(versions(ctx)).To(ContainSubstring("ServiceAccount/xylem-controller-manager"))
+		Expect(kubectl(ctx, "", "--namespace", restricted, "get", "deployment", "xylem-controller-manager", "--output", "jsonpath={.spec.template.spec.containers[0].image}")).
+			To(Equal("registry.example:5000/xylem:v9"))
+	}, SpecTimeout(2*settle))
+
+	DescribeTable("undeploy and uninstall refuse", func(ctx SpecContext, target string) {
+		kubectl(ctx, registration, "apply", "-f", "-")
+		By("there being a registration")
+		_, err := makeAs(ctx, fleet.Kubectl(), target)
+		Expect(err).To(MatchError(ContainSubstring("cluster38")))
+
+		By("an API server that tells that there is a CRD, and nothing more")
+		_, err = makeAs(ctx, fleet.Kubectl()+" --as nobody-in-particular", target)
+		Expect(err).To(MatchError(ContainSubstring("cannot get resource")))
+
+		By("an API server that does not answer")
+		_, err = makeAs(ctx, fleet.Kubectl()+" --server https://127.0.0.1:1", target)
+		Expect(err).To(MatchError(ContainSubstring("127.0.0.1:1")))
+		kubectl(ctx, "", "delete", "clusterregistration", "cluster38")
+
+		By("a volume that waits")
+		kubectl(ctx, waiting, "apply", "-f", "-", "--as", "system:serviceaccount:"+restricted+":xylem-controller-manager", "--as-group", "system:masters")
+		_, err = makeAs(ctx, fleet.Kubectl(), target)
+		Expect(err).To(MatchError(ContainSubstring("waiting")))
+		forgetWaiting(ctx)
+		Expect(kubectl(ctx, "", "--namespace", restricted, "get", "deployments", "--output", "name")).To(ContainSubstring("xylem-controller-manager"))
+	},
+		Entry("the one", SpecTimeout(2*settle), "undeploy"),
+		Entry("and the other", SpecTimeout(2*settle), "uninstall"),
+	)
+
+	It("hands over to Helm, as the chart's README says", func(ctx SpecContext) {
+		_, err := helm(ctx, "upgrade", "--install", "xylem", path("charts", "xylem"), "--namespace", restricted, "--take-ownership", "--force-conflicts", "--wait", "--timeout", "60s")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kubectl(ctx, "", "--namespace", restricted, "get", "deployment", "xylem-controller-manager", "--output", `jsonpath={.metadata.labels.app\.kubernetes\.io/managed-by}`)).To(Equal("Helm"))
+	}, SpecTimeout(2*settle))
+
+	It("undeploy takes everything along, and has nothing to do the second time", func(ctx SpecContext) {
+		for range 2 {
+			_, err := makeAs(ctx, fleet.Kubectl(), "undeploy")
+			Expect(err).NotTo(HaveOccurred())
+			Expect(versions(ctx)).To(BeEmpty())
+		}
+	}, SpecTimeout(4*settle))
+})
