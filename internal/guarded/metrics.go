@@ -3,6 +3,7 @@ package guarded
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,7 +14,7 @@ import (
 
 var writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "xylem_writes_total",
-	Help: "Writes on behalf of a member (of none: an empty cluster, the heartbeats of Nodes among them), by the side written to (root: the host, leaf: the member), kind, verb and result (ok, or the API's reason).",
+	Help: "Writes on behalf of a member (of none: an empty cluster, the heartbeats of Nodes among them), by the side written to (root: the host, leaf: the member), kind, verb and result (ok, the API's reason, or error).",
 }, []string{"cluster", "side", "kind", "verb", "result"})
 
 func init() { metrics.Registry.MustRegister(writes) }
@@ -28,15 +29,32 @@ func count(cluster, side, verb string, obj client.Object, err error) error {
 	if kind == "" {
 		kind = reflect.TypeOf(obj).Elem().Name()
 	}
-	result := "ok"
 	if err != nil {
-		if result = string(apierrors.ReasonForError(err)); result == string(metav1.StatusReasonUnknown) {
-			result = "error"
-		}
 		err = fmt.Errorf("%s %s %s in the %s: %w", verb, kind, client.ObjectKeyFromObject(obj), clusterOf(side), err)
 	}
-	writes.WithLabelValues(cluster, side, kind, verb, result).Inc()
+	writes.WithLabelValues(cluster, side, kind, verb, resultOf(err)).Inc()
 	return err
+}
+
+// known are the reasons that API servers give. A member could invent others, one for
+// each write, and each would be a series.
+var known = []metav1.StatusReason{
+	metav1.StatusReasonUnauthorized, metav1.StatusReasonForbidden, metav1.StatusReasonNotFound, metav1.StatusReasonAlreadyExists,
+	metav1.StatusReasonConflict, metav1.StatusReasonGone, metav1.StatusReasonInvalid, metav1.StatusReasonServerTimeout,
+	metav1.StatusReasonTimeout, metav1.StatusReasonTooManyRequests, metav1.StatusReasonBadRequest, metav1.StatusReasonMethodNotAllowed,
+	metav1.StatusReasonNotAcceptable, metav1.StatusReasonRequestEntityTooLarge, metav1.StatusReasonUnsupportedMediaType,
+	metav1.StatusReasonInternalError, metav1.StatusReasonExpired, metav1.StatusReasonServiceUnavailable,
+}
+
+// resultOf is a write's result as the metric has it.
+func resultOf(err error) string {
+	if err == nil {
+		return "ok"
+	}
+	if reason := apierrors.ReasonForError(err); slices.Contains(known, reason) {
+		return string(reason)
+	}
+	return "error"
 }
 
 func clusterOf(side string) string {

@@ -114,6 +114,7 @@ func (s *supervisor) update(change func(*State)) {
 // run links the member again and again, until the context ends.
 func (s *supervisor) run(ctx context.Context) {
 	defer close(s.done)
+	connected.WithLabelValues(s.name).Set(0) // a member that is away from the start has the series too
 	backoff := newBackoff()
 	for ctx.Err() == nil {
 		registration, changed := s.current()

@@ -1,0 +1,34 @@
+package guarded
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A member chooses what it answers, and must not choose the labels of a metric.
+func TestResultOf(t *testing.T) {
+	saying := func(reason string) error {
+		return fmt.Errorf("patch: %w", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReason(reason)}})
+	}
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+	}{
+		"none":                {nil, "ok"},
+		"a reason":            {saying("Conflict"), "Conflict"},
+		"one that is made up": {saying("x7f3"), "error"},
+		"not even a string":   {saying("\xff"), "error"},
+		"no reason":           {saying(""), "error"},
+		"no API error":        {errors.New("cut"), "error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := resultOf(tt.err); got != tt.want {
+				t.Errorf("resultOf() = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
