@@ -188,6 +188,10 @@ type ClusterRegistrationStatus struct {
 	// nodeName of the virtual node.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
+	// tokenExpires is when the service account's token expires by which the manager is
+	// connected. Not there for other credentials.
+	// +optional
+	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
 	// volumes counts the leaf volumes of this host in the member.
 	// +optional
 	// +kubebuilder:default={}
@@ -202,7 +206,7 @@ type ClusterRegistrationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions: Connected, NodeReady, Synced, VolumesAccounted,
-	// DeletionsProgressing, ClassesReflected, Ready.
+	// DeletionsProgressing, ClassesReflected, TokenFresh, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

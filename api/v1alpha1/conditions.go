@@ -16,6 +16,9 @@ const (
 	// ConditionClassesReflected: the member's classes that are asked for are published
 	// in the host. There only while some are asked for.
 	ConditionClassesReflected = "ClassesReflected"
+	// ConditionTokenFresh: the manager renews its token in the member before it
+	// expires. There only while the Secret asks for that.
+	ConditionTokenFresh = "TokenFresh"
 	// ConditionReady sums up the others; under deletion it says what is waited for.
 	ConditionReady = "Ready"
 )
@@ -87,6 +90,15 @@ const (
 	ReasonTooManyClasses = "TooManyClasses"
 	// ReasonSelectorInvalid: spec.storage.reflect.selector is none.
 	ReasonSelectorInvalid = "SelectorInvalid"
+)
+
+// Reasons of the TokenFresh condition, and of events about it.
+const (
+	// ReasonTokenRenewed: it is, well before it expires.
+	ReasonTokenRenewed = "TokenRenewed"
+	// ReasonTokenNotRenewed: it is due, and was not; the message says why, and how long
+	// the present one works.
+	ReasonTokenNotRenewed = "TokenNotRenewed"
 )
 
 // Reasons of the NodeReady, Synced and Ready conditions.

@@ -132,7 +132,8 @@ const (
 
 	// AnnotationTokenLifetime on a registration's Secret has the manager renew the
 	// service account's token in its kubeconfig: how long each new one is to be valid,
-	// a Go duration.
+	// a Go duration. The Secret has to be labelled LabelManagedBy=ManagedByValue, as
+	// kubectl xylem register does.
 	AnnotationTokenLifetime = Prefix + "token-lifetime"
 
 	// AnnotationForceDeregister, "true" on a ClusterRegistration under

@@ -3,6 +3,7 @@ package guarded
 import (
 	"context"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,15 @@ func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.Del
 		}
 	}
 	return l.delete(ctx, obj, opts...)
+}
+
+// RequestToken asks for a token of a ServiceAccount, which is answered in review. It
+// changes nothing in the member.
+func (l *Leaf) RequestToken(ctx context.Context, by Actor, account *corev1.ServiceAccount, review *authenticationv1.TokenRequest) error {
+	if err := l.guard.Held(); err != nil {
+		return err
+	}
+	return count(l.cluster, l.side, "create_token", account, l.client.SubResource("token").Create(ctx, account, review, by.owner()))
 }
 
 // DeleteUnchanged is Delete on condition that nobody has written to the object

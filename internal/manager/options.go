@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/membertoken"
 	"github.com/xylem-io/xylem/internal/controller/orphan"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
@@ -44,6 +45,9 @@ type Options struct {
 	OrphanInterval time.Duration
 	// StuckAfter is how long a deletion may take before it is told.
 	StuckAfter time.Duration
+	// RenewTokensAfter is the share of a member's token's life after which it is
+	// renewed, where its Secret asks for that.
+	RenewTokensAfter float64
 	// NominatedNode says whether the host's scheduler shows where it is about to
 	// bind a Pod: auto goes by the host's version.
 	NominatedNode string
@@ -72,6 +76,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "How long a member may be out of reach before its Node is NotReady.")
 	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "How often each member's volumes are held against the host's to find those without a root; at each connect, and when there is reason to, it is done in any case.")
 	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "How long the deletion of a volume, claim or Pod that concerns a member may take, a Pod's grace not counted, before it is told why it does.")
+	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("The share of its life after which a member's token is renewed, or up to 1.4 times that, so that not all are at once; %g at most.", membertoken.MaxAfter))
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (by the host's version), always or never.")
 }
 
@@ -101,6 +106,9 @@ func (o *Options) Complete() error {
 	}
 	if o.PprofAddress != "" && !onLoopback(o.PprofAddress) {
 		wrong = append(wrong, fmt.Errorf("--pprof-bind-address %q: an IP address of loopback and a port, such as 127.0.0.1:8082, since profiles are served to whoever asks", o.PprofAddress))
+	}
+	if !(o.RenewTokensAfter > 0 && o.RenewTokensAfter <= membertoken.MaxAfter) { // NaN is neither
+		wrong = append(wrong, fmt.Errorf("--renew-tokens-after %g: more than 0, %g at most", o.RenewTokensAfter, membertoken.MaxAfter))
 	}
 	switch o.NominatedNode {
 	case nominatedAuto, nominatedAlways, nominatedNever:

@@ -26,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/leafpod"
 	"github.com/xylem-io/xylem/internal/controller/leafpv"
 	"github.com/xylem-io/xylem/internal/controller/leafpvc"
+	"github.com/xylem-io/xylem/internal/controller/membertoken"
 	"github.com/xylem-io/xylem/internal/controller/orphan"
 	"github.com/xylem-io/xylem/internal/controller/promise"
 	"github.com/xylem-io/xylem/internal/controller/recovery"
@@ -155,6 +156,9 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return stuck.Setup(link, w.book) },
 		leafnode.Setup,
 		leafevent.Setup,
+		func(link *member.Link) error {
+			return membertoken.Setup(link, membertoken.Options{Namespace: w.options.Namespace, After: w.options.RenewTokensAfter})
+		},
 	} {
 		if err := setup(link); err != nil {
 			return err

@@ -30,23 +30,25 @@ const (
 // errTooLong ends the reading of an answer.
 var errTooLong = errors.New("the member answers with more than any API server would")
 
-// answers bounds what a member may answer, and takes the token out of its
-// complaints: an error ends up in conditions, events and logs, and a server, or
+// answers sends requests with the token, bounds what a member may answer, and takes
+// the token out of its complaints: an error ends up in conditions, events and logs, and a server, or
 // something between it and us, may well repeat what it was sent.
 type answers struct {
-	next  http.RoundTripper
-	token string
-	limit int64
+	next   http.RoundTripper
+	bearer *bearer
+	limit  int64
 }
 
 // RoundTrip implements http.RoundTripper.
 func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := a.next.RoundTrip(request)
+	token := a.bearer.current()
+	response, err := a.next.RoundTrip(sign(request, token))
 	if err != nil || response.Body == nil {
 		return response, err
 	}
+	a.bearer.note(response)
 	if response.StatusCode/100 != 2 {
-		return a.complaint(response)
+		return complaint(response, token)
 	}
 	// The events of a watch have a limit of their own each (k8s.io/apimachinery,
 	// runtime/serializer/streaming).
@@ -59,7 +61,7 @@ func (a answers) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find what is below.
 func (a answers) WrappedRoundTripper() http.RoundTripper { return a.next }
 
-func (a answers) complaint(response *http.Response) (*http.Response, error) {
+func complaint(response *http.Response, token string) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(response.Body, complaintLimit))
 	if closed := response.Body.Close(); err == nil {
 		err = closed
@@ -67,8 +69,8 @@ func (a answers) complaint(response *http.Response) (*http.Response, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the member's answer: %w", err)
 	}
-	if a.token != "" {
-		for _, form := range []string{a.token, base64.StdEncoding.EncodeToString([]byte(a.token))} {
+	if token != "" {
+		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte(token))} {
 			// Of the same length, as the answer may be in a binary form.
 			body = bytes.ReplaceAll(body, []byte(form), bytes.Repeat([]byte("*"), len(form)))
 		}

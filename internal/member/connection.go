@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -34,6 +35,9 @@ const (
 type connection struct {
 	config    *rest.Config
 	transport *http.Transport
+	// wrapped is the transport, without a token; bearer has that.
+	wrapped http.RoundTripper
+	bearer  *bearer
 	// calls has a timeout; watches has none and serves the caches.
 	calls, watches *http.Client
 	// live reads and writes, bypassing caches.
@@ -44,8 +48,10 @@ type connection struct {
 }
 
 // connect makes the transport and clients; nothing is sent yet.
-func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration, allowLoopback bool) (*connection, error) {
+func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration, allowLoopback bool, c clock.PassiveClock) (*connection, error) {
 	config = rest.CopyConfig(config)
+	bearer := newBearer(config.BearerToken, c)
+	config.BearerToken = "" // it is put on below, as it is at the time
 	config.UserAgent = userAgent
 	// What a member warns of is no news, and would be written into our log.
 	config.WarningHandlerWithContext = rest.NoWarnings{}
@@ -75,22 +81,24 @@ func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	if err != nil {
 		return nil, problem(v1alpha1.ReasonKubeconfigInvalid, "its credentials cannot be used: %v", err)
 	}
-	c := &connection{
+	made := &connection{
 		config:    config,
 		transport: transport,
-		calls:     &http.Client{Transport: answers{wrapped, config.BearerToken, answerLimit}, Timeout: timeout, CheckRedirect: stay},
-		watches:   &http.Client{Transport: answers{wrapped, config.BearerToken, listLimit}, CheckRedirect: stay},
+		wrapped:   wrapped,
+		bearer:    bearer,
+		calls:     &http.Client{Transport: answers{wrapped, bearer, answerLimit}, Timeout: timeout, CheckRedirect: stay},
+		watches:   &http.Client{Transport: answers{wrapped, bearer, listLimit}, CheckRedirect: stay},
 	}
-	if c.live, err = client.New(config, client.Options{HTTPClient: c.calls, Scheme: scheme, Mapper: mapper()}); err != nil {
+	if made.live, err = client.New(config, client.Options{HTTPClient: made.calls, Scheme: scheme, Mapper: mapper()}); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	if c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, c.calls); err != nil {
+	if made.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, made.calls); err != nil {
 		return nil, fmt.Errorf("make a discovery client: %w", err)
 	}
-	if c.metadata, err = metadata.NewForConfigAndClient(config, c.calls); err != nil {
+	if made.metadata, err = metadata.NewForConfigAndClient(config, made.calls); err != nil {
 		return nil, fmt.Errorf("make a metadata client: %w", err)
 	}
-	return c, nil
+	return made, nil
 }
 
 // stay follows no redirect: no API server needs one, and a hostile one would
@@ -129,14 +137,22 @@ func (c *connection) identify(ctx context.Context) (Identity, error) {
 
 // explain makes a Problem of an error of a call to a member.
 func explain(doing string, err error) error {
-	var already *Problem
 	switch {
-	case errors.As(err, &already):
-		return already
+	case asProblem(err) != nil:
+		return asProblem(err)
 	case apierrors.IsUnauthorized(err):
 		return problem(v1alpha1.ReasonUnauthorized, "the member refuses the credentials (%s): renew the kubeconfig in the Secret", doing)
 	case apierrors.IsForbidden(err):
 		return problem(v1alpha1.ReasonForbidden, "the credentials lack a permission (%s): %v", doing, err)
 	}
 	return problem(v1alpha1.ReasonUnreachable, "the member does not answer (%s): %v", doing, err)
+}
+
+// asProblem is the Problem that an error is, or wraps; nil if there is none.
+func asProblem(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return nil
 }

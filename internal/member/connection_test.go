@@ -11,6 +11,7 @@ import (
 
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -19,7 +20,7 @@ func connectTo(t *testing.T, server *httptest.Server) *connection {
 	t.Helper()
 	c, err := connect(&rest.Config{Host: server.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}, "test", clientgoscheme.Scheme, callTimeout, true)
+	}}, "test", clientgoscheme.Scheme, callTimeout, true, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}

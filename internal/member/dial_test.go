@@ -11,6 +11,7 @@ import (
 
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -62,7 +63,7 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &rest.Config{Host: "https://" + tc.host + port, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-			c, err := connect(config, "test", clientgoscheme.Scheme, callTimeout, false)
+			c, err := connect(config, "test", clientgoscheme.Scheme, callTimeout, false, clock.RealClock{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -35,9 +35,9 @@ func problem(reason, format string, args ...any) *Problem {
 // a program, read a file, or speak as somebody else is refused by name; so is
 // insecure-skip-tls-verify unless allowInsecure. Errors are Problems.
 func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
-	config, err := clientcmd.Load(raw)
+	config, err := load(raw)
 	if err != nil {
-		return nil, problem(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig does not parse: %v", err)
+		return nil, err
 	}
 	cluster, user, err := current(config)
 	if err != nil {
@@ -49,6 +49,22 @@ func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
 			strings.Join(refused, ", "))
 	}
 	return build(cluster, user)
+}
+
+func load(raw []byte) (*clientcmdapi.Config, error) {
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return nil, problem(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig does not parse: %v", err)
+	}
+	return config, nil
+}
+
+func write(config *clientcmdapi.Config) ([]byte, error) {
+	raw, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("write a kubeconfig: %w", err)
+	}
+	return raw, nil
 }
 
 func current(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {

@@ -63,6 +63,8 @@ type Link struct {
 	Leaf *guarded.Leaf
 	// Root writes to the host on behalf of this member.
 	Root *guarded.Root
+	// Credentials that the link uses.
+	Credentials *Credentials
 	// MayDestroy is nil unless destruction is suspended.
 	MayDestroy func() error
 

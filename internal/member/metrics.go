@@ -20,6 +20,10 @@ var (
 		Help:    "How long the renewal of a member's fence took, which is the probe of its connection as well.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, []string{"cluster"})
+	tokenExpires = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_member_token_expiry_timestamp_seconds",
+		Help: "When the service account's token that the manager uses in a member expires, in seconds since 1970. None for other credentials.",
+	}, []string{"cluster"})
 	queueDepth = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_queue_depth",
 		Help: "Requests that wait in a controller's queue for a member.",
@@ -45,14 +49,14 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(connected, probeSeconds, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds)
+	metrics.Registry.MustRegister(connected, probeSeconds, tokenExpires, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds)
 }
 
 func forgetMetrics(cluster string) {
 	match := prometheus.Labels{"cluster": cluster}
 	for _, vector := range []interface {
 		DeletePartialMatch(labels prometheus.Labels) int
-	}{connected, probeSeconds, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds} {
+	}{connected, probeSeconds, tokenExpires, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds} {
 		vector.DeletePartialMatch(match)
 	}
 }

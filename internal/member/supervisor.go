@@ -1,6 +1,7 @@
 package member
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,10 @@ type State struct {
 	Node *NodeFacts
 	// MayDestroy is false while destruction is suspended.
 	MayDestroy bool
+	// TokenExpires is when the token in use expires, zero for other credentials;
+	// Renewal how it stands with its renewal, nil if none is asked for.
+	TokenExpires time.Time
+	Renewal      *TokenRenewal
 }
 
 // supervisor keeps one member linked.
@@ -71,6 +76,8 @@ type supervisor struct {
 	wanted  Registration
 	changed chan struct{} // closed when wanted changes
 	state   State
+	// linked is the connection of the present link, nil if there is none.
+	linked *connection
 
 	fences map[string]*Fence // by cluster ID; only the supervisor's goroutine
 }
@@ -81,9 +88,42 @@ func (s *supervisor) want(r Registration) {
 	if reflect.DeepEqual(s.wanted, r) {
 		return
 	}
+	token, renewed := r.renewed(s.wanted)
 	s.wanted = r
+	if renewed && s.linked != nil {
+		// The link goes on: what it runs with is looked at only here.
+		s.linked.bearer.replace(token)
+		s.setToken(token)
+		return
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+// enter notes the connection of the link that begins, or nil when it ends; false if
+// its kubeconfig is not the one that is wanted any more.
+func (s *supervisor) enter(c *connection, kubeconfig []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.linked = nil
+	if c == nil || !bytes.Equal(s.wanted.Kubeconfig, kubeconfig) {
+		return false
+	}
+	s.linked = c
+	s.setToken(c.bearer.current())
+	return true
+}
+
+// setToken notes when the token in use expires; the caller has the lock.
+func (s *supervisor) setToken(token string) {
+	said, _ := ParseToken(token)
+	s.state.TokenExpires = said.Expires
+	if said.Expires.IsZero() {
+		tokenExpires.DeleteLabelValues(s.name)
+	} else {
+		tokenExpires.WithLabelValues(s.name).Set(float64(said.Expires.Unix()))
+	}
+	s.fleet.notify(s.name)
 }
 
 func (s *supervisor) current() (Registration, <-chan struct{}) {
@@ -189,14 +229,14 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	if err != nil {
 		return err
 	}
-	connection, err := connect(config, s.fleet.UserAgent, s.fleet.Scheme, min(callTimeout, s.fleet.FenceDuration/3), s.fleet.AllowLoopback)
+	connection, err := connect(config, s.fleet.UserAgent, s.fleet.Scheme, min(callTimeout, s.fleet.FenceDuration/3), s.fleet.AllowLoopback, s.fleet.clock)
 	if err != nil {
 		return err
 	}
 	defer connection.close()
 	identity, err := connection.identify(ctx)
 	if err != nil {
-		return err
+		return expired(config.BearerToken, connection.bearer.now(), err)
 	}
 	s.update(func(state *State) { state.Identity = identity })
 	if err := s.fleet.Admit(ctx, r, identity); err != nil {
@@ -214,6 +254,10 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 		return err
 	}
 	linked()
+	if !s.enter(connection, r.Kubeconfig) {
+		return nil // changed meanwhile
+	}
+	defer s.enter(nil, nil)
 	go func() { // a changed registration ends the link
 		select {
 		case <-changed:
@@ -253,12 +297,16 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *connection, fe
 	if err != nil {
 		return nil, err
 	}
+	leaf := guarded.NewLeaf(c.live, s.fleet.HostID, r.Registration, fence)
 	l := &Link{
 		Member: r.Member, Cache: memberCache, Workloads: workloads, Live: c.live,
 		Discovery: discovery.ToDiscoveryInterfaceWithContext(c.discovery), Metadata: c.metadata,
 		Host: s.fleet.Host, HostLive: s.fleet.HostLive, Router: s.fleet.Router, Recorder: s.fleet.Recorder,
-		Clock:      s.fleet.clock,
-		Leaf:       guarded.NewLeaf(c.live, s.fleet.HostID, r.Registration, fence),
+		Clock: s.fleet.clock,
+		Leaf:  leaf,
+		Credentials: &Credentials{connection: c, leaf: leaf, clusterID: r.ClusterID, note: func(renewal *TokenRenewal) {
+			s.update(func(state *State) { state.Renewal = renewal })
+		}},
 		Root:       guarded.NewRoot(s.fleet.Host, r.Registration, fence),
 		MayDestroy: fence.MayDestroy,
 		log:        s.log,

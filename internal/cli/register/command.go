@@ -191,7 +191,7 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err := r.prepare(ctx); err != nil {
 		return nil, err
 	}
-	token, expires, err := r.request(ctx)
+	token, err := r.request(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err := r.write(ctx, kubeconfig); err != nil {
 		return nil, err
 	}
-	return r.await(ctx, expires)
+	return r.await(ctx, token)
 }
 
 // plan prints what would be made.

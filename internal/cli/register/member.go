@@ -156,14 +156,14 @@ func (r *run) takeBack(ctx context.Context, obj *unstructured.Unstructured) erro
 }
 
 // request asks the member for a token of the manager's account.
-func (r *run) request(ctx context.Context) (string, time.Time, error) {
+func (r *run) request(ctx context.Context) (string, error) {
 	account := &corev1.ServiceAccount{}
 	account.Namespace, account.Name = r.env.Namespace, r.account
 	review := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(r.lifetime / time.Second))}}
 	if err := r.member.SubResource("token").Create(ctx, account, review); err != nil {
-		return "", time.Time{}, command.Explain("the member", r.member.Config, fmt.Errorf("ask for a token of %s/%s: %w", r.env.Namespace, r.account, err))
+		return "", command.Explain("the member", r.member.Config, fmt.Errorf("ask for a token of %s/%s: %w", r.env.Namespace, r.account, err))
 	}
-	return review.Status.Token, review.Status.ExpirationTimestamp.Time, nil
+	return review.Status.Token, nil
 }
 
 // verify sees, by the way that the manager will take, that the token leads to the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -39,7 +40,9 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	fmt.Fprintf(w, "  cluster\t%s\n  version\t%s\n  node\t%s\n", cr.Status.ClusterID, cr.Status.KubernetesVersion, cr.NodeName())
 	fmt.Fprintf(w, "  free\t%s\n", amounts(node.Status.Allocatable))
 	fmt.Fprintf(w, "  on deregistering\t%s\n", cr.Spec.Deregistration)
-	fmt.Fprintf(w, "  token\tof %s, renewed by the manager\n", r.lifetime)
+	if cr.Status.TokenExpires != nil {
+		fmt.Fprintf(w, "  token\texpires %s, renewed by the manager before\n", cr.Status.TokenExpires.UTC().Format(time.RFC3339))
+	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
 )
 
 const (
@@ -35,11 +36,12 @@ var final = map[string]string{
 
 // await waits until the manager has connected, by the new token if it says which
 // one it uses, and serves the member.
-func (r *run) await(ctx context.Context, expires time.Time) (*v1alpha1.ClusterRegistration, error) {
+func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistration, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var cr v1alpha1.ClusterRegistration
-	w := waiting{run: r, expires: expires}
+	said, _ := member.ParseToken(token) // one that says nothing is not waited for
+	w := waiting{run: r, expires: said.Expires}
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &cr); err != nil {
 			if ctx.Err() != nil {
@@ -64,6 +66,7 @@ func (r *run) await(ctx context.Context, expires time.Time) (*v1alpha1.ClusterRe
 // waiting is what was seen of a registration that is waited for.
 type waiting struct {
 	*run
+	// expires is by what the new token is known to be the one in use.
 	expires time.Time
 	told    string
 	since   time.Time
@@ -83,7 +86,7 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 		}
 	}
 	ready := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionReady)
-	if ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cr.Generation {
+	if ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == cr.Generation && w.used(cr) {
 		return true, nil
 	}
 	if told := w.standing(cr); told != w.told {
@@ -91,6 +94,11 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 		fmt.Fprintf(w.env.ErrOut, "waiting: %s\n", told)
 	}
 	return false, nil
+}
+
+// used reports whether the manager is connected by the new token.
+func (w *waiting) used(cr *v1alpha1.ClusterRegistration) bool {
+	return w.expires.IsZero() || cr.Status.TokenExpires != nil && cr.Status.TokenExpires.Time.Equal(w.expires)
 }
 
 // standing says what is still lacking. Pure.

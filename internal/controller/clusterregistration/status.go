@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -52,10 +53,19 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if state.Connected {
 		cr.Status.KubernetesVersion = state.Identity.Version
 	}
+	cr.Status.TokenExpires = nil
+	if !state.TokenExpires.IsZero() {
+		cr.Status.TokenExpires = ptr.To(metav1.NewTime(state.TokenExpires))
+	}
 	all := append(conditions(state, nodes.ReadyCondition(node, cr), ready), accounted(orphans, &cr.Status), progressing(r.Book.Stuck(cr.Name)))
 	all = append(all, reflected...)
 	if !cr.Spec.Storage.Reflect.Enabled {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionClassesReflected)
+	}
+	if fresh := tokenFresh(state); fresh != nil {
+		all = append(all, *fresh)
+	} else {
+		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionTokenFresh)
 	}
 	for _, condition := range all {
 		condition.ObservedGeneration = cr.Generation
@@ -77,6 +87,20 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	r.announceStuck(before, cr)
 	r.announceReflection(before, cr)
 	return nil
+}
+
+// tokenFresh says how it stands with a token that is to be renewed; nil if none is.
+// Pure.
+func tokenFresh(state member.State) *metav1.Condition {
+	switch {
+	case state.Renewal == nil:
+		return nil
+	case state.Renewal.Trouble != "":
+		return &metav1.Condition{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonTokenNotRenewed, Message: state.Renewal.Trouble}
+	}
+	return &metav1.Condition{Type: v1alpha1.ConditionTokenFresh, Status: metav1.ConditionTrue,
+		Reason: v1alpha1.ReasonTokenRenewed, Message: "the manager renews its token in the member well before it expires"}
 }
 
 // conditions of a registration. Pure.

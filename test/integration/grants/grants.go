@@ -166,7 +166,9 @@ func Broad(grants []Grant) []string {
 		switch {
 		case g.Verb == rbacv1.VerbAll, g.Group == rbacv1.APIGroupAll, strings.Contains(g.Resource, rbacv1.ResourceAll),
 			slices.Contains([]string{"escalate", "bind", "impersonate", "deletecollection"}, g.Verb),
-			slices.Contains([]string{"serviceaccounts/token", "pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"}, g.Resource),
+			// Of itself, by name, an account may have the next token.
+			g.Resource == "serviceaccounts/token" && (g.Namespace == "" || g.Name == ""),
+			slices.Contains([]string{"pods/exec", "pods/attach", "pods/portforward", "nodes/proxy"}, g.Resource),
 			g.Group == rbacv1.GroupName && g.Verb != "list",
 			// By their names, and no more, outside of the manager's namespace.
 			g.Resource == "secrets" && g.Namespace == "" && g.Verb != "get":

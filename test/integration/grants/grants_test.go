@@ -60,6 +60,7 @@ func TestBroad(t *testing.T) {
 		"all groups":      {rule: rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"pods"}, Verbs: []string{"get"}}, want: []string{"get pods.*"}},
 		"somebody else":   {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"users"}, Verbs: []string{"impersonate"}}, want: []string{"impersonate users"}},
 		"somebody's keys": {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, Verbs: []string{"create"}}, want: []string{"create serviceaccounts/token"}},
+		"its own keys":    {rule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"serviceaccounts/token"}, ResourceNames: []string{"self"}, Verbs: []string{"create"}}, want: []string{"create serviceaccounts/token self"}},
 		"a role":          {rule: rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: []string{"create"}}, want: []string{"create roles.rbac.authorization.k8s.io"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,10 +3,12 @@ package manifests_test
 import (
 	"context"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -136,6 +138,25 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			stamped(o)
 			Expect(account.Create(ctx, o, client.DryRunAll)).To(Succeed(), "%T", o)
 		}
+	}, SpecTimeout(settle))
+
+	It("let the account have the next token of its own, and nobody else's", func(ctx SpecContext) {
+		other := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "other"}}
+		Expect(memberAdmin.Create(ctx, other)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, other)).To(Succeed()) }, NodeTimeout(settle))
+		self := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "xylem"}}
+		ask := func(of *corev1.ServiceAccount, life time.Duration, bound *authenticationv1.BoundObjectReference) error {
+			return account.SubResource("token").Create(ctx, of, &authenticationv1.TokenRequest{
+				Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(life.Seconds())), BoundObjectRef: bound},
+			})
+		}
+		const day = 24 * time.Hour
+		Expect(ask(self, day, nil)).To(Succeed())
+		Expect(ask(self, 7*day, nil)).To(Succeed())
+		denied := MatchError(And(ContainSubstring("xylem-account"), ContainSubstring("tokens of its own alone, for a week at most")))
+		Expect(ask(other, day, nil)).To(denied)
+		Expect(ask(self, 7*day+time.Second, nil)).To(denied)
+		Expect(ask(self, day, &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Secret", Name: "s"})).To(denied)
 	}, SpecTimeout(settle))
 
 	DescribeTable("let the account make nothing else", func(ctx SpecContext, object func() client.Object, stamp func(client.Object)) {

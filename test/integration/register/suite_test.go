@@ -46,9 +46,10 @@ var _ = ReportAfterSuite("failures", harness.Failures)
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	x, err = harness.Start(ctx, harness.Options{
-		Members:    []controlplane.ClusterOptions{{Name: one}, {Name: two, NoStorage: true, Nodes: -1}},
-		Unprepared: true,
-		Progress:   func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },
+		Members:     []controlplane.ClusterOptions{{Name: one}, {Name: two, NoStorage: true, Nodes: -1}},
+		Unprepared:  true,
+		ManagerArgs: []string{renewAfter},
+		Progress:    func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })

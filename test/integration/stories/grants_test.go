@@ -30,10 +30,12 @@ var (
 		"update clusterregistrations/finalizers.cluster.xylem.io": "events and owner references on registrations where the admission plugin OwnerReferencesPermissionEnforcement is on",
 		"create csidrivers.storage.k8s.io":                        "a CSIDriver that somebody deleted is made again",
 		"patch csidrivers.storage.k8s.io csi.xylem.io":            "a CSIDriver that somebody changed is put right",
-		"patch events": "a Warning event of a member that happens again is counted on, at the earliest 10 s later",
+		"patch events":                                  "a Warning event of a member that happens again is counted on, at the earliest 10 s later",
+		"patch secrets in xylem-system":                 "tokens are renewed where kubectl xylem register asked for that: test/integration/register",
 		"delete csidrivers.storage.k8s.io csi.xylem.io": "a CSIDriver whose immutable fields an admin has set otherwise is made anew",
 	}
 	reviewedMember = map[string]string{
+		"create serviceaccounts/token xylem in xylem-system": "tokens are renewed where kubectl xylem register asked for that: test/integration/register",
 		"list secrets":   "only Secrets with Xylem's label are listed, which RBAC cannot express",
 		"watch secrets":  "only Secrets with Xylem's label are watched, which RBAC cannot express",
 		"create secrets": "what Pods refer to is pushed along; the policy xylem-account holds it to Xylem's own",

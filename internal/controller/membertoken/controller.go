@@ -1,0 +1,215 @@
+package membertoken
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+const (
+	// Name of the controller.
+	Name = "member_token"
+
+	actor = guarded.Actor("member-token")
+
+	// DefaultAfter is the share of a token's life after which it is renewed: with
+	// jitter between a half and seven tenths of it. What is left is the time that
+	// failures may take.
+	DefaultAfter = 0.5
+	// MaxAfter leaves some time for failures even with the most jitter.
+	MaxAfter = 0.6
+
+	// look is how often the Secret, in the cache, is looked at for changes.
+	look = 20 * time.Second
+	// soon is when the Link is seen to have the token that was written.
+	soon = time.Second
+	// firstRetry and lastRetry bound the pauses after failures.
+	firstRetry = 10 * time.Second
+	lastRetry  = 5 * time.Minute
+	// callTimeout bounds a renewal.
+	callTimeout = 30 * time.Second
+)
+
+// Credentials are a Link's.
+type Credentials interface {
+	Token() string
+	Now() time.Time
+	Request(ctx context.Context, by guarded.Actor, of member.Token, lifetime time.Duration) (string, error)
+	Verify(ctx context.Context, of member.Token, token string) error
+	Report(renewal *member.TokenRenewal)
+}
+
+// Options of the controller.
+type Options struct {
+	// Namespace of the Secrets.
+	Namespace string
+	// After is the share of a token's life after which it is renewed.
+	After float64
+}
+
+// renewer renews one member's token.
+type renewer struct {
+	registration string
+	options      Options
+	credentials  Credentials
+	cached, live client.Reader
+	root         *guarded.Root
+	recorder     events.EventRecorder
+	clock        clock.Clock
+	backoff      wait.Backoff
+	trouble      string
+}
+
+// +kubebuilder:rbac:groups="",resources=secrets,namespace=xylem-system,verbs=list;watch;patch
+
+// Setup adds the controller to a Link.
+func Setup(link *member.Link, o Options) error {
+	r := &renewer{
+		registration: link.Registration, options: o, credentials: link.Credentials,
+		cached: link.Host, live: link.HostLive, root: link.Root, recorder: link.Recorder, clock: clock.RealClock{},
+		backoff: newBackoff(),
+	}
+	link.Run(r.run)
+	return nil
+}
+
+func newBackoff() wait.Backoff {
+	return wait.Backoff{Duration: firstRetry, Factor: 2, Jitter: 0.2, Steps: 6, Cap: lastRetry}
+}
+
+func (r *renewer) run(ctx context.Context) error {
+	for {
+		pause := r.turn(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.clock.After(pause):
+		}
+	}
+}
+
+// turn looks once, and says when to look again.
+func (r *renewer) turn(ctx context.Context) time.Duration {
+	// From the cache, unless something is to be done: that may not show yet what was
+	// written last.
+	seen, err := r.observe(ctx, r.cached)
+	if _, is := decide(seen.observed).(renew); is && err == nil {
+		seen, err = r.observe(ctx, r.live)
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look whether the token is to be renewed", "cluster", r.registration)
+		return look
+	}
+	switch d := decide(seen.observed).(type) {
+	case refuse:
+		r.failed(seen, fmt.Sprintf("Secret %s asks for the renewal of its token, but %s", seen.secret.Name, d.why))
+	case follow:
+		return soon
+	case hold:
+		r.well()
+		return min(d.left, look)
+	case renew:
+		return r.renew(ctx, seen, d)
+	default:
+		r.trouble = ""
+		r.credentials.Report(nil)
+	}
+	return look
+}
+
+// sight is what was seen of a registration.
+type sight struct {
+	observed
+	registered *v1alpha1.ClusterRegistration
+}
+
+func (r *renewer) observe(ctx context.Context, from client.Reader) (sight, error) {
+	seen := sight{registered: &v1alpha1.ClusterRegistration{}}
+	if err := from.Get(ctx, client.ObjectKey{Name: r.registration}, seen.registered); err != nil {
+		return sight{}, client.IgnoreNotFound(err) // the link is about to end
+	}
+	var secret corev1.Secret
+	err := from.Get(ctx, client.ObjectKey{Namespace: r.options.Namespace, Name: seen.registered.Spec.KubeconfigSecretRef.Name}, &secret)
+	if client.IgnoreNotFound(err) != nil {
+		return sight{}, fmt.Errorf("read the Secret of registration %s: %w", r.registration, err)
+	}
+	if err == nil {
+		seen.secret = &secret
+	}
+	seen.observed.registration, seen.using = r.registration, r.credentials.Token()
+	seen.now, seen.after = r.credentials.Now(), r.options.After
+	return seen, nil
+}
+
+func (r *renewer) renew(ctx context.Context, seen sight, d renew) time.Duration {
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	expires, err := r.replace(callCtx, seen.secret, d)
+	switch {
+	case err == nil:
+		r.well()
+		r.eventRenewed(seen, expires)
+		return soon
+	case ctx.Err() != nil, apierrors.IsConflict(err), errors.Is(err, guarded.ErrFenced):
+		return soon // the Secret has changed, or the link is about to end
+	}
+	r.failed(seen, fmt.Sprintf("the token was not renewed, and works until %s: %s", d.token.Expires.UTC().Format(time.RFC3339), reason(err)))
+	return r.backoff.Step()
+}
+
+// replace asks for a token, verifies it, and writes it into the Secret as it was read.
+func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (time.Time, error) {
+	token, err := r.credentials.Request(ctx, actor, d.token, d.lifetime)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if err := r.credentials.Verify(ctx, d.token, token); err != nil {
+		return time.Time{}, err
+	}
+	kubeconfig, err := member.WithToken(secret.Data[v1alpha1.KubeconfigKey], token)
+	if err != nil {
+		return time.Time{}, err
+	}
+	after := secret.DeepCopy()
+	after.Data[v1alpha1.KubeconfigKey] = kubeconfig
+	if err := r.root.Patch(ctx, actor, secret, after); err != nil {
+		return time.Time{}, err
+	}
+	said, _ := member.ParseToken(token)
+	return said.Expires, nil
+}
+
+// reason of a failure, and what to do about it.
+func reason(err error) string {
+	var p *member.Problem
+	if errors.As(err, &p) && p.Reason == v1alpha1.ReasonForbidden {
+		return p.Message + ". Apply config/member in the member again, or run kubectl xylem register again for this registration"
+	}
+	return err.Error()
+}
+
+func (r *renewer) well() {
+	r.trouble, r.backoff = "", newBackoff()
+	r.credentials.Report(&member.TokenRenewal{})
+}
+
+func (r *renewer) failed(seen sight, trouble string) {
+	if trouble != r.trouble {
+		r.trouble = trouble
+		r.eventNotRenewed(seen, trouble)
+	}
+	r.credentials.Report(&member.TokenRenewal{Trouble: trouble})
+}

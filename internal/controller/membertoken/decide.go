@@ -1,0 +1,94 @@
+package membertoken
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// jitter is by how much of the time until a renewal that may be put off, so that not
+// all members' tokens are renewed at once.
+const jitter = 0.4
+
+// observed is what a decision is taken on.
+type observed struct {
+	registration string
+	// secret of the registration, nil if it is gone.
+	secret *corev1.Secret
+	// using is the token that the Link has.
+	using string
+	// now by the member's clock.
+	now time.Time
+	// after is the share of a token's life that passes before it is renewed.
+	after float64
+}
+
+// decision is one of those below.
+type decision interface{ decision() }
+
+type (
+	// leave: no renewal is asked for.
+	leave struct{}
+	// refuse: it is asked for, and cannot be done.
+	refuse struct{ why string }
+	// follow: the Link is about to be given the Secret's token.
+	follow struct{}
+	// hold: the token is fresh for so long.
+	hold struct{ left time.Duration }
+	// renew: now.
+	renew struct {
+		token    member.Token
+		lifetime time.Duration
+	}
+)
+
+func (leave) decision()  {}
+func (refuse) decision() {}
+func (follow) decision() {}
+func (hold) decision()   {}
+func (renew) decision()  {}
+
+// decide is pure.
+func decide(o observed) decision {
+	if o.secret == nil {
+		return leave{}
+	}
+	asked, ok := o.secret.Annotations[v1alpha1.AnnotationTokenLifetime]
+	if !ok {
+		return leave{}
+	}
+	lifetime, err := time.ParseDuration(asked)
+	if err != nil || lifetime < time.Second {
+		return refuse{fmt.Sprintf("its annotation %s=%s is no duration, such as 24h", v1alpha1.AnnotationTokenLifetime, asked)}
+	}
+	if o.secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+		return refuse{fmt.Sprintf("it is not labelled %s=%s, and so not the manager's to write", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
+	}
+	raw := member.TokenOf(o.secret.Data[v1alpha1.KubeconfigKey])
+	if raw != o.using {
+		return follow{}
+	}
+	token, ok := member.ParseToken(raw)
+	if !ok {
+		return refuse{"its kubeconfig has no service account's token that expires"}
+	}
+	if left := due(o.registration, token, o.after).Sub(o.now); left > 0 {
+		return hold{left}
+	}
+	return renew{token: token, lifetime: lifetime}
+}
+
+// due is when a token is renewed: after a share of its life, and up to jitter of that
+// share later. The same for the same token, whenever it is asked.
+func due(registration string, token member.Token, after float64) time.Time {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(registration + strconv.FormatInt(token.Expires.Unix(), 10))) // it never fails
+	share := after * (1 + jitter*float64(h.Sum32())/(1<<32))
+	return token.Issued.Add(time.Duration(share * float64(token.Expires.Sub(token.Issued))))
+}

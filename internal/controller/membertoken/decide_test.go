@@ -1,0 +1,98 @@
+package membertoken
+
+import (
+	"encoding/base64"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+const day = 24 * time.Hour
+
+var issued = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func token(life time.Duration) string {
+	part := base64.RawURLEncoding.EncodeToString
+	return part([]byte("{}")) + "." + part(fmt.Appendf(nil, `{"iss":"i","sub":"system:serviceaccount:xylem-system:xylem","iat":%d,"exp":%d}`,
+		issued.Unix(), issued.Add(life).Unix())) + ".s"
+}
+
+func secret(raw string, change ...func(*corev1.Secret)) *corev1.Secret {
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
+			Annotations: map[string]string{v1alpha1.AnnotationTokenLifetime: "24h0m0s"},
+		},
+		Data: map[string][]byte{v1alpha1.KubeconfigKey: fmt.Appendf(nil, `{"current-context":"c","contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}],
+"clusters":[{"name":"c","cluster":{"server":"https://member"}}],"users":[{"name":"u","user":{"token":%q}}]}`, raw)},
+	}
+	for _, c := range change {
+		c(s)
+	}
+	return s
+}
+
+func TestDecide(t *testing.T) {
+	fresh := token(day)
+	said, ok := member.ParseToken(fresh)
+	if !ok {
+		t.Fatal("not a token")
+	}
+	for name, tc := range map[string]struct {
+		secret *corev1.Secret
+		using  string
+		after  time.Duration // it was issued
+		want   decision
+	}{
+		"no Secret":        {nil, fresh, 0, leave{}},
+		"nobody asked":     {secret(fresh, func(s *corev1.Secret) { s.Annotations = nil }), fresh, 20 * time.Hour, leave{}},
+		"it is fresh":      {secret(fresh), fresh, time.Hour, hold{due("cluster38", said, 0.5).Sub(issued.Add(time.Hour))}},
+		"it is due":        {secret(fresh), fresh, 17 * time.Hour, renew{said, day}},
+		"it has expired":   {secret(fresh), fresh, 2 * day, renew{said, day}},
+		"the link follows": {secret(fresh), token(2 * day), 17 * time.Hour, follow{}},
+		"a certificate":    {secret(""), "", 0, refuse{}},
+		"an opaque token":  {secret("abc"), "abc", 0, refuse{}},
+		"no duration":      {secret(fresh, func(s *corev1.Secret) { s.Annotations[v1alpha1.AnnotationTokenLifetime] = "soon" }), fresh, 0, refuse{}},
+		"somebody else's":  {secret(fresh, func(s *corev1.Secret) { s.Labels = nil }), fresh, 0, refuse{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decide(observed{registration: "cluster38", secret: tc.secret, using: tc.using, now: issued.Add(tc.after), after: 0.5})
+			if r, is := got.(refuse); is && r.why != "" {
+				got = refuse{}
+			}
+			if !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("got %#v, want %#v", got, tc.want)
+			}
+		})
+	}
+}
+
+// Between half and seven tenths of a token's life, whatever that is, spread over the
+// members and over renewals, and the same whenever it is asked.
+func TestDue(t *testing.T) {
+	for _, life := range []time.Duration{10 * time.Minute, day, 365 * day} {
+		at := map[time.Time]bool{}
+		for i := range 50 {
+			said := member.Token{Issued: issued, Expires: issued.Add(life)}
+			name := fmt.Sprintf("cluster%d", i)
+			when := due(name, said, DefaultAfter)
+			if share := float64(when.Sub(issued)) / float64(life); share < 0.5 || share > 0.7 {
+				t.Errorf("%s of %s is due after %v of its life", name, life, share)
+			}
+			if again := due(name, said, DefaultAfter); again != when {
+				t.Errorf("%s is due at %s, then at %s", name, when, again)
+			}
+			at[when] = true
+		}
+		if len(at) < 45 {
+			t.Errorf("of 50 tokens with a life of %s, only %d are due at times of their own", life, len(at))
+		}
+	}
+}

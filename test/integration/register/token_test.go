@@ -1,0 +1,179 @@
+package register_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// renewAfter has tokens of the shortest life that an API server gives, ten minutes,
+// renewed after some seconds.
+const renewAfter = "--renew-tokens-after=0.005"
+
+// seen are all tokens that a Secret had.
+var seen []string
+
+// token is the one that the Secret of a registration has.
+func token(ctx context.Context, name string) string {
+	GinkgoHelper()
+	t := member.TokenOf(secret(ctx, name).Data[v1alpha1.KubeconfigKey])
+	Expect(t).NotTo(BeEmpty())
+	seen = append(seen, t)
+	return t
+}
+
+// renewed waits until the token is another one, and the manager uses it.
+func renewed(ctx context.Context, name, than string) string {
+	GinkgoHelper()
+	now := than
+	Eventually(ctx, func(g Gomega) {
+		now = token(ctx, name)
+		g.Expect(now).NotTo(Equal(than))
+		said, ok := member.ParseToken(now)
+		g.Expect(ok).To(BeTrue())
+		g.Expect(registration(ctx, name).Status.TokenExpires).NotTo(BeNil())
+		g.Expect(registration(ctx, name).Status.TokenExpires.Unix()).To(Equal(said.Expires.Unix()))
+	}).WithContext(ctx).Should(Succeed())
+	return now
+}
+
+func condition(ctx context.Context, name, kind string) *metav1.Condition {
+	GinkgoHelper()
+	return meta.FindStatusCondition(registration(ctx, name).Status.Conditions, kind)
+}
+
+// asked counts how often the manager asked the member for a token.
+func asked(ctx context.Context) int {
+	GinkgoHelper()
+	requests, err := x.Member(one).Audit().Since(ctx, 0)
+	Expect(err).NotTo(HaveOccurred())
+	n := 0
+	for _, r := range requests.By(harness.MemberUser) {
+		if r.Verb == "create" && r.Resource == "serviceaccounts/token" {
+			n++
+		}
+	}
+	return n
+}
+
+func log() string {
+	GinkgoHelper()
+	content, err := os.ReadFile(x.Manager.LogPath())
+	Expect(err).NotTo(HaveOccurred())
+	return string(content)
+}
+
+// refusal has the host refuse what the manager writes into Secrets.
+func refusal() []client.Object {
+	name := metav1.ObjectMeta{Name: "no-secrets"}
+	return []client.Object{
+		&admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+				Operations: []admissionv1.OperationType{admissionv1.Update},
+				Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}},
+			}}}},
+			Validations: []admissionv1.Validation{{Expression: "request.userInfo.username != '" + harness.HostUser + "'", Message: "not now"}},
+		}},
+		&admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		}},
+	}
+}
+
+// renewals are the stories of tokens.
+func renewals() {
+	const name = "renewed"
+	It("has the manager renew the token, again and again, without a break", SpecTimeout(storyTime), func(ctx SpecContext) {
+		_, _, err := plugin(ctx, "register", name, "--member-kubeconfig", admin(one), "--token-lifetime", "10m")
+		Expect(err).NotTo(HaveOccurred())
+		first := token(ctx, name)
+		said, ok := member.ParseToken(first)
+		Expect(ok).To(BeTrue())
+		Expect(said.Expires.Sub(said.Issued)).To(Equal(10 * time.Minute))
+		connected := condition(ctx, name, v1alpha1.ConditionConnected)
+		links := strings.Count(log(), "connected")
+		second := renewed(ctx, name, first)
+		renewed(ctx, name, second)
+		Eventually(ctx, func() *metav1.Condition { return condition(ctx, name, v1alpha1.ConditionTokenFresh) }).WithContext(ctx).
+			Should(HaveField("Status", metav1.ConditionTrue))
+		Expect(condition(ctx, name, v1alpha1.ConditionConnected).LastTransitionTime).To(Equal(connected.LastTransitionTime))
+		Expect(strings.Count(log(), "connected")).To(Equal(links), "the link was made anew")
+		use(ctx, "fresh", "kosmos-renewed")
+	})
+
+	It("is told when the token cannot be renewed, while it still works, and puts it right by registering again", SpecTimeout(storyTime), func(ctx SpecContext) {
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "xylem-member"}}
+		Expect(x.Member(one).API.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
+		before := role.DeepCopy()
+		role.Rules = role.Rules[:1]
+		Expect(x.Member(one).API.Patch(ctx, role, client.MergeFrom(before))).To(Succeed())
+		Eventually(ctx, func() *metav1.Condition { return condition(ctx, name, v1alpha1.ConditionTokenFresh) }).WithContext(ctx).Should(And(
+			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonTokenNotRenewed),
+			HaveField("Message", And(ContainSubstring("works until "), ContainSubstring("kubectl xylem register again")))))
+		Eventually(ctx, func(g Gomega) {
+			var events eventsv1.EventList
+			g.Expect(x.Host.API.List(ctx, &events)).To(Succeed())
+			g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", v1alpha1.ReasonTokenNotRenewed), HaveField("Regarding.Name", name))))
+		}).WithContext(ctx).Should(Succeed())
+		Expect(condition(ctx, name, v1alpha1.ConditionConnected).Status).To(Equal(metav1.ConditionTrue))
+
+		_, _, err := plugin(ctx, "register", name, "--member-kubeconfig", admin(one), "--token-lifetime", "10m")
+		Expect(err).NotTo(HaveOccurred())
+		renewed(ctx, name, token(ctx, name))
+		Eventually(ctx, func() *metav1.Condition { return condition(ctx, name, v1alpha1.ConditionTokenFresh) }).WithContext(ctx).
+			Should(HaveField("Status", metav1.ConditionTrue))
+	})
+
+	It("loses nothing when the manager is killed between the member's answer and the write to the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
+		for _, obj := range refusal() {
+			Expect(x.Host.API.Create(ctx, obj)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, obj))).To(Succeed()) }, NodeTimeout(settle))
+		}
+		Eventually(ctx, func() *metav1.Condition { return condition(ctx, name, v1alpha1.ConditionTokenFresh) }).WithContext(ctx).
+			Should(HaveField("Message", ContainSubstring("not now")))
+		Expect(x.Manager.Kill()).To(Succeed())
+		held, before := token(ctx, name), asked(ctx)
+		for _, obj := range refusal() {
+			Expect(x.Host.API.Delete(ctx, obj)).To(Succeed())
+		}
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		renewed(ctx, name, held)
+		Expect(asked(ctx)).To(BeNumerically(">", before))
+		use(ctx, "killed", "kosmos-renewed")
+	})
+
+	It("finds no token anywhere but in the Secret", SpecTimeout(storyTime), func(ctx SpecContext) {
+		texts := map[string]string{"the log": log()}
+		for where, list := range map[string]client.ObjectList{"events": &eventsv1.EventList{}, "registrations": &v1alpha1.ClusterRegistrationList{}} {
+			Expect(x.Host.API.List(ctx, list)).To(Succeed())
+			text, err := json.Marshal(list)
+			Expect(err).NotTo(HaveOccurred())
+			texts[where] = string(text)
+		}
+		Expect(len(seen)).To(BeNumerically(">=", 3))
+		for where, text := range texts {
+			Expect(text).NotTo(BeEmpty())
+			for _, t := range seen {
+				Expect(strings.Contains(text, t)).To(BeFalse(), "a token is in %s", where)
+			}
+		}
+		_, _, err := plugin(ctx, "deregister", name, "--yes", "--member-kubeconfig", admin(one))
+		Expect(err).NotTo(HaveOccurred())
+	})
+}
