@@ -20,6 +20,9 @@ FUZZTIME ?= 10s
 UNIT_TIMEOUT ?= 10m
 INTEGRATION_TIMEOUT ?= 40m
 INTEGRATION_PACKAGES ?= 2
+# Where the end-to-end stories run: kind, or controlplane; and for how long at most.
+E2E_PROVIDER ?= kind
+E2E_TIMEOUT ?= 90m
 # Flags of go run ./test/fault enumerate, such as FAULT_FLAGS='--rigs 6 --scenario delete'.
 FAULT_FLAGS ?=
 # Flags and scenarios of go run ./test/bench, such as BENCH_FLAGS='--repeats 5 latency burst'.
@@ -50,7 +53,7 @@ VULNDB ?=
 
 # Directories with Go code of the product, and with tests on real clusters.
 GO_DIRS := $(wildcard api cmd internal test)
-UNIT := $(foreach d,$(wildcard api internal cmd test/image),./$(d)/...)
+UNIT := $(foreach d,$(wildcard api internal cmd test/image test/e2e),./$(d)/...)
 # The longest first: two packages are tested at a time, which wait more than they
 # compute.
 INTEGRATION := $(foreach d,$(wildcard test/integration/stories test/integration test/controlplane test/fault test/charts),./$(d)/...)
@@ -161,6 +164,19 @@ test-fault: kube ## Kill the manager at every write of every scenario, both ways
 .PHONY: test-mutants
 test-mutants: kube ## Put known defects into the manager, one at a time, and see that the fault harness finds each; about 20 minutes.
 	go run ./test/fault mutants
+
+.PHONY: test-e2e
+test-e2e: image build kube $(HELM) ## Tell the end-to-end stories on kind, or with E2E_PROVIDER=controlplane on loopback; see test/e2e/README.md.
+	HELM='$(HELM)' KUBECTL="$$(go run ./test/controlplane/cmd/kubebuild --print-dir)/kubectl" IMG='$(IMAGE)' E2E_PROVIDER=$(E2E_PROVIDER) \
+		go test -count=1 -v -timeout $(E2E_TIMEOUT) $(TESTFLAGS) ./test/e2e -ginkgo.v -ginkgo.no-color
+
+.PHONY: setup-test-e2e
+setup-test-e2e: image ## Start the kind clusters of the end-to-end tests, and leave them for work by hand; KIND_NODE_IMAGE names another node image.
+	@go run ./test/e2e/cmd/clusters up
+
+.PHONY: cleanup-test-e2e
+cleanup-test-e2e: ## Remove the kind clusters of the end-to-end tests.
+	@go run ./test/e2e/cmd/clusters down
 
 .PHONY: kind-node-image
 kind-node-image: ## Build a node image for kind with no registry, from Debian packages and Go modules; needs root, debootstrap and Docker.

@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
-// defaultImage is what setup-test-e2e uses where there is one.
+// defaultImage is the name that README.md gives to KIND_NODE_IMAGE.
 const defaultImage = "xylem-kind-node:dev"
 
 func main() {

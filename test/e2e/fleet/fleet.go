@@ -1,0 +1,91 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Names of the clusters. Seed 001's example wants the first member to be called so.
+const (
+	HostName = "host"
+	First    = "cluster38"
+	Second   = "cluster39"
+)
+
+// WorkloadImage is the image of the tests' Pods: that of seed 001's example,
+// which is there on every node, whatever a registry would give.
+const WorkloadImage = "registry.paas/cnp/nginx:1.14-alpine"
+
+// Class is the class of seed 001's example: in the host ours, in the members that
+// of a real provisioner.
+const Class = "openebs-hostpath"
+
+// Cluster is one cluster, as its admin.
+type Cluster struct {
+	Name string
+	// Kubeconfig is a file that works on this machine.
+	Kubeconfig string
+	Config     *rest.Config
+	// API has no cache; Typed is for subresources and logs.
+	API   client.WithWatch
+	Typed kubernetes.Interface
+}
+
+// newCluster connects to the cluster of a kubeconfig.
+func newCluster(name, kubeconfig string) (*Cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig of %s: %w", name, err)
+	}
+	config.QPS = -1 // The server's own rules.
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, fmt.Errorf("building a scheme: %w", err)
+	}
+	api, err := client.NewWithWatch(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("making a client of %s: %w", name, err)
+	}
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of %s: %w", name, err)
+	}
+	return &Cluster{Name: name, Kubeconfig: kubeconfig, Config: config, API: api, Typed: typed}, nil
+}
+
+// Fleet is a host with its members, and what can be done to them from outside.
+type Fleet interface {
+	// Host and Member are there after Up. Members are in the order of their names.
+	Host() *Cluster
+	Member(name string) *Cluster
+	Members() []*Cluster
+
+	// Up starts what does not run, and loads images. Down removes what Up made,
+	// and nothing that was there before.
+	Up(ctx context.Context) error
+	Down(ctx context.Context) error
+
+	// KillManager kills the leading manager with no warning. It comes back by itself.
+	KillManager(ctx context.Context) error
+	// Cut and Mend the way between the manager and a member, which goes on running.
+	Cut(ctx context.Context, member string) error
+	Mend(ctx context.Context, member string) error
+	// Kill and Start a member's only node, with its control plane.
+	Kill(ctx context.Context, member string) error
+	Start(ctx context.Context, member string) error
+
+	// Kubelets says whether Pods really run, and write.
+	Kubelets() bool
+	// Collect writes logs and objects of all clusters into a directory.
+	Collect(ctx context.Context, dir string) error
+}

@@ -1,0 +1,434 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kind/pkg/cluster"
+	"sigs.k8s.io/kind/pkg/cluster/nodes"
+	"sigs.k8s.io/kind/pkg/cluster/nodeutils"
+	kindexec "sigs.k8s.io/kind/pkg/exec"
+	kindlog "sigs.k8s.io/kind/pkg/log"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/image"
+)
+
+const (
+	// prefix of the names that kind knows the clusters by.
+	prefix = "xylem-e2e-"
+	// leaseName is what the managers' leader holds.
+	leaseName = "xylem-manager"
+	// poll and patience are for what a cluster does by itself.
+	poll, patience = 500 * time.Millisecond, 3 * time.Minute
+)
+
+const (
+	// NodeImageEnv names the environment variable with the image of the nodes.
+	NodeImageEnv = "KIND_NODE_IMAGE"
+	// KindDir is where the kubeconfigs are, and ImageArchive the manager's image,
+	// from the root of the repository.
+	KindDir, ImageArchive = "dist/e2e", "dist/image.tar"
+)
+
+// sampleImages are further names for the tests' image: what config/samples run.
+var sampleImages = []string{WorkloadImage, "docker.io/library/nginx:1.28-alpine"}
+
+// KindOptions are of a fleet of kind clusters.
+type KindOptions struct {
+	// Dir is where kubeconfigs are written.
+	Dir string
+	// NodeImage is of the nodes; empty: kind's own, which is pulled.
+	NodeImage string
+	// Archive holds the manager's image, as `make image` writes it.
+	Archive string
+	// Progress receives a line about each step that takes time.
+	Progress func(format string, args ...any)
+}
+
+// Kind is a host and two members, each a kind cluster of one node.
+type Kind struct {
+	options  KindOptions
+	provider *cluster.Provider
+	host     *Cluster
+	members  []*Cluster
+
+	mu   sync.Mutex
+	made []string // clusters that were not there before
+}
+
+// NewKind returns a fleet that is not up.
+func NewKind(o KindOptions) *Kind {
+	return &Kind{options: o, provider: cluster.NewProvider(cluster.ProviderWithDocker(), cluster.ProviderWithLogger(kindlog.NoopLogger{}))}
+}
+
+// Host implements Fleet.
+func (k *Kind) Host() *Cluster { return k.host }
+
+// Members implements Fleet.
+func (k *Kind) Members() []*Cluster { return k.members }
+
+// Member implements Fleet.
+func (k *Kind) Member(name string) *Cluster { return find(k.members, name) }
+
+func find(clusters []*Cluster, name string) *Cluster {
+	i := slices.IndexFunc(clusters, func(c *Cluster) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return clusters[i]
+}
+
+// Kubelets implements Fleet.
+func (*Kind) Kubelets() bool { return true }
+
+// Server is the address of a cluster's API server as the others reach it: by the
+// name of its node, which stays when its address changes.
+func (*Kind) Server(name string) string { return "https://" + node(name) + ":6443" }
+
+// node is the name of a cluster's only node, which is that of its container.
+func node(name string) string { return prefix + name + "-control-plane" }
+
+// Up implements Fleet.
+func (k *Kind) Up(ctx context.Context) error {
+	if out, err := exec.CommandContext(ctx, "docker", "info").CombinedOutput(); err != nil {
+		return fmt.Errorf("kind needs a Docker engine, and none answers: %w\n%s", err, out)
+	}
+	if err := os.MkdirAll(k.options.Dir, 0o750); err != nil {
+		return fmt.Errorf("making a directory for kubeconfigs: %w", err)
+	}
+	workload, err := packWorkload(ctx)
+	if err != nil {
+		return err
+	}
+	names := []string{HostName, First, Second}
+	clusters := make([]*Cluster, len(names))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, name := range names {
+		group.Go(func() (err error) {
+			clusters[i], err = k.up(groupCtx, name, workload)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	k.host, k.members = clusters[0], clusters[1:]
+	return nil
+}
+
+// configuration of every cluster. A kubelet refuses control groups of version 1
+// unless it is told; where there are those of version 2 this says nothing.
+const configuration = `kind: Cluster
+apiVersion: kind.x-k8s.io/v1alpha4
+kubeadmConfigPatches:
+- |
+  kind: KubeletConfiguration
+  failCgroupV1: false
+`
+
+// up starts one cluster, unless it runs, and gives it what the tests need.
+func (k *Kind) up(ctx context.Context, name string, workload map[string]v1.Image) (*Cluster, error) {
+	there, err := k.provider.List()
+	if err != nil {
+		return nil, fmt.Errorf("listing the clusters of kind: %w", err)
+	}
+	kubeconfig := filepath.Join(k.options.Dir, name+".kubeconfig")
+	if !slices.Contains(there, prefix+name) {
+		start := time.Now()
+		k.mu.Lock()
+		k.made = append(k.made, name)
+		k.mu.Unlock()
+		options := []cluster.CreateOption{
+			cluster.CreateWithRawConfig([]byte(configuration)), cluster.CreateWithKubeconfigPath(kubeconfig),
+			cluster.CreateWithWaitForReady(patience),
+		}
+		if k.options.NodeImage != "" {
+			options = append(options, cluster.CreateWithNodeImage(k.options.NodeImage))
+		}
+		if err := k.provider.Create(prefix+name, options...); err != nil {
+			return nil, fmt.Errorf("creating cluster %s: %w%s", name, err, k.explain(err))
+		}
+		k.options.Progress("%s: a node is ready after %s", name, time.Since(start).Round(time.Second))
+	} else if err := k.provider.ExportKubeConfig(prefix+name, kubeconfig, false); err != nil {
+		return nil, fmt.Errorf("writing the kubeconfig of %s: %w", name, err)
+	}
+	c, err := newCluster(name, kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	if err := k.load(name, workload); err != nil {
+		return nil, err
+	}
+	if err := ready(ctx, c); err != nil {
+		return nil, err
+	}
+	if name != HostName {
+		err = k.memberClass(ctx, c)
+	}
+	return c, err
+}
+
+// explain adds what the command that failed said, and what may help.
+func (k *Kind) explain(err error) (more string) {
+	if failed := kindexec.RunErrorForError(err); failed != nil {
+		more = "\n" + string(bytes.TrimSpace(failed.Output))
+	}
+	if k.options.NodeImage == "" {
+		more += "\nwhere no registry can be reached, make kind-node-image builds a node image, and " + NodeImageEnv + " names it"
+	}
+	return more
+}
+
+// memberClass makes the class of seed 001's example in a member: kind's own
+// provisioner, which makes directories on the node.
+func (*Kind) memberClass(ctx context.Context, c *Cluster) error {
+	mode, policy := storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete
+	class := &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: Class}, Provisioner: "rancher.io/local-path",
+		VolumeBindingMode: &mode, ReclaimPolicy: &policy,
+	}
+	if err := c.API.Create(ctx, class); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making class %s in %s: %w", Class, c.Name, err)
+	}
+	return nil
+}
+
+// ready waits until names are resolved and disks are made.
+func ready(ctx context.Context, c *Cluster) error {
+	for _, key := range []client.ObjectKey{{Namespace: "kube-system", Name: "coredns"}, {Namespace: "local-path-storage", Name: "local-path-provisioner"}} {
+		if err := available(ctx, c, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func available(ctx context.Context, c *Cluster, key client.ObjectKey) error {
+	return await(ctx, fmt.Sprintf("%s: deployment %s", c.Name, key), func(ctx context.Context) error {
+		var d appsv1.Deployment
+		if err := c.API.Get(ctx, key, &d); err != nil {
+			return err
+		}
+		if d.Status.ObservedGeneration < d.Generation || d.Status.AvailableReplicas < max(d.Status.Replicas, 1) {
+			return fmt.Errorf("%d of %d are available", d.Status.AvailableReplicas, d.Status.Replicas)
+		}
+		return nil
+	})
+}
+
+// await calls check until it returns nil, and says at the end what lacked.
+func await(ctx context.Context, what string, check func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, poll, patience, true, func(ctx context.Context) (bool, error) {
+		last = check(ctx)
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, errors.Join(err, last))
+	}
+	return nil
+}
+
+// packWorkload builds the program of the tests' Pods, and packs it.
+func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
+	root, err := kubebin.Root()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "xylem-workload-")
+	if err != nil {
+		return nil, fmt.Errorf("making a work directory: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // It is packed by then.
+	program := filepath.Join(dir, "workload")
+	if err := kubebin.GoBuild(ctx, root, program, "./test/e2e/workload", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w"); err != nil {
+		return nil, err
+	}
+	scratch, err := image.Scratch("linux", runtime.GOARCH)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := image.Build(scratch, []image.File{{Path: "/workload", Mode: 0o755, From: program}},
+		func(c *v1.Config) { c.Entrypoint = []string{"/workload"} })
+	if err != nil {
+		return nil, err
+	}
+	images := map[string]v1.Image{}
+	for _, tag := range sampleImages {
+		images[tag] = packed
+	}
+	return images, nil
+}
+
+// load puts the images onto a cluster's nodes, the manager's onto the host's.
+func (k *Kind) load(name string, workload map[string]v1.Image) error {
+	return k.eachNode(name, func(n nodes.Node) error {
+		reader, writer := io.Pipe()
+		go func() { writer.CloseWithError(image.Write(writer, workload)) }()
+		if err := nodeutils.LoadImageArchive(n, reader); err != nil {
+			return fmt.Errorf("loading the tests' image onto %s: %w", n, err)
+		}
+		if name != HostName {
+			return nil
+		}
+		archive, err := os.Open(k.options.Archive)
+		if err != nil {
+			return fmt.Errorf("reading the manager's image (make image writes it): %w", err)
+		}
+		defer archive.Close() //nolint:errcheck // Only read.
+		if err := nodeutils.LoadImageArchive(n, archive); err != nil {
+			return fmt.Errorf("loading the manager's image onto %s: %w", n, err)
+		}
+		return nil
+	})
+}
+
+// Retag gives the manager's image on the host another name there.
+func (k *Kind) Retag(from, to string) error {
+	return k.eachNode(HostName, func(n nodes.Node) error {
+		if err := nodeutils.ReTagImage(n, "docker.io/library/"+from, "docker.io/library/"+to); err != nil {
+			return fmt.Errorf("naming the image %s on %s: %w", to, n, err)
+		}
+		return nil
+	})
+}
+
+func (k *Kind) eachNode(name string, do func(nodes.Node) error) error {
+	list, err := k.provider.ListInternalNodes(prefix + name)
+	if err != nil {
+		return fmt.Errorf("listing the nodes of %s: %w", name, err)
+	}
+	for _, n := range list {
+		if err := do(n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Down implements Fleet.
+func (k *Kind) Down(context.Context) error { return k.delete(k.made) }
+
+// Delete removes all clusters of the tests, whoever made them.
+func (k *Kind) Delete() error { return k.delete([]string{HostName, First, Second}) }
+
+func (k *Kind) delete(names []string) error {
+	var errs []error
+	for _, name := range names {
+		kubeconfig := filepath.Join(k.options.Dir, name+".kubeconfig")
+		if err := k.provider.Delete(prefix+name, kubeconfig); err != nil {
+			errs = append(errs, fmt.Errorf("deleting cluster %s: %w", name, err))
+			continue
+		}
+		if err := os.Remove(kubeconfig); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("deleting cluster %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// KillManager implements Fleet.
+func (k *Kind) KillManager(ctx context.Context) error {
+	var lease coordinationv1.Lease
+	if err := k.host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: leaseName}, &lease); err != nil {
+		return fmt.Errorf("looking for the leading manager: %w", err)
+	}
+	if lease.Spec.HolderIdentity == nil {
+		return errors.New("looking for the leading manager: none leads")
+	}
+	name, _, _ := strings.Cut(*lease.Spec.HolderIdentity, "_")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: name}}
+	if err := k.host.API.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
+		return fmt.Errorf("killing manager %s: %w", name, err)
+	}
+	return nil
+}
+
+// Cut implements Fleet: nothing passes between the host's node and the member's,
+// in either direction, and nobody is told.
+func (k *Kind) Cut(ctx context.Context, member string) error { return k.filter(ctx, member, "-I") }
+
+// Mend implements Fleet.
+func (k *Kind) Mend(ctx context.Context, member string) error { return k.filter(ctx, member, "-D") }
+
+func (k *Kind) filter(ctx context.Context, member, verb string) error {
+	list, err := k.provider.ListInternalNodes(prefix + HostName)
+	if err != nil || len(list) == 0 {
+		return fmt.Errorf("looking for the host's node: %w", err)
+	}
+	address, _, err := list[0].IP()
+	if err != nil {
+		return fmt.Errorf("looking for the host's address: %w", err)
+	}
+	return errors.Join(
+		docker(ctx, "exec", node(member), "iptables", "-w", verb, "INPUT", "-s", address, "-j", "DROP"),
+		docker(ctx, "exec", node(member), "iptables", "-w", verb, "OUTPUT", "-d", address, "-j", "DROP"),
+	)
+}
+
+// Kill implements Fleet.
+func (*Kind) Kill(ctx context.Context, member string) error { return docker(ctx, "kill", node(member)) }
+
+// Start implements Fleet.
+func (k *Kind) Start(ctx context.Context, member string) error {
+	if err := docker(ctx, "start", node(member)); err != nil {
+		return err
+	}
+	return ready(ctx, k.Member(member))
+}
+
+func docker(ctx context.Context, args ...string) error {
+	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput() //nolint:gosec // Our own arguments.
+	if err != nil {
+		return fmt.Errorf("docker %s: %w\n%s", strings.Join(args, " "), err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// Files lists the paths of directories that a member's provisioner has made and
+// not removed.
+func (*Kind) Files(ctx context.Context, member string) ([]string, error) {
+	out, err := exec.CommandContext(ctx, "docker", "exec", node(member), "sh", "-c", "ls /var/local-path-provisioner 2>/dev/null || true").Output() //nolint:gosec // Our own node.
+	if err != nil {
+		return nil, fmt.Errorf("listing the disks of %s: %w", member, err)
+	}
+	return strings.Fields(string(out)), nil
+}
+
+// Collect implements Fleet.
+func (k *Kind) Collect(ctx context.Context, dir string) error {
+	var errs []error
+	for _, name := range []string{HostName, First, Second} {
+		to := filepath.Join(dir, name)
+		if err := k.provider.CollectLogs(prefix+name, filepath.Join(to, "node")); err != nil {
+			errs = append(errs, fmt.Errorf("collecting the logs of %s: %w", name, err))
+		}
+		if c := find(append([]*Cluster{k.host}, k.members...), name); c != nil {
+			errs = append(errs, collectObjects(ctx, c, to))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,120 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+)
+
+// each calls do with every object of a cluster, kind by kind, but for those that
+// cannot be listed.
+func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResource, list []unstructured.Unstructured) error) error {
+	config := rest.CopyConfig(c.Config)
+	config.WarningHandler = rest.NoWarnings{} // That a kind is old is no news here.
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client of %s: %w", c.Name, err)
+	}
+	found, err := discovery.ServerPreferredResources(c.Typed.Discovery())
+	if err != nil {
+		return fmt.Errorf("asking %s what it has: %w", c.Name, err)
+	}
+	for _, group := range found {
+		version, err := schema.ParseGroupVersion(group.GroupVersion)
+		if err != nil {
+			return fmt.Errorf("reading what %s has: %w", c.Name, err)
+		}
+		for _, kind := range group.APIResources {
+			if !slices.Contains(kind.Verbs, "list") {
+				continue
+			}
+			resource := version.WithResource(kind.Name)
+			list, err := client.Resource(resource).List(ctx, metav1.ListOptions{})
+			switch {
+			case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+				continue // It went meanwhile, or says that it can be listed and cannot.
+			case err != nil:
+				return fmt.Errorf("listing %s of %s: %w", resource.Resource, c.Name, err)
+			}
+			if err := do(resource, list.Items); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// passing are kinds whose objects come and go by themselves.
+var passing = map[string]bool{
+	"events": true, "componentstatuses": true, "certificatesigningrequests": true, "endpointslices": true,
+	"endpoints": true, "ipaddresses": true,
+}
+
+// Inventory lists the objects of a cluster by kind, namespace and name, but for
+// those that come and go by themselves. Pods and Leases of Kubernetes' own
+// namespaces are among these: a node that is started again may replace them.
+func Inventory(ctx context.Context, c *Cluster) ([]string, error) {
+	var names []string
+	err := each(ctx, c, func(kind schema.GroupVersionResource, list []unstructured.Unstructured) error {
+		if passing[kind.Resource] {
+			return nil
+		}
+		for _, o := range list {
+			if (kind.Resource == "pods" || kind.Resource == "leases") && strings.HasPrefix(o.GetNamespace(), "kube-") {
+				continue
+			}
+			name := kind.GroupResource().String() + " " + o.GetName()
+			if o.GetNamespace() != "" {
+				name = kind.GroupResource().String() + " " + o.GetNamespace() + "/" + o.GetName()
+			}
+			names = append(names, name)
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// collectObjects writes all objects of a cluster into a directory, a file for
+// each kind. Of Secrets it writes no contents.
+func collectObjects(ctx context.Context, c *Cluster, dir string) error {
+	to := filepath.Join(dir, "objects")
+	if err := os.MkdirAll(to, 0o750); err != nil {
+		return fmt.Errorf("making a directory for the objects of %s: %w", c.Name, err)
+	}
+	return errors.Join(each(ctx, c, func(kind schema.GroupVersionResource, list []unstructured.Unstructured) error {
+		if len(list) == 0 {
+			return nil
+		}
+		var text strings.Builder
+		for _, o := range list {
+			if kind.Resource == "secrets" {
+				unstructured.RemoveNestedField(o.Object, "data")
+			}
+			o.SetManagedFields(nil)
+			content, err := yaml.Marshal(o.Object)
+			if err != nil {
+				return fmt.Errorf("writing %s of %s: %w", kind.Resource, c.Name, err)
+			}
+			text.WriteString("---\n" + string(content))
+		}
+		file := filepath.Join(to, kind.GroupResource().String()+".yaml")
+		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+			return fmt.Errorf("writing %s of %s: %w", kind.Resource, c.Name, err)
+		}
+		return nil
+	}))
+}

@@ -1,0 +1,392 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/e2e/fleet"
+)
+
+// One story after the other, in the order of a user's first days: what an earlier
+// one installs, a later one needs.
+var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
+	var before map[string][]string
+
+	It("is installed by its charts, and members are registered", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("there the manager is a process: make test covers it")
+		}
+		before = map[string][]string{}
+		for _, c := range everywhere() {
+			list, err := fleet.Inventory(ctx, c)
+			Expect(err).NotTo(HaveOccurred())
+			before[c.Name] = list
+		}
+		install(ctx)
+		registerByPlugin(ctx, fleet.First)
+		registerByHand(ctx, fleet.Second)
+		run(ctx, world.Host(), "kubectl", "get", "clusterregistrations,nodes")
+	}, SpecTimeout(storyTime))
+
+	It("runs seed 001's example, whose Pod really writes", func(ctx SpecContext) {
+		apply(ctx, world.Host(), sample("storageclass.yaml"))
+		apply(ctx, world.Host(), sample("nginx.yaml"))
+		available(ctx, "test-new", "nginx-new")
+		claim := boundClaim(ctx, "test-new", "nginx-pvc")
+		pod, member := runningPod(ctx, world.Host(), "test-new", "nginx"), world.Member(fleet.First)
+		Expect(pod.Spec.NodeName).To(Equal(nodeName(fleet.First)))
+
+		By("the host's volume says where the disk is")
+		pv := volume(ctx, world.Host(), claim.Spec.VolumeName)
+		Expect(pv.Spec.CSI.Driver).To(Equal(v1alpha1.ProvisionerName))
+		leaf := runningPod(ctx, member, "test-new", "nginx")
+		Expect(leaf.Name).To(Equal(pod.Name))
+		Expect(pod.Status.PodIP).To(Equal(leaf.Status.PodIP))
+		Expect(volumesOf(ctx, member, "test-new")).To(HaveLen(1))
+
+		By("what the Pod writes is on the disk")
+		write(ctx, member, "test-new", pod.Name, "written in the first story")
+		holds(ctx, member, "test-new", pod.Name, "started "+pod.Name, "written in the first story")
+		run(ctx, world.Host(), "kubectl", "-n", "test-new", "get", "pods,pvc", "-o", "wide")
+		tree(ctx, "test-new", "nginx-pvc")
+	}, SpecTimeout(storyTime))
+
+	It("gives a Pod that is deleted and made again its data back", func(ctx SpecContext) {
+		member := world.Member(fleet.First)
+		first, claim := runningPod(ctx, world.Host(), "test-new", "nginx"), boundClaim(ctx, "test-new", "nginx-pvc")
+		run(ctx, world.Host(), "kubectl", "-n", "test-new", "delete", "pod", first.Name)
+		second := runningPod(ctx, world.Host(), "test-new", "nginx")
+		Expect(second.UID).NotTo(Equal(first.UID))
+		holds(ctx, member, "test-new", second.Name, "started "+first.Name, "written in the first story", "started "+second.Name)
+		Expect(boundClaim(ctx, "test-new", "nginx-pvc").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
+		Expect(volumesOf(ctx, member, "test-new")).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+
+	It("gives each replica of a StatefulSet its own disk, and the same one again", func(ctx SpecContext) {
+		apply(ctx, world.Host(), sample("statefulset.yaml"))
+		replicas := []string{"ledger-0", "ledger-1"}
+		for _, name := range replicas {
+			write(ctx, memberOf(replica(ctx, name)), "test-new", name, "only in "+name)
+		}
+		scale(ctx, "test-new", "statefulset", "ledger", 0)
+		for _, name := range replicas {
+			Eventually(func() error {
+				return client.IgnoreNotFound(gone(ctx, world.Host(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "test-new", Name: name}}))
+			}).WithContext(ctx).Should(Succeed())
+		}
+		scale(ctx, "test-new", "statefulset", "ledger", 2)
+		for i, name := range replicas {
+			member := memberOf(replica(ctx, name))
+			holds(ctx, member, "test-new", name, "only in "+name)
+			if world.Kubelets() {
+				Expect(written(ctx, member, "test-new", name)).NotTo(ContainElement("only in " + replicas[1-i]))
+			}
+		}
+	}, SpecTimeout(storyTime))
+
+	It("keeps a promise just in time", func(ctx SpecContext) {
+		// The same sample, not yet used, and by the image that is there.
+		apply(ctx, world.Host(), sample("promise.yaml", "replicas: 1", "replicas: 0", "nginx:latest", fleet.WorkloadImage))
+		claim := boundClaim(ctx, "test-promise", "data")
+		Expect(volume(ctx, world.Host(), claim.Spec.VolumeName).Spec.CSI.Driver).To(Equal(v1alpha1.PromiseDriverName))
+		for _, m := range world.Members() {
+			Expect(volumesOf(ctx, m, "test-promise")).To(BeEmpty(), "a claim that no Pod uses costs nothing in %s", m.Name)
+		}
+		scale(ctx, "test-promise", "deployment", "app", 1)
+		first := runningPod(ctx, world.Host(), "test-promise", "app")
+		member := memberOf(first)
+		write(ctx, member, "test-promise", first.Name, "promised and kept")
+		Expect(volumesOf(ctx, member, "test-promise")).To(HaveLen(1))
+
+		run(ctx, world.Host(), "kubectl", "-n", "test-promise", "delete", "pod", first.Name)
+		second := runningPod(ctx, world.Host(), "test-promise", "app")
+		Expect(memberOf(second).Name).To(Equal(member.Name), "the disk is there, and nowhere else")
+		holds(ctx, member, "test-promise", second.Name, "promised and kept")
+		removeNamespace(ctx, "test-promise")
+		emptied(ctx, member, "test-promise")
+	}, SpecTimeout(storyTime))
+
+	It("loses and doubles nothing when the manager is killed in the middle", func(ctx SpecContext) {
+		const namespace, count = "killed", 6
+		makeNamespace(ctx, namespace)
+		all, members := "", []string{fleet.First, fleet.Second}
+		for i := range count {
+			all += workload(namespace, fmt.Sprintf("app-%d", i), members[i%len(members)])
+		}
+		apply(ctx, world.Host(), all)
+		By("some leaf claims are there, and not all are bound")
+		Eventually(func() (int, error) { return leafClaims(ctx, namespace) }).WithContext(ctx).WithPolling(poll / 10).Should(BeNumerically(">", 0))
+		Expect(world.KillManager(ctx)).To(Succeed())
+		for i := range count {
+			name := fmt.Sprintf("app-%d", i)
+			pod := runningPod(ctx, world.Host(), namespace, name)
+			holds(ctx, memberOf(pod), namespace, pod.Name, "started "+pod.Name)
+		}
+		total := 0
+		for _, m := range world.Members() {
+			volumes, err := volumesOf(ctx, m, namespace)
+			Expect(err).NotTo(HaveOccurred())
+			total += len(volumes)
+		}
+		Expect(total).To(Equal(count), "as many disks as claims")
+		Expect(volumesOf(ctx, world.Host(), namespace)).To(HaveLen(count))
+		removeNamespace(ctx, namespace)
+		for _, m := range world.Members() {
+			emptied(ctx, m, namespace)
+		}
+	}, SpecTimeout(storyTime))
+
+	It("carries out what was asked for while a member was cut off", func(ctx SpecContext) {
+		const namespace = "cut"
+		member := world.Member(fleet.First)
+		makeNamespace(ctx, namespace)
+		apply(ctx, world.Host(), workload(namespace, "stays", fleet.First)+workload(namespace, "goes", fleet.First)+workload(namespace, "other", fleet.Second))
+		stays, goes := runningPod(ctx, world.Host(), namespace, "stays"), runningPod(ctx, world.Host(), namespace, "goes")
+		leaf := runningPod(ctx, member, namespace, "stays")
+		write(ctx, member, namespace, stays.Name, "before the cut")
+
+		Expect(world.Cut(ctx, fleet.First)).To(Succeed())
+		mended := false
+		defer func() {
+			if !mended {
+				Expect(world.Mend(context.WithoutCancel(ctx), fleet.First)).To(Succeed())
+			}
+		}()
+		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).ShouldNot(Equal(corev1.ConditionTrue))
+		By("the other member goes on")
+		apply(ctx, world.Host(), workload(namespace, "late", fleet.Second))
+		runningPod(ctx, world.Host(), namespace, "late")
+		By("in the member that is cut off, the Pod writes on, and nothing of it is lost in the host")
+		write(ctx, member, namespace, leaf.Name, "during the cut")
+		run(ctx, world.Host(), "kubectl", "-n", namespace, "delete", "--wait=false", "deployment/goes", "pvc/goes")
+		Expect(volumesOf(ctx, member, namespace)).To(HaveLen(2), "nobody can have destroyed anything")
+
+		mended = true
+		Expect(world.Mend(ctx, fleet.First)).To(Succeed())
+		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).Should(Equal(corev1.ConditionTrue))
+		Eventually(func() ([]string, error) { return volumesOf(ctx, member, namespace) }).WithContext(ctx).Should(HaveLen(1), "the disk of %s went when it could", goes.Name)
+		after := runningPod(ctx, member, namespace, "stays")
+		Expect(after.UID).To(Equal(leaf.UID), "the Pod that stays was not touched")
+		Expect(restarts(after)).To(BeZero())
+		Expect(runningPod(ctx, world.Host(), namespace, "stays").UID).To(Equal(stays.UID))
+		holds(ctx, member, namespace, leaf.Name, "before the cut", "during the cut")
+		removeNamespace(ctx, namespace)
+	}, SpecTimeout(storyTime))
+
+	It("finds everything again when a member's node was killed and is back", func(ctx SpecContext) {
+		const namespace = "node"
+		member := world.Member(fleet.First)
+		makeNamespace(ctx, namespace)
+		apply(ctx, world.Host(), workload(namespace, "app", fleet.First))
+		pod, claim := runningPod(ctx, world.Host(), namespace, "app"), boundClaim(ctx, namespace, "app")
+		write(ctx, member, namespace, pod.Name, "before the kill")
+
+		Expect(world.Kill(ctx, fleet.First)).To(Succeed())
+		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).ShouldNot(Equal(corev1.ConditionTrue))
+		Expect(boundClaim(ctx, namespace, "app").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
+		Expect(world.Start(ctx, fleet.First)).To(Succeed())
+		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).Should(Equal(corev1.ConditionTrue))
+		after := runningPod(ctx, world.Host(), namespace, "app")
+		leaf := runningPod(ctx, member, namespace, "app")
+		Expect(leaf.Name).To(Equal(after.Name))
+		holds(ctx, member, namespace, after.Name, "before the kill")
+		write(ctx, member, namespace, after.Name, "after the kill")
+		Eventually(func() (string, error) {
+			p, err := onlyPod(ctx, world.Host(), namespace, "app")
+			if err != nil {
+				return "", err
+			}
+			return p.Status.PodIP, nil
+		}).WithContext(ctx).Should(Equal(leaf.Status.PodIP), "the host shows the Pod as it is now")
+		Expect(boundClaim(ctx, namespace, "app").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
+		removeNamespace(ctx, namespace)
+		emptied(ctx, member, namespace)
+	}, SpecTimeout(storyTime))
+
+	It("is upgraded without a workload noticing", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("there is no chart there")
+		}
+		was := snapshot(ctx, "test-new")
+		upgrade(ctx)
+		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes, in every cluster, are as they were")
+		for _, name := range []string{fleet.First, fleet.Second} {
+			registered(ctx, name)
+			Expect(nodeReady(ctx, name)).To(Equal(corev1.ConditionTrue))
+		}
+		By("and it works")
+		makeNamespace(ctx, "upgraded")
+		apply(ctx, world.Host(), workload("upgraded", "app", fleet.Second))
+		runningPod(ctx, world.Host(), "upgraded", "app")
+		removeNamespace(ctx, "upgraded")
+	}, SpecTimeout(storyTime))
+
+	It("leaves a member that is deregistered its claims and disks, and finds them again", func(ctx SpecContext) {
+		const namespace = "left"
+		member := world.Member(fleet.Second)
+		makeNamespace(ctx, namespace)
+		apply(ctx, world.Host(), workload(namespace, "app", fleet.Second))
+		pod := runningPod(ctx, world.Host(), namespace, "app")
+		write(ctx, member, namespace, pod.Name, "before it left")
+		volumes, err := volumesOf(ctx, member, namespace)
+		Expect(err).NotTo(HaveOccurred())
+
+		deregister(ctx, fleet.Second)
+		Eventually(func() error { return absent(ctx, world.Host(), nodeName(fleet.Second), &corev1.Node{}) }).WithContext(ctx).Should(Succeed())
+		Expect(volumesOf(ctx, member, namespace)).To(Equal(volumes), "the disks stay")
+		Eventually(func() error {
+			_, err := onlyPod(ctx, member, namespace, "app")
+			return err
+		}).WithContext(ctx).ShouldNot(Succeed(), "its Pods do not")
+
+		By("registered again, it has them all")
+		registerAgain(ctx, fleet.Second)
+		again := runningPod(ctx, world.Host(), namespace, "app")
+		holds(ctx, member, namespace, again.Name, "before it left")
+		Expect(volumesOf(ctx, member, namespace)).To(Equal(volumes))
+		removeNamespace(ctx, namespace)
+		emptied(ctx, member, namespace)
+	}, SpecTimeout(storyTime))
+
+	It("is uninstalled, and leaves what was asked to stay", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("there is no chart there")
+		}
+		removeNamespace(ctx, "test-new")
+		for _, m := range world.Members() {
+			emptied(ctx, m, "")
+			Eventually(func() ([]string, error) { return namespacesOf(ctx, m) }).WithContext(ctx).Should(BeEmpty(), "namespaces that Xylem made in %s", m.Name)
+		}
+		deregisterByPlugin(ctx, fleet.First)
+		deregister(ctx, fleet.Second)
+		uninstall(ctx)
+		for _, c := range everywhere() {
+			Eventually(func() ([]string, error) { return added(ctx, c, before[c.Name]) }).WithContext(ctx).
+				Should(Or(BeEmpty(), HaveEach(Satisfy(func(o string) bool { return asked(c, o) }))), "what is left in %s", c.Name)
+		}
+		removeSystem(ctx)
+		for _, c := range everywhere() {
+			want := BeEmpty()
+			if c == world.Host() {
+				want = ConsistOf(crd)
+			}
+			Eventually(func() ([]string, error) { return added(ctx, c, before[c.Name]) }).WithContext(ctx).Should(want, "what is left in %s", c.Name)
+			after, err := fleet.Inventory(ctx, c)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(after).To(ContainElements(before[c.Name]), "what was in %s before is not ours to remove", c.Name)
+		}
+	}, SpecTimeout(storyTime))
+})
+
+func everywhere() []*fleet.Cluster { return append([]*fleet.Cluster{world.Host()}, world.Members()...) }
+
+// added lists the objects of a cluster that were not there before.
+func added(ctx context.Context, c *fleet.Cluster, before []string) ([]string, error) {
+	after, err := fleet.Inventory(ctx, c)
+	return slices.DeleteFunc(after, func(o string) bool { return slices.Contains(before, o) }), err
+}
+
+// namespacesOf lists the namespaces that Xylem made in a member.
+func namespacesOf(ctx context.Context, member *fleet.Cluster) ([]string, error) {
+	var list corev1.NamespaceList
+	if err := member.API.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, n := range list.Items {
+		if n.Name != system {
+			names = append(names, n.Name)
+		}
+	}
+	return names, nil
+}
+
+// replica waits until a StatefulSet's Pod runs in the host.
+func replica(ctx context.Context, name string) *corev1.Pod {
+	GinkgoHelper()
+	var p corev1.Pod
+	Eventually(func() error {
+		if err := world.Host().API.Get(ctx, client.ObjectKey{Namespace: "test-new", Name: name}, &p); err != nil {
+			return err
+		}
+		if !ready(p) || p.DeletionTimestamp != nil {
+			return fmt.Errorf("%s on %q: %+v", name, p.Spec.NodeName, p.Status.Conditions)
+		}
+		return nil
+	}).WithContext(ctx).Should(Succeed())
+	return &p
+}
+
+func gone(ctx context.Context, c *fleet.Cluster, o client.Object) error {
+	if err := c.API.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s is there", o.GetName())
+}
+
+func leafClaims(ctx context.Context, namespace string) (int, error) {
+	total := 0
+	for _, m := range world.Members() {
+		var list corev1.PersistentVolumeClaimList
+		if err := m.API.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+			return 0, err
+		}
+		total += len(list.Items)
+	}
+	return total, nil
+}
+
+func restarts(p *corev1.Pod) (n int32) {
+	for _, s := range p.Status.ContainerStatuses {
+		n += s.RestartCount
+	}
+	return n
+}
+
+// emptied waits until a member's node has no directory of a namespace's claims,
+// or of any if none is given.
+func emptied(ctx context.Context, member *fleet.Cluster, namespace string) {
+	GinkgoHelper()
+	if onKind == nil {
+		return
+	}
+	part := "_"
+	if namespace != "" {
+		part = "_" + namespace + "_"
+	}
+	Eventually(func() ([]string, error) { return onKind.Files(ctx, member.Name) }).WithContext(ctx).
+		ShouldNot(ContainElement(ContainSubstring(part)), "directories in %s", member.Name)
+}
+
+// snapshot is what a disturbance would change: which Pods, claims and volumes
+// there are, and how often containers were started.
+func snapshot(ctx context.Context, namespace string) map[string]string {
+	GinkgoHelper()
+	state := map[string]string{}
+	for _, c := range everywhere() {
+		var pods corev1.PodList
+		Expect(c.API.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
+		for _, p := range pods.Items {
+			state[c.Name+" pod "+p.Name] = fmt.Sprintf("%s %s restarts=%d ready=%t", p.UID, p.Status.Phase, restarts(&p), ready(p))
+		}
+		var claims corev1.PersistentVolumeClaimList
+		Expect(c.API.List(ctx, &claims, client.InNamespace(namespace))).To(Succeed())
+		for _, o := range claims.Items {
+			state[c.Name+" claim "+o.Name] = fmt.Sprintf("%s %s", o.UID, o.ResourceVersion)
+		}
+		var volumes corev1.PersistentVolumeList
+		Expect(c.API.List(ctx, &volumes)).To(Succeed())
+		for _, o := range volumes.Items {
+			state[c.Name+" volume "+o.Name] = fmt.Sprintf("%s %s", o.UID, o.ResourceVersion)
+		}
+	}
+	return state
+}

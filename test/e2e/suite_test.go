@@ -1,0 +1,94 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/e2e/fleet"
+)
+
+const (
+	// providerEnv says where the stories run: kind, or controlplane.
+	providerEnv = "E2E_PROVIDER"
+	// keepEnv, if it is set, keeps the clusters that the suite made.
+	keepEnv = "E2E_KEEP"
+
+	// settle bounds how long anything may take to come about, poll is how often
+	// it is looked at. Nothing asserts that it is quick.
+	settle = 3 * time.Minute
+	poll   = 500 * time.Millisecond
+	// storyTime bounds a story, setUpTime the start of the clusters.
+	storyTime, setUpTime = 12 * time.Minute, 30 * time.Minute
+)
+
+var (
+	// world is what the stories happen in; onKind is the same if it is of kind.
+	world  fleet.Fleet
+	onKind *fleet.Kind
+	root   string
+)
+
+func TestE2E(t *testing.T) {
+	if os.Getenv(providerEnv) == "" {
+		t.Skipf("make test-e2e runs these; %s=kind or controlplane says where", providerEnv)
+	}
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(settle)
+	SetDefaultEventuallyPollingInterval(poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	log.SetLogger(logr.Discard()) // Clients are to say nothing of their own.
+	RunSpecs(t, "End to end")
+}
+
+func progress(format string, args ...any) { fmt.Fprintf(GinkgoWriter, format+"\n", args...) }
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+	root, err = kubebin.Root()
+	Expect(err).NotTo(HaveOccurred())
+	switch provider := os.Getenv(providerEnv); provider {
+	case "kind":
+		onKind = fleet.NewKind(fleet.KindOptions{
+			Dir: filepath.Join(root, fleet.KindDir), NodeImage: os.Getenv(fleet.NodeImageEnv),
+			Archive: filepath.Join(root, fleet.ImageArchive), Progress: progress,
+		})
+		world = onKind
+	case "controlplane":
+		world = fleet.NewLoopback(progress)
+	default:
+		Fail(fmt.Sprintf("%s=%s: there are kind and controlplane", providerEnv, provider))
+	}
+	DeferCleanup(func(ctx SpecContext) {
+		if os.Getenv(keepEnv) == "" {
+			Expect(world.Down(ctx)).To(Succeed())
+		}
+	}, NodeTimeout(setUpTime))
+	if err := world.Up(ctx); err != nil {
+		Fail(err.Error()) // Gomega would show the bytes of it.
+	}
+}, NodeTimeout(setUpTime))
+
+// After a failure everything that could explain it is put into one directory.
+var _ = JustAfterEach(func(ctx SpecContext) {
+	if !CurrentSpecReport().Failed() {
+		return
+	}
+	dir := filepath.Join(root, "dist", "e2e-failed", time.Now().Format("20060102-150405"))
+	collect, cancel := context.WithTimeout(ctx, storyTime)
+	defer cancel()
+	if err := world.Collect(collect, dir); err != nil {
+		AddReportEntry("not everything could be collected", err.Error())
+	}
+	AddReportEntry("logs and objects of all clusters", dir)
+	fmt.Fprintf(os.Stderr, "\nlogs and objects of all clusters: %s\n", dir)
+}, NodeTimeout(storyTime))

@@ -1,0 +1,302 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/e2e/fleet"
+)
+
+// Programs that a user has, and where the Makefile says that they are.
+var programs = map[string]string{"helm": os.Getenv("HELM"), "kubectl": os.Getenv("KUBECTL")}
+
+// user runs a command against a cluster as a user would, shows it and what it
+// says, and returns that.
+func user(ctx context.Context, c *fleet.Cluster, input, program string, args ...string) (string, error) {
+	GinkgoHelper()
+	path := program
+	if known := programs[program]; known != "" {
+		path = known
+	}
+	fmt.Fprintf(GinkgoWriter, "\n%s $ %s %s\n", c.Name, program, strings.Join(args, " "))
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir = root
+	// kubectl finds its plugins in PATH.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "NO_COLOR=1", "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	cmd.Stdin = strings.NewReader(input)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	fmt.Fprint(GinkgoWriter, out.String())
+	if err != nil {
+		return out.String(), fmt.Errorf("%s %s: %w\n%s", program, strings.Join(args, " "), err, out.String())
+	}
+	return out.String(), nil
+}
+
+func run(ctx context.Context, c *fleet.Cluster, program string, args ...string) string {
+	GinkgoHelper()
+	out, err := user(ctx, c, "", program, args...)
+	Expect(err).NotTo(HaveOccurred())
+	return out
+}
+
+func apply(ctx context.Context, c *fleet.Cluster, manifest string) {
+	GinkgoHelper()
+	_, err := user(ctx, c, manifest, "kubectl", "apply", "-f", "-")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// sample reads one of config/samples, with changes.
+func sample(name string, replace ...string) string {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join(root, "config/samples", name))
+	Expect(err).NotTo(HaveOccurred())
+	for i := 0; i+1 < len(replace); i += 2 {
+		Expect(string(content)).To(ContainSubstring(replace[i]))
+	}
+	return strings.NewReplacer(replace...).Replace(string(content))
+}
+
+// nodeName is how a registration's member appears in the host.
+func nodeName(registration string) string { return v1alpha1.DefaultNodeNamePrefix + registration }
+
+// workload is a claim, and a Deployment of one Pod with it, in a member.
+func workload(namespace, name, registration string) string {
+	return fmt.Sprintf(`apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: %[2]s, namespace: %[1]s}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: %[4]s
+  resources: {requests: {storage: 64Mi}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: %[2]s, namespace: %[1]s}
+spec:
+  strategy: {type: Recreate}
+  selector: {matchLabels: {app: %[2]s}}
+  template:
+    metadata: {labels: {app: %[2]s}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      nodeSelector: {kubernetes.io/hostname: %[3]s}
+      tolerations: [{key: kosmos.io/node, operator: Exists, effect: NoSchedule}]
+      containers:
+      - name: app
+        image: %[5]s
+        volumeMounts: [{name: data, mountPath: /data}]
+      volumes: [{name: data, persistentVolumeClaim: {claimName: %[2]s}}]
+---
+`, namespace, name, nodeName(registration), fleet.Class, fleet.WorkloadImage)
+}
+
+func makeNamespace(ctx context.Context, name string) {
+	GinkgoHelper()
+	Expect(client.IgnoreAlreadyExists(world.Host().API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+}
+
+// removeNamespace removes a namespace of the host, and waits until it has no
+// claim or volume left in any cluster. Its counterparts in members, which go
+// some time after, the last story looks for.
+func removeNamespace(ctx context.Context, name string) {
+	GinkgoHelper()
+	err := world.Host().API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+	Eventually(func() error { return absent(ctx, world.Host(), name, &corev1.Namespace{}) }).WithContext(ctx).Should(Succeed())
+	for _, c := range everywhere() {
+		Eventually(func() ([]string, error) { return volumesOf(ctx, c, name) }).WithContext(ctx).Should(BeEmpty(), "volumes of %s in %s", name, c.Name)
+	}
+}
+
+func absent(ctx context.Context, c *fleet.Cluster, name string, o client.Object) error {
+	switch err := c.API.Get(ctx, client.ObjectKey{Name: name}, o); {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	default:
+		return fmt.Errorf("%s has %s", c.Name, name)
+	}
+}
+
+// volumesOf lists the PVs that claims of a namespace have, or had.
+func volumesOf(ctx context.Context, c *fleet.Cluster, namespace string) ([]string, error) {
+	var list corev1.PersistentVolumeList
+	if err := c.API.List(ctx, &list); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, pv := range list.Items {
+		if ref := pv.Spec.ClaimRef; ref != nil && ref.Namespace == namespace {
+			names = append(names, pv.Name)
+		}
+	}
+	return names, nil
+}
+
+// runningPod waits for the one Pod of an app to be running in a cluster, and
+// returns it.
+func runningPod(ctx context.Context, c *fleet.Cluster, namespace, app string) *corev1.Pod {
+	GinkgoHelper()
+	var found *corev1.Pod
+	Eventually(func() error {
+		var err error
+		found, err = onlyPod(ctx, c, namespace, app)
+		return err
+	}).WithContext(ctx).Should(Succeed())
+	return found
+}
+
+func onlyPod(ctx context.Context, c *fleet.Cluster, namespace, app string) (*corev1.Pod, error) {
+	var list corev1.PodList
+	if err := c.API.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{"app": app}); err != nil {
+		return nil, err
+	}
+	var states []string
+	for _, p := range list.Items {
+		states = append(states, fmt.Sprintf("%s on %q %s", p.Name, p.Spec.NodeName, p.Status.Phase))
+		if p.DeletionTimestamp != nil {
+			states[len(states)-1] += " being deleted"
+		}
+	}
+	if len(list.Items) != 1 || list.Items[0].DeletionTimestamp != nil || !ready(list.Items[0]) {
+		return nil, fmt.Errorf("Pods of %s/%s in %s: %s", namespace, app, c.Name, strings.Join(states, ", "))
+	}
+	return &list.Items[0], nil
+}
+
+func ready(p corev1.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue && p.Status.Phase == corev1.PodRunning
+		}
+	}
+	return false
+}
+
+// boundClaim waits for a claim of the host to be bound, and returns it.
+func boundClaim(ctx context.Context, namespace, name string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	var claim corev1.PersistentVolumeClaim
+	Eventually(func() error {
+		if err := world.Host().API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &claim); err != nil {
+			return err
+		}
+		if claim.Status.Phase != corev1.ClaimBound {
+			return fmt.Errorf("claim %s/%s is %s: %v", namespace, name, claim.Status.Phase, claim.Status.Conditions)
+		}
+		return nil
+	}).WithContext(ctx).Should(Succeed())
+	return &claim
+}
+
+func volume(ctx context.Context, c *fleet.Cluster, name string) *corev1.PersistentVolume {
+	GinkgoHelper()
+	var pv corev1.PersistentVolume
+	Expect(c.API.Get(ctx, client.ObjectKey{Name: name}, &pv)).To(Succeed())
+	return &pv
+}
+
+func scale(ctx context.Context, namespace, kind, name string, replicas int) {
+	GinkgoHelper()
+	run(ctx, world.Host(), "kubectl", "-n", namespace, "scale", kind, name, fmt.Sprintf("--replicas=%d", replicas))
+}
+
+// registered waits until a registration is Ready, and returns it.
+func registered(ctx context.Context, name string) *v1alpha1.ClusterRegistration {
+	GinkgoHelper()
+	var cr v1alpha1.ClusterRegistration
+	Eventually(func() error {
+		if err := world.Host().API.Get(ctx, client.ObjectKey{Name: name}, &cr); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionReady) {
+			return fmt.Errorf("registration %s: %+v", name, cr.Status.Conditions)
+		}
+		return nil
+	}).WithContext(ctx).Should(Succeed())
+	return &cr
+}
+
+// nodeReady returns whether a member's node in the host is Ready.
+func nodeReady(ctx context.Context, registration string) (corev1.ConditionStatus, error) {
+	var n corev1.Node
+	if err := world.Host().API.Get(ctx, client.ObjectKey{Name: nodeName(registration)}, &n); err != nil {
+		return "", err
+	}
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status, nil
+		}
+	}
+	return "", errors.New("it has no condition Ready")
+}
+
+// written returns the lines that a Pod's disk holds; its own program reads them.
+func written(ctx context.Context, member *fleet.Cluster, namespace, pod string) ([]string, error) {
+	out, err := member.Typed.CoreV1().Pods(namespace).ProxyGet("http", pod, "80", "/", nil).DoRaw(ctx)
+	return strings.Split(strings.TrimSpace(string(out)), "\n"), err
+}
+
+// write has a Pod's program write a line, and returns when it is on the disk.
+func write(ctx context.Context, member *fleet.Cluster, namespace, pod, line string) {
+	GinkgoHelper()
+	if !world.Kubelets() {
+		return
+	}
+	Eventually(func() error {
+		return member.Typed.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name("http:" + pod + ":80").
+			SubResource("proxy").Suffix("/").Body([]byte(line)).Do(ctx).Error()
+	}).WithContext(ctx).Should(Succeed())
+}
+
+// holds waits until a Pod's disk shows lines, in order, among what else it has.
+func holds(ctx context.Context, member *fleet.Cluster, namespace, pod string, lines ...string) {
+	GinkgoHelper()
+	if !world.Kubelets() {
+		return
+	}
+	Eventually(func() ([]string, error) { return written(ctx, member, namespace, pod) }).WithContext(ctx).Should(ContainElements(lines))
+}
+
+// memberOf is the member whose node a Pod of the host is on.
+func memberOf(p *corev1.Pod) *fleet.Cluster {
+	GinkgoHelper()
+	m := world.Member(strings.TrimPrefix(p.Spec.NodeName, v1alpha1.DefaultNodeNamePrefix))
+	Expect(m).NotTo(BeNil(), "Pod %s is on %s, which is no member's", p.Name, p.Spec.NodeName)
+	return m
+}
+
+// available waits until a Deployment of the host is.
+func available(ctx context.Context, namespace, name string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		var d appsv1.Deployment
+		if err := world.Host().API.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &d); err != nil {
+			return err
+		}
+		if d.Status.ObservedGeneration < d.Generation || d.Status.UpdatedReplicas < *d.Spec.Replicas || d.Status.AvailableReplicas < *d.Spec.Replicas ||
+			d.Status.Replicas > *d.Spec.Replicas {
+			return fmt.Errorf("%s/%s: %+v", namespace, name, d.Status)
+		}
+		return nil
+	}).WithContext(ctx).Should(Succeed())
+}

@@ -1,0 +1,85 @@
+// Command workload is what runs in the tests' Pods: it writes to a file on its
+// volume, and tells over HTTP what is in it. It takes the place of nginx where
+// none can be pulled.
+//
+//	GET /   what the file holds: a line for each start, and what was posted
+//	POST /  append a line, and answer when it is on the disk
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+const (
+	file    = "/data/lines"
+	address = ":80"
+	// limit of what is posted.
+	limit = 4 << 10
+)
+
+func main() {
+	name, err := os.Hostname()
+	if err != nil {
+		log.Fatal(err)
+	}
+	lines := &lines{path: file}
+	// A Pod without a volume serves all the same.
+	if _, err := os.Stat(filepath.Dir(file)); err == nil {
+		if err := lines.append("started " + name); err != nil {
+			log.Fatal(err)
+		}
+	}
+	server := &http.Server{Addr: address, Handler: lines, ReadHeaderTimeout: 10 * time.Second}
+	log.Fatal(server.ListenAndServe())
+}
+
+type lines struct {
+	path string
+	mu   sync.Mutex
+}
+
+func (l *lines) append(line string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintln(f, line); err != nil {
+		return err
+	}
+	// What was answered for has to be there after the node was killed.
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// ServeHTTP implements http.Handler.
+func (l *lines) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+		if err == nil {
+			err = l.append(string(bytes.TrimSpace(body)))
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+	}
+	content, err := os.ReadFile(l.path)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain")
+	_, _ = w.Write(content)
+}
