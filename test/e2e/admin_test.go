@@ -42,7 +42,7 @@ func upgrade(ctx context.Context) {
 	GinkgoHelper()
 	repository, tag := managerImage()
 	Expect(onKind.Retag(repository+":"+tag, repository+":"+next)).To(Succeed())
-	run(ctx, world.Host(), "helm", "upgrade", "xylem", "charts/xylem", "--namespace", system, "--reuse-values",
+	run(ctx, world.Host(), "helm", "upgrade", "xylem", "charts/xylem", "--namespace", system, "--reset-then-reuse-values",
 		"--set", "image.tag="+next, "--wait", "--timeout", settle.String())
 }
 

@@ -194,18 +194,29 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(boundClaim(ctx, namespace, "app").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
 		Expect(world.Start(ctx, fleet.First)).To(Succeed())
 		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).Should(Equal(corev1.ConditionTrue))
-		after := runningPod(ctx, world.Host(), namespace, "app")
-		leaf := runningPod(ctx, member, namespace, "app")
-		Expect(leaf.Name).To(Equal(after.Name))
-		holds(ctx, member, namespace, after.Name, "before the kill")
-		write(ctx, member, namespace, after.Name, "after the kill")
-		Eventually(func() (string, error) {
-			p, err := onlyPod(ctx, world.Host(), namespace, "app")
-			if err != nil {
-				return "", err
+		By("the kubelet has started the container anew, and the host shows the Pod as it is now")
+		var leaf *corev1.Pod
+		Eventually(func() error {
+			var err error
+			if leaf, err = onlyPod(ctx, member, namespace, "app"); err != nil {
+				return err
 			}
-			return p.Status.PodIP, nil
-		}).WithContext(ctx).Should(Equal(leaf.Status.PodIP), "the host shows the Pod as it is now")
+			if world.Kubelets() && restarts(leaf) == 0 {
+				return fmt.Errorf("%s is as it was before the kill", leaf.Name)
+			}
+			shown, err := onlyPod(ctx, world.Host(), namespace, "app")
+			if err != nil {
+				return err
+			}
+			if shown.Name != leaf.Name || shown.Status.PodIP != leaf.Status.PodIP || restarts(shown) != restarts(leaf) {
+				return fmt.Errorf("the host shows %s at %s after %d restarts; it is %s at %s after %d",
+					shown.Name, shown.Status.PodIP, restarts(shown), leaf.Name, leaf.Status.PodIP, restarts(leaf))
+			}
+			return nil
+		}).WithContext(ctx).Should(Succeed())
+		Expect(leaf.Name).To(Equal(pod.Name), "it is the same Pod")
+		holds(ctx, member, namespace, leaf.Name, "before the kill")
+		write(ctx, member, namespace, leaf.Name, "after the kill")
 		Expect(boundClaim(ctx, namespace, "app").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
 		removeNamespace(ctx, namespace)
 		emptied(ctx, member, namespace)
