@@ -31,6 +31,8 @@ import (
 var order = []string{
 	"README.md",
 	"config/samples/README.md",
+	"charts/xylem/README.md",
+	"charts/xylem-member/README.md",
 }
 
 // elsewhere is who runs the blocks that are not run here, by their first lines. It
@@ -38,6 +40,11 @@ var order = []string{
 var elsewhere = map[string]string{
 	"make demo":         ".ci/run",
 	"make docker-build": "make test-e2e",
+	"helm test":         "test/charts",
+	"helm upgrade xylem charts/xylem --namespace xylem-system --reuse-values": "test/charts",
+	"helm uninstall xylem ":                   "test/charts",
+	"helm rollback":                           "test/charts",
+	"kubectl delete customresourcedefinition": "test/charts",
 }
 
 // limit of all pages together.
