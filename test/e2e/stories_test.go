@@ -271,7 +271,10 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		if onKind == nil {
 			Skip("there is no chart there")
 		}
-		removeNamespace(ctx, "test-new")
+		// Those of stories that failed among them.
+		for _, namespace := range []string{"test-new", "test-promise", "killed", "cut", "node", "upgraded", "left"} {
+			removeNamespace(ctx, namespace)
+		}
 		for _, m := range world.Members() {
 			emptied(ctx, m, "")
 			Eventually(func() ([]string, error) { return namespacesOf(ctx, m) }).WithContext(ctx).Should(BeEmpty(), "namespaces that Xylem made in %s", m.Name)
