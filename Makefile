@@ -78,8 +78,9 @@ manifests: $(CONTROLLER_GEN) ## Generate the CRD and the manager's RBAC from the
 	@$(call generate-manifests,config/crd/bases,config/rbac)
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Generate the deepcopy code of the API types.
+generate: $(CONTROLLER_GEN) ## Generate the deepcopy code of the API types, and the pages of reasons and metrics.
 	@$(call generate-deepcopy,api/v1alpha1)
+	@go run ./test/gen/docs
 
 .PHONY: charts
 charts: manifests $(KUSTOMIZE) ## Generate the charts' CRDs, RBAC, policies, schema descriptions and tables of values.
@@ -102,7 +103,7 @@ lint-fix: $(GOLANGCI_LINT) ## Run the linters and fix what they can fix.
 	$(GOLANGCI_LINT) run --fix
 
 .PHONY: verify
-verify: verify-generated verify-format verify-modules verify-layout verify-kustomize verify-charts ## Check that what is generated, formatted and laid out is as it should be; changes nothing.
+verify: verify-generated verify-format verify-modules verify-layout verify-kustomize verify-charts verify-docs ## Check that what is generated, formatted and laid out is as it should be; changes nothing.
 
 .PHONY: verify-generated
 verify-generated: $(CONTROLLER_GEN)
@@ -143,6 +144,11 @@ verify-charts: $(KUSTOMIZE) $(HELM)
 	@echo 'verify: charts are as generated, and lint'
 	@go run ./test/gen/charts --kustomize $(KUSTOMIZE) --verify
 	@$(HELM) lint --strict --quiet charts/*
+
+.PHONY: verify-docs
+verify-docs:
+	@echo 'verify: the pages of reasons and metrics are as generated'
+	@go run ./test/gen/docs --verify
 
 ##@ Tests
 

@@ -238,16 +238,5 @@ const ClaimPlaceable corev1.PersistentVolumeClaimConditionType = Prefix + "Place
 // ReasonBroken.
 const ClaimPromise corev1.PersistentVolumeClaimConditionType = Prefix + "Promise"
 
-// Reasons of ClaimPromise.
-const (
-	// ReasonPromised: no disk yet; one is made where the first Pod lands.
-	ReasonPromised = "Promised"
-	// ReasonFulfilled: the disk is there; the message says where.
-	ReasonFulfilled = "Fulfilled"
-	// ReasonBroken: a Pod has landed, and the member does not make the disk, or has
-	// lost it; the message has its words.
-	ReasonBroken = "Broken"
-)
-
 // Reserved reports whether a label, annotation or taint key is Xylem's own.
 func Reserved(key string) bool { return strings.HasPrefix(key, Prefix) }

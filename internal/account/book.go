@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -16,13 +17,13 @@ import (
 const (
 	// RootGone: neither the claim that it was made for nor a PV of the host
 	// stands for it any more.
-	RootGone = "RootGone"
+	RootGone = v1alpha1.ReasonRootGone
 	// RootReplaced: as RootGone, and another claim has the claim's name.
-	RootReplaced = "RootReplaced"
+	RootReplaced = v1alpha1.ReasonRootReplaced
 	// Surplus: its claim lives, and has its volume elsewhere.
-	Surplus = "SurplusVolume"
+	Surplus = v1alpha1.ReasonSurplusVolume
 	// WithdrawnLate: a provisioner finished it for a claim that had been withdrawn.
-	WithdrawnLate = "WithdrawnLate"
+	WithdrawnLate = v1alpha1.ReasonWithdrawnLate
 )
 
 // Orphan is a leaf volume of ours that has no root.

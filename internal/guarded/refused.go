@@ -5,6 +5,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -15,5 +16,5 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return nil
 	}
-	return &mirror.Refusal{Reason: mirror.ReasonRefusedByMember, Message: mirror.Plain(fmt.Sprintf("member %s refuses to %s %s: %v", registration, doing, what, err), noteLimit)}
+	return &mirror.Refusal{Reason: v1alpha1.ReasonRefusedByMember, Message: mirror.Plain(fmt.Sprintf("member %s refuses to %s %s: %v", registration, doing, what, err), noteLimit)}
 }

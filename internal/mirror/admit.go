@@ -6,6 +6,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // Admit decides on a Pod that is bound to the node as the node's kubelet would
@@ -14,14 +16,14 @@ import (
 func Admit(pod *corev1.Pod, node *corev1.Node) *Refusal {
 	if os := pod.Spec.OS; os != nil {
 		if has, ok := node.Labels[corev1.LabelOSStable]; ok && has != string(os.Name) {
-			return rejected(ReasonPodOSNotSupported, "Failed to admit pod as the OS field doesn't match node OS")
+			return rejected(v1alpha1.ReasonPodOSNotSupported, "Failed to admit pod as the OS field doesn't match node OS")
 		}
 	}
 	if matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !matches {
-		return rejected(ReasonNodeAffinity, predicateFailed(ReasonNodeAffinity, "node(s) didn't match Pod's node affinity/selector"))
+		return rejected(v1alpha1.ReasonNodeAffinity, predicateFailed(v1alpha1.ReasonNodeAffinity, "node(s) didn't match Pod's node affinity/selector"))
 	}
 	if taint, found := untolerated(pod, node, corev1.TaintEffectNoExecute); found {
-		return rejected(ReasonTaintToleration, predicateFailed(ReasonTaintToleration,
+		return rejected(v1alpha1.ReasonTaintToleration, predicateFailed(v1alpha1.ReasonTaintToleration,
 			fmt.Sprintf("node(s) had taints that the pod didn't tolerate: %s", taint.ToString())))
 	}
 	return nil

@@ -12,14 +12,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Reasons of Adoptable.
-const (
-	// ReasonVolumeMismatch: claim and volume do not agree.
-	ReasonVolumeMismatch = "VolumeMismatch"
-	// ReasonAdoptionUnconfirmed: an admin has to allow it.
-	ReasonAdoptionUnconfirmed = "AdoptionUnconfirmed"
-)
-
 // AdoptsAll in a registration's adopt annotation allows every volume.
 const AdoptsAll = "*"
 
@@ -45,7 +37,7 @@ func AsksFor(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, 
 // it (kept). Else an admin has to, on the registration.
 func Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool, m Member) *Refusal {
 	if wrong := mismatch(root, class, leaf, m); len(wrong) > 0 {
-		return &Refusal{Reason: ReasonVolumeMismatch, Message: fmt.Sprintf(
+		return &Refusal{Reason: v1alpha1.ReasonVolumeMismatch, Message: fmt.Sprintf(
 			"volume %s in member %s was made for an earlier claim of this name, and does not fit this one: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))}
 	}
 	was := types.UID(leaf.Annotations[v1alpha1.AnnotationNamespaceUID])
@@ -61,7 +53,7 @@ func Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass
 }
 
 func unconfirmed(leaf *corev1.PersistentVolume, m Member, why string) *Refusal {
-	return &Refusal{Reason: ReasonAdoptionUnconfirmed, Message: fmt.Sprintf(
+	return &Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed, Message: fmt.Sprintf(
 		"volume %s in member %s was made for an earlier claim of this name, but %s: an admin can let this claim have it by `kubectl annotate clusterregistration %s %s=%s`",
 		leaf.Name, m.Registration, why, m.Registration, v1alpha1.AnnotationAdopt, leaf.Name)}
 }

@@ -80,23 +80,23 @@ func TestAdoptable(t *testing.T) {
 		want string
 	}{
 		"of the same tenant, and never let go of":         {back(), ""},
-		"the namespace was made anew (I8)":                {back(anotherNamespace), ReasonAdoptionUnconfirmed},
+		"the namespace was made anew (I8)":                {back(anotherNamespace), v1alpha1.ReasonAdoptionUnconfirmed},
 		"the same, and an admin allows it":                {back(anotherNamespace, allow("pv-1")), ""},
 		"the same, and an admin allows all":               {back(anotherNamespace, allow(AdoptsAll)), ""},
-		"the same, and an admin allows another":           {back(anotherNamespace, allow("pv-2")), ReasonAdoptionUnconfirmed},
-		"whose namespace it was is not known (I8)":        {back(func(b *comeBack) { b.leaf.Annotations[v1alpha1.AnnotationNamespaceUID], b.namespace = "", "" }), ReasonAdoptionUnconfirmed},
-		"it was let go of (I8)":                           {back(released), ReasonAdoptionUnconfirmed},
+		"the same, and an admin allows another":           {back(anotherNamespace, allow("pv-2")), v1alpha1.ReasonAdoptionUnconfirmed},
+		"whose namespace it was is not known (I8)":        {back(func(b *comeBack) { b.leaf.Annotations[v1alpha1.AnnotationNamespaceUID], b.namespace = "", "" }), v1alpha1.ReasonAdoptionUnconfirmed},
+		"it was let go of (I8)":                           {back(released), v1alpha1.ReasonAdoptionUnconfirmed},
 		"it was let go of, and an admin allows it":        {back(released, allow("pv-1")), ""},
-		"the claim asks for more":                         {back(func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), ReasonVolumeMismatch},
-		"the claim asks for more, and an admin allows it": {back(allow("pv-1"), func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), ReasonVolumeMismatch},
+		"the claim asks for more":                         {back(func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
+		"the claim asks for more, and an admin allows it": {back(allow("pv-1"), func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
 		"the claim asks for less":                         {back(func(b *comeBack) { b.leaf.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), ""},
-		"the claim is of another class":                   {back(func(b *comeBack) { b.class.Name = "other" }), ReasonVolumeMismatch},
+		"the claim is of another class":                   {back(func(b *comeBack) { b.class.Name = "other" }), v1alpha1.ReasonVolumeMismatch},
 		"the claim's class leads to the volume's":         {back(func(b *comeBack) { b.class.Name, b.member.Classes = "other", map[string]string{"other": "disk"} }), ""},
-		"the claim asks for another access mode":          {back(func(b *comeBack) { b.root.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} }), ReasonVolumeMismatch},
+		"the claim asks for another access mode":          {back(func(b *comeBack) { b.root.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} }), v1alpha1.ReasonVolumeMismatch},
 		"the claim asks for a block device": {back(func(b *comeBack) {
 			block := corev1.PersistentVolumeBlock
 			b.root.Spec.VolumeMode = &block
-		}), ReasonVolumeMismatch},
+		}), v1alpha1.ReasonVolumeMismatch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, got := tc.back, ""

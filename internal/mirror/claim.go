@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // TranslateClaim is the leaf claim of a root claim, origin included, with the
@@ -15,7 +17,7 @@ func TranslateClaim(root *corev1.PersistentVolumeClaim, class *string, m Member)
 	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: leafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
 	if refused := shaped(claimShape, &leaf.Spec, claimTable.root); len(refused) > 0 {
 		return nil, &Refusal{
-			Reason:  ReasonDataSourceUnsupported,
+			Reason:  v1alpha1.ReasonDataSourceUnsupported,
 			Message: "the claim cannot be made in a member cluster: " + strings.Join(refused, "; "),
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 func storage(amount string) corev1.ResourceList {
@@ -90,7 +92,7 @@ func TestTranslateClaimRefuses(t *testing.T) {
 			if !errors.As(err, &refusal) || leaf != nil {
 				t.Fatalf("want a refusal, got %v, %v", leaf, err)
 			}
-			if refusal.Reason != ReasonDataSourceUnsupported || !strings.Contains(refusal.Message, c.path) {
+			if refusal.Reason != v1alpha1.ReasonDataSourceUnsupported || !strings.Contains(refusal.Message, c.path) {
 				t.Errorf("got %s: %s", refusal.Reason, refusal.Message)
 			}
 		})

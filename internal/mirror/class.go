@@ -74,7 +74,7 @@ func ReadClass(class *storagev1.StorageClass) (Class, error) {
 	}
 	slices.Sort(wrong)
 	return Class{}, &Refusal{
-		Reason: ReasonClassInvalid,
+		Reason: v1alpha1.ReasonClassInvalid,
 		Message: fmt.Sprintf("StorageClass %s has parameters that Xylem cannot follow (parameters cannot be changed: delete the class and make it anew): %s",
 			class.Name, strings.Join(wrong, "; ")),
 	}

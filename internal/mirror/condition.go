@@ -6,6 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // ClaimCondition is the body of a server-side apply that shows a problem as a
@@ -47,7 +49,7 @@ func waitsFor(reason string) string {
 	switch {
 	case FailsClaim(reason):
 		return "a member that fails"
-	case reason == ReasonMemberAway:
+	case reason == v1alpha1.ReasonMemberAway:
 		return reason
 	}
 	return ""

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 func TestClaimCondition(t *testing.T) {
@@ -19,7 +21,7 @@ func TestClaimCondition(t *testing.T) {
 		}
 	}
 	shown := corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionFalse, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(since)}
-	fails := corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionFalse, Reason: ReasonProvisioningFailed, Message: "m", LastTransitionTime: metav1.NewTime(since)}
+	fails := corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonProvisioningFailed, Message: "m", LastTransitionTime: metav1.NewTime(since)}
 	other := corev1.PersistentVolumeClaimCondition{Type: "y", Status: corev1.ConditionTrue}
 	condition := func(reason, message, at string) map[string]any {
 		return map[string]any{"conditions": []any{map[string]any{"type": "x", "status": "False", "reason": reason, "message": message, "lastProbeTime": at, "lastTransitionTime": at}}}
@@ -33,9 +35,9 @@ func TestClaimCondition(t *testing.T) {
 		"a problem":               {root: claim(other), problem: &Refusal{"R", "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
 		"the same problem":        {root: claim(shown), problem: &Refusal{"R", "m"}},
 		"another problem":         {root: claim(shown), problem: &Refusal{"S", "n"}, want: condition("S", "n", "2026-03-01T12:00:00Z")},
-		"a member that fails now": {root: claim(shown), problem: &Refusal{ReasonOutOfSpace, "n"}, want: condition(ReasonOutOfSpace, "n", "2026-03-01T13:00:00Z")},
-		"it fails otherwise":      {root: claim(fails), problem: &Refusal{ReasonOutOfSpace, "n"}, want: condition(ReasonOutOfSpace, "n", "2026-03-01T12:00:00Z")},
-		"a member that is away":   {root: claim(shown), problem: &Refusal{ReasonMemberAway, "n"}, want: condition(ReasonMemberAway, "n", "2026-03-01T13:00:00Z")},
+		"a member that fails now": {root: claim(shown), problem: &Refusal{v1alpha1.ReasonOutOfSpace, "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T13:00:00Z")},
+		"it fails otherwise":      {root: claim(fails), problem: &Refusal{v1alpha1.ReasonOutOfSpace, "n"}, want: condition(v1alpha1.ReasonOutOfSpace, "n", "2026-03-01T12:00:00Z")},
+		"a member that is away":   {root: claim(shown), problem: &Refusal{v1alpha1.ReasonMemberAway, "n"}, want: condition(v1alpha1.ReasonMemberAway, "n", "2026-03-01T13:00:00Z")},
 		"the problem has gone":    {root: claim(shown, other), want: map[string]any{}},
 		"somebody says it is not": {root: claim(corev1.PersistentVolumeClaimCondition{Type: "x", Status: corev1.ConditionTrue, Reason: "R", Message: "m", LastTransitionTime: metav1.NewTime(since)}), problem: &Refusal{"R", "m"}, want: condition("R", "m", "2026-03-01T13:00:00Z")},
 	} {

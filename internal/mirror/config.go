@@ -3,6 +3,8 @@ package mirror
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // TranslateConfigMap is the leaf ConfigMap of a root ConfigMap, origin included.
@@ -24,10 +26,10 @@ func TranslateConfigMap(root *corev1.ConfigMap, hostID string) *corev1.ConfigMap
 func TranslateSecret(root *corev1.Secret, hostID string) (*corev1.Secret, error) {
 	switch root.Type { //nolint:exhaustive // all others are carried
 	case corev1.SecretTypeServiceAccountToken:
-		return nil, &Refusal{Reason: ReasonSecretUnsupported, Message: "Secret " + root.Name +
+		return nil, &Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "Secret " + root.Name +
 			" is a service account's token, which is worth nothing in a member and the host's key in a stranger's hand; API clients in Pods are a later capability, so take it out of the Pod"}
 	case corev1.SecretTypeBootstrapToken:
-		return nil, &Refusal{Reason: ReasonSecretUnsupported, Message: "Secret " + root.Name +
+		return nil, &Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "Secret " + root.Name +
 			" is a bootstrap token, with which nodes join the host; take it out of the Pod"}
 	}
 	root = root.DeepCopy()

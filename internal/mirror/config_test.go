@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 func configMeta() metav1.ObjectMeta {
@@ -65,7 +67,7 @@ func TestTranslateSecret(t *testing.T) {
 			got, err := TranslateSecret(root, hostID)
 			if c.refused {
 				var refusal *Refusal
-				if !errors.As(err, &refusal) || refusal.Reason != ReasonSecretUnsupported || got != nil {
+				if !errors.As(err, &refusal) || refusal.Reason != v1alpha1.ReasonSecretUnsupported || got != nil {
 					t.Fatalf("want a refusal, got %v, %v", got, err)
 				}
 				return

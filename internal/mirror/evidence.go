@@ -12,41 +12,11 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Reasons of a root claim's Placed condition that are evidence that the member
-// cannot meet the claim as things stand, so that another may be tried. All else
-// that the condition says would be no different elsewhere, or is about to pass.
-const (
-	// ReasonRefusedByMember: the member's API server holds something against a leaf
-	// object: a quota, Pod Security, an admission policy.
-	ReasonRefusedByMember = "RefusedByMember"
-	// ReasonNameTaken: the member has an object of its own of the leaf's name.
-	ReasonNameTaken = "NameTaken"
-	// ReasonClassNotFound: the member lacks the class, and the Pod is there already,
-	// for a promise. Else the scheduler is asked again at once.
-	ReasonClassNotFound = "MemberClassNotFound"
-	// ReasonPodRefused: the member's API server refuses the claim's consumer.
-	ReasonPodRefused = "PodRefusedByMember"
-	// ReasonPodUnschedulable: the member's scheduler finds no node for it.
-	ReasonPodUnschedulable = "LeafPodUnschedulable"
-	// ReasonProvisioningFailed: the member's provisioner says that it failed.
-	ReasonProvisioningFailed = "ProvisioningFailed"
-	// ReasonOutOfSpace: it failed, and the driver says that it is out of space.
-	ReasonOutOfSpace = "OutOfSpace"
-)
-
-// ReasonPlacementFailed is the reason of a Pod that was failed since the disk that a
-// promise stands for could not be made where it landed: its owner makes it again.
-const ReasonPlacementFailed = "PlacementFailed"
-
-// ReasonMemberAway of a root claim's Placeable condition: the member that was
-// selected for it is not connected.
-const ReasonMemberAway = "MemberAway"
-
 // FailsClaim reports whether a reason of the Placed condition is such evidence.
 func FailsClaim(reason string) bool {
 	return slices.Contains([]string{
-		ReasonRefusedByMember, ReasonNameTaken, ReasonClassNotFound, ReasonPodRefused, ReasonPodUnschedulable, ReasonProvisioningFailed, ReasonOutOfSpace,
-		ReasonNamespaceConflict, ReasonNamespaceTerminating,
+		v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonNameTaken, v1alpha1.ReasonClassNotFound, v1alpha1.ReasonPodRefused, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonProvisioningFailed, v1alpha1.ReasonOutOfSpace,
+		v1alpha1.ReasonNamespaceConflict, v1alpha1.ReasonNamespaceTerminating,
 	}, reason)
 }
 
@@ -89,9 +59,9 @@ func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Eve
 	case isSlow(last.Message):
 		return nil
 	case codeIn(last.Message) == codeExhausted:
-		return says(ReasonOutOfSpace, m, "has no room for the volume", last.Message)
+		return says(v1alpha1.ReasonOutOfSpace, m, "has no room for the volume", last.Message)
 	}
-	return says(ReasonProvisioningFailed, m, "cannot make the volume", last.Message)
+	return says(v1alpha1.ReasonProvisioningFailed, m, "cannot make the volume", last.Message)
 }
 
 // StillProvisioning reports whether a leaf claim's volume may be being made by a call
@@ -151,10 +121,10 @@ func ConsumerProblem(root, leaf *corev1.Pod, m Member) *Refusal {
 	if leaf == nil {
 		pushed := podCondition(root.Status.Conditions, v1alpha1.PodPushed)
 		if pushed == nil || pushed.Status != corev1.ConditionFalse || !strings.HasPrefix(pushed.Message, "member "+m.Registration+" ") ||
-			pushed.Reason != ReasonRefusedByMember && pushed.Reason != ReasonNameTaken {
+			pushed.Reason != v1alpha1.ReasonRefusedByMember && pushed.Reason != v1alpha1.ReasonNameTaken {
 			return nil
 		}
-		return says(ReasonPodRefused, m, "does not take Pod "+root.Name, pushed.Message)
+		return says(v1alpha1.ReasonPodRefused, m, "does not take Pod "+root.Name, pushed.Message)
 	}
 	scheduled := podCondition(leaf.Status.Conditions, corev1.PodScheduled)
 	// A node that is nominated is one that the scheduler has found since.
@@ -162,7 +132,7 @@ func ConsumerProblem(root, leaf *corev1.Pod, m Member) *Refusal {
 		leaf.Status.NominatedNodeName != "" || leaf.Spec.NodeName != "" {
 		return nil
 	}
-	return says(ReasonPodUnschedulable, m, "has no node for Pod "+root.Name, scheduled.Message)
+	return says(v1alpha1.ReasonPodUnschedulable, m, "has no node for Pod "+root.Name, scheduled.Message)
 }
 
 // says is what a member says in its own words, after whose they are.

@@ -33,7 +33,7 @@ func TestProvisioningProblem(t *testing.T) {
 		return `failed to provision volume with StorageClass "fast": rpc error: code = ` + code + ` desc = sorry`
 	}
 	failed := func(words string) *Refusal {
-		return &Refusal{ReasonProvisioningFailed, "member cluster38 cannot make the volume: " + words}
+		return &Refusal{v1alpha1.ReasonProvisioningFailed, "member cluster38 cannot make the volume: " + words}
 	}
 	for name, test := range map[string]struct {
 		events []corev1.Event
@@ -45,7 +45,7 @@ func TestProvisioningProblem(t *testing.T) {
 		"too large":            {[]corev1.Event{event(rpc("OutOfRange"), 0)}, failed(rpc("OutOfRange"))},
 		"no code":              {[]corev1.Event{event("no connection to the driver", 0)}, nil},
 		"no such class":        {[]corev1.Event{event(`storageclass.storage.k8s.io "fast" not found`, 0)}, failed(`storageclass.storage.k8s.io "fast" not found`)},
-		"out of space":         {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &Refusal{ReasonOutOfSpace, "member cluster38 has no room for the volume: " + rpc("ResourceExhausted")}},
+		"out of space":         {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &Refusal{v1alpha1.ReasonOutOfSpace, "member cluster38 has no room for the volume: " + rpc("ResourceExhausted")}},
 		"slow":                 {[]corev1.Event{event(rpc("DeadlineExceeded"), 0)}, nil},
 		"slow, in progress":    {[]corev1.Event{event(rpc("Aborted"), 0)}, nil},
 		"slow by now":          {[]corev1.Event{event(rpc("DeadlineExceeded"), time.Minute), event(rpc("Internal"), 0)}, nil},
@@ -98,11 +98,11 @@ func TestConsumerProblem(t *testing.T) {
 		"the scheduler's own":     {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, "timeout"})},
 		"gated":                   {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated"})},
 		"scheduled":               {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionTrue, "", ""})},
-		"refused":                 {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 refuses to create the Pod: quota"},
-		"its name is taken":       {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 has a Pod of its own"},
-		"refused by another":      {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
-		"refused, and there":      {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, ReasonRefusedByMember, "member cluster38 refuses to update the Pod: quota"}), leaf: &corev1.Pod{}},
-		"no member would take it": {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, ReasonPodUnsupported, "member cluster38 and all others"})},
+		"refused":                 {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 refuses to create the Pod: quota"},
+		"its name is taken":       {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 has a Pod of its own"},
+		"refused by another":      {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
+		"refused, and there":      {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to update the Pod: quota"}), leaf: &corev1.Pod{}},
+		"no member would take it": {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported, "member cluster38 and all others"})},
 		"withdrawn":               {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, "Withdrawn", "member cluster38 "})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,14 +128,14 @@ func TestSteady(t *testing.T) {
 		problem *Refusal
 		want    string
 	}{
-		"the first":                {&corev1.PersistentVolumeClaim{}, &Refusal{ReasonProvisioningFailed, "member m: request id a1 failed"}, "member m: request id a1 failed"},
-		"another attempt":          {shown(ReasonProvisioningFailed, "member m: request id a1 failed"), &Refusal{ReasonProvisioningFailed, "member m: request id b2 failed"}, "member m: request id a1 failed"},
-		"another number of nodes":  {shown(ReasonPodUnschedulable, "member m: 0/3 nodes: 1 too small, 2 tainted."), &Refusal{ReasonPodUnschedulable, "member m: 0/4 nodes: 1 too small, 3 tainted."}, "member m: 0/3 nodes: 1 too small, 2 tainted."},
-		"another cause":            {shown(ReasonPodUnschedulable, "member m: 0/3 nodes: 3 tainted"), &Refusal{ReasonPodUnschedulable, "member m: 0/3 nodes: 3 cordoned"}, "member m: 0/3 nodes: 3 cordoned"},
-		"another reason":           {shown(ReasonProvisioningFailed, "code 3"), &Refusal{ReasonOutOfSpace, "code 8"}, "code 8"},
+		"the first":                {&corev1.PersistentVolumeClaim{}, &Refusal{v1alpha1.ReasonProvisioningFailed, "member m: request id a1 failed"}, "member m: request id a1 failed"},
+		"another attempt":          {shown(v1alpha1.ReasonProvisioningFailed, "member m: request id a1 failed"), &Refusal{v1alpha1.ReasonProvisioningFailed, "member m: request id b2 failed"}, "member m: request id a1 failed"},
+		"another number of nodes":  {shown(v1alpha1.ReasonPodUnschedulable, "member m: 0/3 nodes: 1 too small, 2 tainted."), &Refusal{v1alpha1.ReasonPodUnschedulable, "member m: 0/4 nodes: 1 too small, 3 tainted."}, "member m: 0/3 nodes: 1 too small, 2 tainted."},
+		"another cause":            {shown(v1alpha1.ReasonPodUnschedulable, "member m: 0/3 nodes: 3 tainted"), &Refusal{v1alpha1.ReasonPodUnschedulable, "member m: 0/3 nodes: 3 cordoned"}, "member m: 0/3 nodes: 3 cordoned"},
+		"another reason":           {shown(v1alpha1.ReasonProvisioningFailed, "code 3"), &Refusal{v1alpha1.ReasonOutOfSpace, "code 8"}, "code 8"},
 		"no matter of a member's":  {shown("VolumeLost", "volume a1 is lost"), &Refusal{"VolumeLost", "volume b2 is lost"}, "volume b2 is lost"},
-		"another member":           {shown(ReasonProvisioningFailed, "member cluster38: it failed"), &Refusal{ReasonProvisioningFailed, "member cluster39: it failed"}, "member cluster39: it failed"},
-		"another was tried before": {shown(ReasonProvisioningFailed, "member m: it failed"+triedBefore+"member 1"), &Refusal{ReasonProvisioningFailed, "member m: it failed" + triedBefore + "member 2"}, "member m: it failed" + triedBefore + "member 2"},
+		"another member":           {shown(v1alpha1.ReasonProvisioningFailed, "member cluster38: it failed"), &Refusal{v1alpha1.ReasonProvisioningFailed, "member cluster39: it failed"}, "member cluster39: it failed"},
+		"another was tried before": {shown(v1alpha1.ReasonProvisioningFailed, "member m: it failed"+triedBefore+"member 1"), &Refusal{v1alpha1.ReasonProvisioningFailed, "member m: it failed" + triedBefore + "member 2"}, "member m: it failed" + triedBefore + "member 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, Steady(test.problem, test.root, kind).Message); diff != "" {
@@ -143,7 +143,7 @@ func TestSteady(t *testing.T) {
 			}
 		})
 	}
-	if got := Steady(nil, shown(ReasonProvisioningFailed, "failed"), kind); got != nil {
+	if got := Steady(nil, shown(v1alpha1.ReasonProvisioningFailed, "failed"), kind); got != nil {
 		t.Errorf("no problem any more, and yet %v", got)
 	}
 }

@@ -12,18 +12,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// Reasons of UseNamespace.
-const (
-	// ReasonNamespaceConflict: the member's namespace of that name is not this
-	// host's to use.
-	ReasonNamespaceConflict = "NamespaceConflict"
-	// ReasonNamespaceTerminating: the member's namespace is on its way out.
-	ReasonNamespaceTerminating = "NamespaceTerminating"
-	// ReasonNamespaceReserved: a namespace of that name is the member's own, in
-	// every cluster.
-	ReasonNamespaceReserved = "NamespaceReserved"
-)
-
 // ReservedNamespace reports whether a name is one of Kubernetes' own or of
 // Xylem's: what runs or lies there in a member has rights that no host's tenant
 // is to get, so that nothing is pushed there, whoever labels it.
@@ -38,7 +26,7 @@ func ReservedNamespace(name string) bool {
 // its name is reserved.
 func UseNamespace(name string, ns *corev1.Namespace, hostID, registration string) (bool, *Refusal) {
 	if ReservedNamespace(name) {
-		return false, &Refusal{Reason: ReasonNamespaceReserved, Message: fmt.Sprintf(
+		return false, &Refusal{Reason: v1alpha1.ReasonNamespaceReserved, Message: fmt.Sprintf(
 			"namespace %s is a cluster's own, so nothing is pushed into that of member %s: use a namespace of another name", name, registration)}
 	}
 	if ns == nil {
@@ -46,16 +34,16 @@ func UseNamespace(name string, ns *corev1.Namespace, hostID, registration string
 	}
 	switch holder := ns.Labels[v1alpha1.LabelHost]; {
 	case holder == "":
-		return false, &Refusal{Reason: ReasonNamespaceConflict, Message: fmt.Sprintf(
+		return false, &Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
 			"member %[1]s has a namespace %[2]s that is not this host's: its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; else use a namespace of another name",
 			registration, ns.Name, v1alpha1.LabelHost, hostID)}
 	case holder != hostID:
-		return false, &Refusal{Reason: ReasonNamespaceConflict, Message: fmt.Sprintf(
+		return false, &Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
 			"member %[1]s has a namespace %[2]s that is another host's (%[3]s=%[4]s): use a namespace of another name, or let its admin hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s` when the other host has left it",
 			registration, ns.Name, v1alpha1.LabelHost, holder, hostID)}
 	}
 	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
-		return false, &Refusal{Reason: ReasonNamespaceTerminating, Message: fmt.Sprintf(
+		return false, &Refusal{Reason: v1alpha1.ReasonNamespaceTerminating, Message: fmt.Sprintf(
 			"namespace %[2]s of member %[1]s is terminating, and is made anew when it is gone; if it does not go, `kubectl get namespace %[2]s -o yaml` in the member says in its conditions what holds it",
 			registration, ns.Name)}
 	}

@@ -44,13 +44,13 @@ func TestUseNamespace(t *testing.T) {
 		"absent":    {},
 		"made":      {ns: namespace(func(*corev1.Namespace) {}), usable: true},
 		"handed":    {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: host}}}, usable: true},
-		"foreign":   {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, reason: ReasonNamespaceConflict, says: "kubectl label namespace shop xylem.io/host=host-1"},
-		"another's": {ns: namespace(func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }), reason: ReasonNamespaceConflict, says: "another host's (xylem.io/host=host-2)"},
-		"deleted":   {ns: namespace(func(ns *corev1.Namespace) { ns.DeletionTimestamp = &now }), reason: ReasonNamespaceTerminating, says: "terminating"},
-		"phase":     {ns: namespace(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating }), reason: ReasonNamespaceTerminating, says: "terminating"},
+		"foreign":   {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, reason: v1alpha1.ReasonNamespaceConflict, says: "kubectl label namespace shop xylem.io/host=host-1"},
+		"another's": {ns: namespace(func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }), reason: v1alpha1.ReasonNamespaceConflict, says: "another host's (xylem.io/host=host-2)"},
+		"deleted":   {ns: namespace(func(ns *corev1.Namespace) { ns.DeletionTimestamp = &now }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
+		"phase":     {ns: namespace(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
 		"foreign, terminating": {
 			ns:     &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", DeletionTimestamp: &now}},
-			reason: ReasonNamespaceConflict, says: "is not this host's",
+			reason: v1alpha1.ReasonNamespaceConflict, says: "is not this host's",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestReservedNamespace(t *testing.T) {
 				if usable != (!reserved && ns != nil) || (refusal != nil) != reserved {
 					t.Errorf("usable %t, refusal %v", usable, refusal)
 				}
-				if refusal != nil && (refusal.Reason != ReasonNamespaceReserved || !strings.Contains(refusal.Message, name)) {
+				if refusal != nil && (refusal.Reason != v1alpha1.ReasonNamespaceReserved || !strings.Contains(refusal.Message, name)) {
 					t.Errorf("refusal %+v", refusal)
 				}
 			}

@@ -5,6 +5,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // TranslatePod is the leaf Pod of a root Pod, origin and push record included,
@@ -22,7 +24,7 @@ func TranslatePod(root *corev1.Pod, m Member) (*corev1.Pod, error) {
 
 	if refused := shaped(podShape, &leaf.Spec, podTable.root); len(refused) > 0 {
 		return nil, &Refusal{
-			Reason:  ReasonPodUnsupported,
+			Reason:  v1alpha1.ReasonPodUnsupported,
 			Message: "the Pod cannot run in a member cluster: " + strings.Join(refused, "; "),
 		}
 	}

@@ -168,7 +168,7 @@ func TestTranslatePodCollectsRefusals(t *testing.T) {
 	if !errors.As(err, &refusal) {
 		t.Fatalf("want a refusal, got %v", err)
 	}
-	if refusal.Reason != ReasonPodUnsupported {
+	if refusal.Reason != v1alpha1.ReasonPodUnsupported {
 		t.Errorf("reason %s", refusal.Reason)
 	}
 	for _, path := range []string{"spec.resourceClaims: ", "spec.volumes[a].csi: ", "spec.volumes[b].flexVolume: "} {

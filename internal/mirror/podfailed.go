@@ -3,16 +3,15 @@ package mirror
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // What a kubelet says of containers whose end it has not seen
 // (pkg/kubelet/status/status_manager.go, TerminatePod).
 const (
-	reasonContainerStatusUnknown  = "ContainerStatusUnknown"
 	messageContainerStatusUnknown = "The container could not be located when the pod was terminated"
 	exitCodeUnknown               = 137
-
-	reasonPodFailed = "PodFailed"
 )
 
 // FailedPodStatus is the last status of a root Pod whose leaf is gone, or was
@@ -57,7 +56,7 @@ func endContainers(statuses []corev1.ContainerStatus, all bool) {
 			continue
 		}
 		terminated := &corev1.ContainerStateTerminated{
-			Reason:      reasonContainerStatusUnknown,
+			Reason:      v1alpha1.ReasonContainerStatusUnknown,
 			Message:     messageContainerStatusUnknown,
 			ExitCode:    exitCodeUnknown,
 			ContainerID: s.ContainerID,
@@ -79,7 +78,7 @@ func withFalse(conditions []corev1.PodCondition, t corev1.PodConditionType, gene
 	if c.Status != corev1.ConditionFalse {
 		c.LastTransitionTime = metav1.Time{}
 	}
-	c.Status, c.Reason, c.Message = corev1.ConditionFalse, reasonPodFailed, ""
+	c.Status, c.Reason, c.Message = corev1.ConditionFalse, v1alpha1.ReasonPodFailed, ""
 	c.ObservedGeneration = generation
 	return conditions
 }

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 // kubeletConditions are the condition types that a kubelet, and so Xylem, sets.
@@ -20,9 +22,6 @@ var kubeletConditions = []corev1.PodConditionType{
 	corev1.PodResizeInProgress,
 	corev1.AllContainersRestarting,
 }
-
-// reasonReadinessGates is the kubelet's (pkg/kubelet/status/generate.go).
-const reasonReadinessGates = "ReadinessGatesNotReady"
 
 // RootPodStatus is what the host is to show of a leaf Pod: the fields of the
 // root's status that are Xylem's, by the decisions of FIELDS.md, and no others.
@@ -141,7 +140,7 @@ func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 	}
 	if len(missing) > 0 {
 		ready.Status = corev1.ConditionFalse
-		ready.Reason = reasonReadinessGates
+		ready.Reason = v1alpha1.ReasonReadinessGates
 		ready.Message = strings.Join(missing, ", ")
 	}
 	return ready

@@ -19,14 +19,6 @@ const (
 	promiseHandlePrefix = "mock-vol-"
 )
 
-// Reasons of PromiseRefusal.
-const (
-	// ReasonSelectorUnsupported: a promise has no labels that could be selected.
-	ReasonSelectorUnsupported = "SelectorUnsupported"
-	// ReasonVolumeNameUnsupported: the claim names a volume, and waits for that one.
-	ReasonVolumeNameUnsupported = "VolumeNameUnsupported"
-)
-
 // PromiseName is the name of the promise that is made for a claim.
 func PromiseName(claim types.UID) string { return promiseNamePrefix + string(claim) }
 
@@ -48,11 +40,11 @@ func PromiseRefusal(claim *corev1.PersistentVolumeClaim) *Refusal {
 	}
 	switch name := claim.Spec.VolumeName; {
 	case name != "" && name != PromiseName(claim.UID) && !LostPromise(claim):
-		return refuse(ReasonVolumeNameUnsupported, "it names volume %s, and is bound to that one or none: leave spec.volumeName out", name)
+		return refuse(v1alpha1.ReasonVolumeNameUnsupported, "it names volume %s, and is bound to that one or none: leave spec.volumeName out", name)
 	case claim.Spec.Selector != nil:
-		return refuse(ReasonSelectorUnsupported, "spec.selector chooses among volumes that exist: leave it out")
+		return refuse(v1alpha1.ReasonSelectorUnsupported, "spec.selector chooses among volumes that exist: leave it out")
 	case claim.Spec.DataSource != nil, claim.Spec.DataSourceRef != nil:
-		return refuse(ReasonDataSourceUnsupported, "%s", noDataSource)
+		return refuse(v1alpha1.ReasonDataSourceUnsupported, "%s", noDataSource)
 	}
 	return nil
 }

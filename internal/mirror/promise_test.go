@@ -82,17 +82,17 @@ func TestPromiseRefusal(t *testing.T) {
 	}{
 		"plain":                {change: func(*corev1.PersistentVolumeClaim) {}},
 		"bound to its promise": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-1" }},
-		"names a volume":       {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }, reason: ReasonVolumeNameUnsupported},
+		"names a volume":       {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
 		"has lost another's": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName, c.Status.Phase = "pvc-mock-u-2", corev1.ClaimLost
 		}},
 		"has lost a volume": {change: func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName, c.Status.Phase = "v", corev1.ClaimLost
-		}, reason: ReasonVolumeNameUnsupported},
-		"names another's": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-2" }, reason: ReasonVolumeNameUnsupported},
-		"selector":        {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }, reason: ReasonSelectorUnsupported},
-		"data source":     {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSource = &corev1.TypedLocalObjectReference{} }, reason: ReasonDataSourceUnsupported},
-		"data source ref": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSourceRef = &corev1.TypedObjectReference{} }, reason: ReasonDataSourceUnsupported},
+		}, reason: v1alpha1.ReasonVolumeNameUnsupported},
+		"names another's": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-2" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
+		"selector":        {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }, reason: v1alpha1.ReasonSelectorUnsupported},
+		"data source":     {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSource = &corev1.TypedLocalObjectReference{} }, reason: v1alpha1.ReasonDataSourceUnsupported},
+		"data source ref": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSourceRef = &corev1.TypedObjectReference{} }, reason: v1alpha1.ReasonDataSourceUnsupported},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := promisee.DeepCopy()

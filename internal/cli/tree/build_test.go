@@ -189,7 +189,7 @@ func cases() map[string]facts {
 	taken := live
 	taken.claims = []claimFacts{live.claims[0]}
 	taken.claims[0].leaf, taken.claims[0].leafVolume, taken.claims[0].volume = foreignClaim(), nil, nil
-	taken.claims[0].claim = withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, mirror.ReasonNameTaken, "member cluster38 has a claim shop/data of its own: it is left alone")))
+	taken.claims[0].claim = withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a claim shop/data of its own: it is left alone")))
 	taken.claims[0].pods = nil
 	all["taken-live"] = taken
 

@@ -394,7 +394,7 @@ func (r *Reconciler) force(ctx context.Context, cr *v1alpha1.ClusterRegistration
 func (r *Reconciler) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
 	writer := r.writer(cr)
 	for i := range claims {
-		shown := mirror.ClaimCondition(&claims[i], v1alpha1.ClaimPlaced, &mirror.Refusal{Reason: "ClusterGone", Message: fmt.Sprintf(
+		shown := mirror.ClaimCondition(&claims[i], v1alpha1.ClaimPlaced, &mirror.Refusal{Reason: v1alpha1.ReasonClusterGone, Message: fmt.Sprintf(
 			"cluster %s, where its volume is, was deregistered (as %s): the data stay there, and are the claim's again when the cluster is registered anew", cr.Status.ClusterID, cr.Name)}, r.Clock.Now())
 		if shown == nil {
 			continue

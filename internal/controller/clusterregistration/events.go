@@ -36,22 +36,22 @@ func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) 
 }
 
 func (r *Reconciler) eventEvicted(cr *v1alpha1.ClusterRegistration, pod *corev1.Pod) {
-	r.Recorder.Eventf(pod, cr, corev1.EventTypeNormal, "Evicted", "Deregister", "evicted: member %s is being deregistered", cr.Name)
+	r.Recorder.Eventf(pod, cr, corev1.EventTypeNormal, v1alpha1.ReasonEvicted, "Deregister", "evicted: member %s is being deregistered", cr.Name)
 }
 
 // eventForced names the object: events that differ in their note only are one.
 func (r *Reconciler) eventForced(cr *v1alpha1.ClusterRegistration, about client.Object, what string) {
-	r.Recorder.Eventf(cr, about, corev1.EventTypeWarning, "ForcedDeregistration", "Deregister",
+	r.Recorder.Eventf(cr, about, corev1.EventTypeWarning, v1alpha1.ReasonForcedDeregistration, "Deregister",
 		"let go of the member without reaching it (%s=true): %s", v1alpha1.AnnotationForceDeregister, what)
 }
 
 func (r *Reconciler) eventWithdrawn(cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) {
-	r.Recorder.Eventf(claim, cr, corev1.EventTypeNormal, "PlacementWithdrawn", "Deregister",
+	r.Recorder.Eventf(claim, cr, corev1.EventTypeNormal, v1alpha1.ReasonPlacementWithdrawn, "Deregister",
 		"member %s is being deregistered before a volume was made there: the claim can be placed anew", cr.Name)
 }
 
 func (r *Reconciler) eventClusterGone(cr *v1alpha1.ClusterRegistration, pv *corev1.PersistentVolume) {
-	r.Recorder.Eventf(pv, cr, corev1.EventTypeWarning, "ClusterGone", "Deregister",
+	r.Recorder.Eventf(pv, cr, corev1.EventTypeWarning, v1alpha1.ReasonClusterGone, "Deregister",
 		"member %s (cluster %s) was deregistered: the data stay there, out of reach; registering the same cluster again adopts them", cr.Name, cr.Status.ClusterID)
 }
 
@@ -66,6 +66,6 @@ func (r *Reconciler) eventOrphan(cr *v1alpha1.ClusterRegistration, o account.Orp
 	// Related to its volume: events that differ in their note alone are taken for the
 	// same one.
 	volume := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: o.Volume, UID: o.UID}
-	r.Recorder.Eventf(cr, volume, corev1.EventTypeWarning, "OrphanedVolume", "Account",
+	r.Recorder.Eventf(cr, volume, corev1.EventTypeWarning, v1alpha1.ReasonOrphanedVolume, "Account",
 		"volume %s in the member has no root: %s. Its data are kept. %s; to be rid of it, set its reclaim policy to Delete there, and delete its claim if it has one", o.Volume, o.Message, todo)
 }

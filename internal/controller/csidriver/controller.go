@@ -100,6 +100,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // contradicts says on a foreign CSIDriver what is wrong with it.
 func contradicts(recorder events.EventRecorder, driver *storagev1.CSIDriver, wrong string) {
-	recorder.Eventf(driver, nil, corev1.EventTypeWarning, "NotOfXylem", "KeepCSIDriver",
+	recorder.Eventf(driver, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotOfXylem, "KeepCSIDriver",
 		"this object is not Xylem's and contradicts it (%s): delete it, and Xylem makes its own, or label it %s=%s", wrong, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
 }

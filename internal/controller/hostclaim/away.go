@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -19,7 +18,7 @@ func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	for _, m := range o.members {
 		if placed != "" && m.cluster == placed && m.lost() {
-			return say(mirror.ReasonMemberAway, "member %s is not connected, and a volume may have been made for the claim there, so that no other member may have it. Wait until the member is back; or delete the claim, and whatever is there goes when the member is back; or, if it never comes back, delete its ClusterRegistration and annotate that with %s=true",
+			return say(v1alpha1.ReasonMemberAway, "member %s is not connected, and a volume may have been made for the claim there, so that no other member may have it. Wait until the member is back; or delete the claim, and whatever is there goes when the member is back; or, if it never comes back, delete its ClusterRegistration and annotate that with %s=true",
 				m.name, v1alpha1.AnnotationForceDeregister)
 		}
 	}
@@ -39,17 +38,17 @@ func (m memberSeen) lost() bool { return !m.connected && !m.connecting }
 func (o observed) lost(m memberSeen, timeout time.Duration) decision {
 	since := o.now
 	for _, c := range o.claim.Status.Conditions {
-		if c.Type == v1alpha1.ClaimPlaceable && c.Status == corev1.ConditionFalse && c.Reason == mirror.ReasonMemberAway {
+		if c.Type == v1alpha1.ClaimPlaceable && c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.ReasonMemberAway {
 			since = c.LastTransitionTime.Time
 		}
 	}
 	wait := since.Add(timeout).Sub(o.now)
 	if wait > 0 {
-		d := say(mirror.ReasonMemberAway, "member %s was selected and is not connected; nothing was made there. If it is not back within %s, the scheduler chooses again", m.name, timeout)
+		d := say(v1alpha1.ReasonMemberAway, "member %s was selected and is not connected; nothing was made there. If it is not back within %s, the scheduler chooses again", m.name, timeout)
 		d.again = wait
 		return d
 	}
-	return decision{unselect: true, reason: mirror.ReasonMemberAway, note: fmt.Sprintf(
+	return decision{unselect: true, reason: v1alpha1.ReasonMemberAway, note: fmt.Sprintf(
 		"member %s was selected and is not connected since %s; nothing was made there, the selection is taken off, and the scheduler chooses again",
 		m.name, since.UTC().Format(time.RFC3339))}
 }

@@ -14,20 +14,6 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Reasons of events, beside mirror.ReasonClassInvalid.
-const (
-	// reasonImmediate: the host class does not wait for a consumer.
-	reasonImmediate = "ImmediateUnsupported"
-	// reasonSelectedNode: a node was selected that stands for no member.
-	reasonSelectedNode = "SelectedNodeNotVirtual"
-	// reasonNoMembers: no cluster is registered.
-	reasonNoMembers = "NoMembers"
-	// reasonNoneConnected: none of the registered clusters is connected.
-	reasonNoneConnected = "NoMemberConnected"
-	// reasonNotOffered: Pods wait, and members lack the class.
-	reasonNotOffered = "ClassNotOffered"
-)
-
 // namedAtMost bounds how many members a message names: an event's note has
 // 1,024 bytes at most, and nobody reads the fiftieth.
 const namedAtMost = 5
@@ -103,14 +89,14 @@ func decide(o observed) decision {
 	case errors.As(err, &refusal):
 		return say(refusal.Reason, "%s", refusal.Message)
 	case err != nil:
-		return say(mirror.ReasonClassInvalid, "%v", err)
+		return say(v1alpha1.ReasonClassInvalid, "%v", err)
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
 		if refusal := mirror.PromiseRefusal(o.claim); refusal != nil {
 			return say(refusal.Reason, "%s", refusal.Message)
 		}
 		return decision{} // the controller promise binds it at once, wherever members are
 	case o.class.VolumeBindingMode == nil || *o.class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
-		return say(reasonImmediate, "StorageClass %s binds immediately, before it is known in which cluster the Pod will run: use a class with volumeBindingMode %s (the binding mode of a class cannot be changed: make another)",
+		return say(v1alpha1.ReasonImmediate, "StorageClass %s binds immediately, before it is known in which cluster the Pod will run: use a class with volumeBindingMode %s (the binding mode of a class cannot be changed: make another)",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
 	}
 	switch o.selected {
@@ -127,7 +113,7 @@ func decide(o observed) decision {
 }
 
 func unselected(o observed, format string, args ...any) decision {
-	d := say(reasonSelectedNode, "node %s was selected, %s; the selection is taken off, and the scheduler chooses again",
+	d := say(v1alpha1.ReasonSelectedNode, "node %s was selected, %s; the selection is taken off, and the scheduler chooses again",
 		o.claim.Annotations[route.AnnSelectedNode], fmt.Sprintf(format, args...))
 	d.unselect = true
 	return d
@@ -136,7 +122,7 @@ func unselected(o observed, format string, args ...any) decision {
 // unplaced says why no member can be selected.
 func unplaced(o observed) decision {
 	if len(o.members) == 0 {
-		return say(reasonNoMembers, "no cluster is registered, and class %s has volumes in members only: create a ClusterRegistration", o.class.Name)
+		return say(v1alpha1.ReasonNoMembers, "no cluster is registered, and class %s has volumes in members only: create a ClusterRegistration", o.class.Name)
 	}
 	var away, offering, lacking []string
 	connecting := 0
@@ -156,14 +142,14 @@ func unplaced(o observed) decision {
 	}
 	switch {
 	case len(offering)+len(lacking) == 0 && connecting == 0:
-		return say(reasonNoneConnected, "none of the registered clusters is connected (%s): see `kubectl get clusterregistrations`", some(away, ", "))
+		return say(v1alpha1.ReasonNoneConnected, "none of the registered clusters is connected (%s): see `kubectl get clusterregistrations`", some(away, ", "))
 	case !o.stuck || len(lacking) == 0:
 		return decision{}
 	case len(offering) == 0:
-		return say(reasonNotOffered, "no connected member offers class %s: %s. Create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+		return say(v1alpha1.ReasonNotOffered, "no connected member offers class %s: %s. Create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
 			o.class.Name, some(lacking, "; "), others(away))
 	}
-	return say(reasonNotOffered, "a Pod of this claim cannot be scheduled, and not all members offer class %s: offered by %s; %s. If the Pod has to run there, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+	return say(v1alpha1.ReasonNotOffered, "a Pod of this claim cannot be scheduled, and not all members offer class %s: offered by %s; %s. If the Pod has to run there, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
 		o.class.Name, some(offering, ", "), some(lacking, "; "), others(away))
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-const reasonRefused = "NamespaceRefusedByMember"
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
 
 // eventRefused tells the Pods that wait for a namespace that the member will
 // not have it made.
@@ -16,7 +16,7 @@ func (r *reconciler) eventRefused(ctx context.Context, name string, cause error)
 		return err
 	}
 	for _, pod := range pods {
-		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, reasonRefused, "Push",
+		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.ReasonNamespaceRefused, "Push",
 			"member %s refuses to have namespace %s made: %v; its admin can allow it, or make the namespace and hand it over with `kubectl label namespace %s xylem.io/host=%s`",
 			r.Registration, name, cause, name, r.HostID)
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -49,13 +50,6 @@ func (nothing) decision() {}
 func (show) decision()    {}
 func (fail) decision()    {}
 
-// Reasons of Pods that Xylem fails, beside a kubelet's own (mirror.Admit).
-const (
-	reasonLeafVanished = "LeafPodVanished"
-	reasonEvicted      = "LeafPodEvicted"
-	reasonTerminated   = "Terminated"
-)
-
 func decide(o observed) decision {
 	if o.root == nil || o.root.Spec.NodeName != o.member.NodeName {
 		return nothing{} // not bound yet, or not here: the scheduler has the word
@@ -78,18 +72,18 @@ func decide(o observed) decision {
 	case o.last != nil:
 		return shows(o.want(o.last))
 	case o.root.DeletionTimestamp != nil:
-		return fail{status: mirror.FailedPodStatus(o.root, reasonTerminated, "the Pod was deleted"), leafGone: true}
+		return fail{status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonTerminated, "the Pod was deleted"), leafGone: true}
 	case mirror.Pushed(o.root) != corev1.ConditionTrue:
 		return o.admission()
 	}
-	return fail{status: mirror.FailedPodStatus(o.root, reasonLeafVanished, fmt.Sprintf(
+	return fail{status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonLeafVanished, fmt.Sprintf(
 		"the Pod's counterpart in member %s is gone, evicted or deleted there; it is not run again under this name", o.member.Registration)), leafGone: true}
 }
 
 // shows is the decision to show a leaf's status, with an event if that is the end
 // of a Pod which did not end by itself.
 func shows(want corev1.PodStatus) decision {
-	if want.Reason == reasonEvicted {
+	if want.Reason == v1alpha1.ReasonLeafEvicted {
 		return fail{status: want}
 	}
 	return show{want}
@@ -101,7 +95,7 @@ func shows(want corev1.PodStatus) decision {
 func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
 	want := mirror.RootPodStatus(o.root, leaf, o.member)
 	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && cutShort(leaf) {
-		want.Phase, want.Reason = corev1.PodFailed, reasonEvicted
+		want.Phase, want.Reason = corev1.PodFailed, v1alpha1.ReasonLeafEvicted
 		want.Message = fmt.Sprintf("the Pod's counterpart in member %s was evicted or deleted there; it is not run again under this name", o.member.Registration)
 	}
 	return want

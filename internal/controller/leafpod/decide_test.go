@@ -86,19 +86,19 @@ func fails(reason string, leafGone bool) decision {
 	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}, leafGone: leafGone}
 }
 
-func stranded(o *observed) { o.stranded = &mirror.Refusal{Reason: reasonVolumeElsewhere} }
+func stranded(o *observed) { o.stranded = &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere} }
 
 // waitsFor: a promise of the Pod cannot be kept here, and the member's time is over
 // in so long.
 func waitsFor(left time.Duration) func(*observed) {
 	return func(o *observed) {
 		o.now = now.Time
-		o.unmet = &unmet{claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}, problem: &mirror.Refusal{Reason: mirror.ReasonProvisioningFailed, Message: "no"}, until: now.Add(left)}
+		o.unmet = &unmet{claim: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}}, problem: &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}, until: now.Add(left)}
 	}
 }
 
 func givesUp() decision {
-	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: mirror.ReasonPlacementFailed}, unmet: "data"}
+	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: v1alpha1.ReasonPlacementFailed}, unmet: "data"}
 }
 
 func TestUnmetBy(t *testing.T) {
@@ -116,12 +116,12 @@ func TestUnmetBy(t *testing.T) {
 		tried  string
 	}{
 		"nothing is said of it":                        {"", at(-time.Hour), 0, ""},
-		"failed in the member":                         {mirror.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
-		"a Pod that was made later has the whole time": {mirror.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
+		"failed in the member":                         {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, ""},
+		"a Pod that was made later has the whole time": {v1alpha1.ReasonOutOfSpace, at(20 * time.Second), 31 * time.Second, ""},
 		"told of something that is no different":       {"PlacedElsewhere", at(-time.Hour), 0, ""},
-		"the member lacks the class":                   {mirror.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
-		"failed before, and the pause lasts":           {mirror.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
-		"the same, a Pod that was made before that":    {mirror.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
+		"the member lacks the class":                   {v1alpha1.ReasonClassNotFound, at(-time.Hour), 11 * time.Second, ""},
+		"failed before, and the pause lasts":           {v1alpha1.ReasonOutOfSpace, at(0), 60 * time.Second, given(time.Minute)},
+		"the same, a Pod that was made before that":    {v1alpha1.ReasonOutOfSpace, at(-time.Hour), 11 * time.Second, given(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := claim.DeepCopy()
@@ -149,7 +149,7 @@ func TestDecide(t *testing.T) {
 	}{
 		"deleted, and the leaf ended well before it went: Jobs count it":               {seen(endedSo(corev1.PodSucceeded), deleted), showing(corev1.PodSucceeded)},
 		"the leaf ended well and is gone, and the root shows it":                       {seen(endedSo(corev1.PodSucceeded), phase(corev1.PodSucceeded)), nothing{}},
-		"evicted in the member, and its containers ended well for that: it has failed": {seen(evicted(0)), fails(reasonEvicted, false)},
+		"evicted in the member, and its containers ended well for that: it has failed": {seen(evicted(0)), fails(v1alpha1.ReasonLeafEvicted, false)},
 		"it had ended well before it was removed in the member":                        {seen(evicted(-time.Minute)), showing(corev1.PodSucceeded)},
 		"deleted by the user, and its containers ended well":                           {seen(evicted(0), deleted), showing(corev1.PodSucceeded)},
 		"no root": {observed{member: here}, nothing{}},
@@ -165,26 +165,26 @@ func TestDecide(t *testing.T) {
 		"a leaf came back from a restore: what has ended stays ended":   {seen(phase(corev1.PodFailed)), nothing{}},
 		"a Job's Pod has succeeded, its leaf came back: it stays":       {seen(phase(corev1.PodSucceeded)), nothing{}},
 
-		"the disk that it waits for was made elsewhere":                       {seen(noLeaf, notPushed, stranded), fails(reasonVolumeElsewhere, true)},
+		"the disk that it waits for was made elsewhere":                       {seen(noLeaf, notPushed, stranded), fails(v1alpha1.ReasonVolumeElsewhere, true)},
 		"the same, and it has failed already: at rest (I5)":                   {seen(noLeaf, notPushed, stranded, phase(corev1.PodFailed)), nothing{}},
 		"a Pod that runs is not stranded":                                     {seen(shown, stranded), nothing{}},
-		"the leaf vanished: Failed, once that is proven, and never run again": {seen(noLeaf, shown), fails(reasonLeafVanished, true)},
+		"the leaf vanished: Failed, once that is proven, and never run again": {seen(noLeaf, shown), fails(v1alpha1.ReasonLeafVanished, true)},
 		"the leaf vanished after the end was shown: at rest (I5)":             {seen(noLeaf, phase(corev1.PodSucceeded)), nothing{}},
 		"the leaf vanished after the failure was shown: at rest (I5)":         {seen(noLeaf, phase(corev1.PodFailed)), nothing{}},
-		"deleted by the user, and the leaf is gone: its end is shown":         {seen(noLeaf, shown, deleted), fails(reasonTerminated, true)},
-		"deleted by the user before it was pushed: its end is shown":          {seen(noLeaf, notPushed, deleted), fails(reasonTerminated, true)},
-		"a DaemonSet's Pod is deleted: its end is shown":                      {seen(noLeaf, notPushed, daemonSet, deleted), fails(reasonTerminated, true)},
+		"deleted by the user, and the leaf is gone: its end is shown":         {seen(noLeaf, shown, deleted), fails(v1alpha1.ReasonTerminated, true)},
+		"deleted by the user before it was pushed: its end is shown":          {seen(noLeaf, notPushed, deleted), fails(v1alpha1.ReasonTerminated, true)},
+		"a DaemonSet's Pod is deleted: its end is shown":                      {seen(noLeaf, notPushed, daemonSet, deleted), fails(v1alpha1.ReasonTerminated, true)},
 		"deleted by the user after its end was shown":                         {seen(noLeaf, phase(corev1.PodFailed), deleted), nothing{}},
 
 		"a promise cannot be kept here, its owner makes it again":        {seen(shown, waitsFor(0)), givesUp()},
 		"the same, its leaf was refused":                                 {seen(noLeaf, notPushed, waitsFor(0)), givesUp()},
 		"the same, the member has still time":                            {seen(shown, waitsFor(time.Second)), nothing{}},
 		"a promise that cannot be kept, and it has failed: at rest (I5)": {seen(waitsFor(0), phase(corev1.PodFailed)), nothing{}},
-		"the same, and it is being deleted":                              {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(reasonTerminated, true)},
+		"the same, and it is being deleted":                              {seen(noLeaf, notPushed, deleted, waitsFor(0)), fails(v1alpha1.ReasonTerminated, true)},
 
 		"not pushed yet: it waits for its leaf":                       {seen(noLeaf, notPushed), nothing{}},
 		"withdrawn before it was bound, and bound then: it waits":     {seen(noLeaf, withdrawn), nothing{}},
-		"put here by hand, and does not fit: Failed, as by a kubelet": {seen(noLeaf, notPushed, doesNotFit), fails(mirror.ReasonNodeAffinity, false)},
+		"put here by hand, and does not fit: Failed, as by a kubelet": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, false)},
 		"does not fit, and the node is not there yet":                 {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
 		"a DaemonSet's Pod is not admitted, and not failed either":    {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},
 		"it runs, and labels changed since: kubelets do not evict":    {seen(shown, doesNotFit), nothing{}},

@@ -10,11 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
-
-const reasonVolumeElsewhere = "VolumeMadeElsewhere"
 
 // strandedBy says which promise of a Pod was fulfilled in another member, for good.
 // One that is released when it is unused comes back, and is waited for.
@@ -32,7 +31,7 @@ func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.
 			return nil, err
 		}
 		if pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID && r.pinnedElsewhere(pv) {
-			return &mirror.Refusal{Reason: reasonVolumeElsewhere, Message: fmt.Sprintf(
+			return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere, Message: fmt.Sprintf(
 				"the volume of claim %s was made in another cluster, where another Pod of it had landed before: Pods of this claim are scheduled there from now on, and this one is to be made again", name)}, nil
 		}
 	}

@@ -50,7 +50,7 @@ func (o observed) again() time.Duration {
 // giveUp fails the Pod. root_pod takes its leaf back, and root_pvc the leaf claim.
 func (o observed) giveUp() decision {
 	claim := o.unmet.claim.Name
-	return fail{unmet: claim, status: mirror.FailedPodStatus(o.root, mirror.ReasonPlacementFailed, fmt.Sprintf(
+	return fail{unmet: claim, status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonPlacementFailed, fmt.Sprintf(
 		"the disk of claim %s is not made; the Pod is to be made again, elsewhere if the scheduler finds a place: %s", claim, o.unmet.problem.Message))}
 }
 

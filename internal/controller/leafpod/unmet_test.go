@@ -69,7 +69,7 @@ func TestTriedPauses(t *testing.T) {
 			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", Annotations: map[string]string{}}}
 			at := now.Time
 			for i, want := range tc.pauses {
-				u := &unmet{claim: claim, problem: &mirror.Refusal{Reason: mirror.ReasonProvisioningFailed, Message: "no"}, timeout: timeout, others: tc.others}
+				u := &unmet{claim: claim, problem: &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}, timeout: timeout, others: tc.others}
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}}
 				at = later(at.Add(timeout+cut), time.Unix(mirror.TriedOf(claim).Until, 0))
 				tried, news := u.tried(pod, here, at)

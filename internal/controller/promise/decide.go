@@ -71,7 +71,7 @@ func (o observed) promised() decision {
 	member := o.volume.Labels[v1alpha1.LabelCluster]
 	_, leaf, _, fulfilled := mirror.LeafVolumeOf(o.volume)
 	switch {
-	case fulfilled && problem != nil && problem.Reason == mirror.ReasonVolumeLost,
+	case fulfilled && problem != nil && problem.Reason == v1alpha1.ReasonVolumeLost,
 		!fulfilled && placed && problem != nil:
 		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("%s: %s", problem.Reason, problem.Message)}
 	case fulfilled:

@@ -107,7 +107,7 @@ func TestDecide(t *testing.T) {
 		"fulfilled":                      {observed: seen(fulfilled), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, "volume pv-1 in member cluster38: driver disk.example.com, handle d-1"}},
 		"fulfilled, another word": {observed: seen(fulfilled, problem("ModifyVolumeUnsupported")), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled,
 			"volume pv-1 in member cluster38: driver disk.example.com, handle d-1"}},
-		"the member has lost it": {observed: seen(fulfilled, problem(mirror.ReasonVolumeLost)), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "VolumeLost: no space left"}},
+		"the member has lost it": {observed: seen(fulfilled, problem(v1alpha1.ReasonVolumeLost)), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "VolumeLost: no space left"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, show{}), cmpopts.EquateEmpty()); diff != "" {

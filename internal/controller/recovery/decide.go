@@ -253,7 +253,7 @@ func (o observed) notFollowed() *mirror.Refusal {
 			said = c.Message
 		}
 	}
-	return &mirror.Refusal{Reason: reasonNotScheduled, Message: fmt.Sprintf(
+	return &mirror.Refusal{Reason: v1alpha1.ReasonNotScheduled, Message: fmt.Sprintf(
 		"member %s: the scheduler does not place Pod %s there: %s", o.member.Registration, o.pods[0].Name, said)}
 }
 
@@ -274,7 +274,7 @@ func (o observed) recover(why *mirror.Refusal) decision {
 		}
 	}
 	others := o.candidates()
-	if len(others) > 0 && why.Reason == mirror.ReasonOutOfSpace && o.fits(*o.claim, o.own()) {
+	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.fits(*o.claim, o.own()) {
 		return lower{}
 	}
 	known := tried.Has(o.member.ClusterID)

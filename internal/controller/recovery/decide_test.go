@@ -35,7 +35,7 @@ func seen(change ...func(*observed)) observed {
 			Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
 			Status: corev1.PersistentVolumeClaimStatus{Conditions: []corev1.PersistentVolumeClaimCondition{{
-				Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: mirror.ReasonProvisioningFailed,
+				Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonProvisioningFailed,
 				Message: "member first cannot make the volume: no", LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut)),
 			}}},
 		},
@@ -273,7 +273,7 @@ func TestDecide(t *testing.T) {
 		"by such a scheduler, that may not": {
 			seen(steered(timeout+cut), at("first", tainted), func(o *observed) { o.nominated = false }), "move data to kosmos-third tried second,first"},
 
-		"what the member before had against it says nothing (I8)": {seen(reason(mirror.ReasonOutOfSpace), func(o *observed) {
+		"what the member before had against it says nothing (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) {
 			o.claim.root.Status.Conditions[0].Message = "member second has no room for the volume: no"
 		}), "nothing"},
 
@@ -327,12 +327,12 @@ func TestDecide(t *testing.T) {
 		"no other but those that failed: the scheduler is free, as ever": {seen(rooms("10Gi", "10Gi", ""), tried(mirror.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
 
 		// Out of space.
-		"one place in the member is full: others lose no room (I8)":  {seen(reason(mirror.ReasonOutOfSpace), since(time.Second)), "again in 1m0s"},
-		"before it moves, less room is published (I3: nobody waits)": {seen(reason(mirror.ReasonOutOfSpace)), "lower"},
-		"published: it moves":                                    {seen(reason(mirror.ReasonOutOfSpace), rooms("1023Mi", "10Gi", "")), "move data to kosmos-second tried first"},
-		"offered no more: it moves":                              {seen(reason(mirror.ReasonOutOfSpace), rooms("", "10Gi", "")), "move data to kosmos-second tried first"},
-		"out of space, and nowhere to go: it stays":              {seen(reason(mirror.ReasonOutOfSpace), rooms("10Gi", "", "")), "stay tried first"},
-		"a tenant's Pod that cannot be scheduled lowers nothing": {seen(reason(mirror.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
+		"one place in the member is full: others lose no room (I8)":  {seen(reason(v1alpha1.ReasonOutOfSpace), since(time.Second)), "again in 1m0s"},
+		"before it moves, less room is published (I3: nobody waits)": {seen(reason(v1alpha1.ReasonOutOfSpace)), "lower"},
+		"published: it moves":                                    {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("1023Mi", "10Gi", "")), "move data to kosmos-second tried first"},
+		"offered no more: it moves":                              {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("", "10Gi", "")), "move data to kosmos-second tried first"},
+		"out of space, and nowhere to go: it stays":              {seen(reason(v1alpha1.ReasonOutOfSpace), rooms("10Gi", "", "")), "stay tried first"},
+		"a tenant's Pod that cannot be scheduled lowers nothing": {seen(reason(v1alpha1.ReasonPodUnschedulable), since(time.Second)), "again in 1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, said(decide(tc.observed))); diff != "" {

@@ -10,33 +10,29 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// reasonNotScheduled: the scheduler does not place the Pod in the member that its
-// claims were steered to.
-const reasonNotScheduled = "NotScheduledThere"
-
 // eventMoved tells on the claims and on their Pods. Events of one object that differ
 // in their note only are one to the recorder: the node differs.
 func (r *reconciler) eventMoved(o observed, d move) {
 	note := fmt.Sprintf("%s. Tried next: member %s", d.why.Message, d.to.Labels[v1alpha1.LabelCluster])
 	for _, c := range d.claims {
-		r.Recorder.Eventf(c.root, d.to, corev1.EventTypeWarning, "PlacementMoved", "Move", "%s", note)
+		r.Recorder.Eventf(c.root, d.to, corev1.EventTypeWarning, v1alpha1.ReasonPlacementMoved, "Move", "%s", note)
 	}
 	for i := range o.pods {
-		r.Recorder.Eventf(&o.pods[i], d.to, corev1.EventTypeWarning, "PlacementMoved", "Move", "%s: %s", claimsOf(d.claims), note)
+		r.Recorder.Eventf(&o.pods[i], d.to, corev1.EventTypeWarning, v1alpha1.ReasonPlacementMoved, "Move", "%s: %s", claimsOf(d.claims), note)
 	}
 }
 
 func (r *reconciler) eventRoundEnded(o observed, d free) {
 	next := time.Unix(d.tried.Until, 0).UTC().Format(time.RFC3339)
 	for i := range o.pods {
-		r.Recorder.Eventf(&o.pods[i], o.claim.root, corev1.EventTypeWarning, "PlacementFailed", fmt.Sprintf("Round%d", d.tried.Rounds),
+		r.Recorder.Eventf(&o.pods[i], o.claim.root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, fmt.Sprintf("Round%d", d.tried.Rounds),
 			"no member could meet %s; the scheduler is free to choose again, and others are tried from %s on: %s", claimsOf(d.claims), next, d.tried.Said(""))
 	}
 }
 
 func (r *reconciler) eventNowhereElse(o observed, d stay) {
 	for i := range o.pods {
-		r.Recorder.Eventf(&o.pods[i], o.claim.root, corev1.EventTypeWarning, "PlacementFailed", "Stay",
+		r.Recorder.Eventf(&o.pods[i], o.claim.root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, "Stay",
 			"no other member can take %s: it has to be Ready, offer the class, have room, and suit the Pod. %s", claimsOf(d.claims), d.why.Message)
 	}
 }

@@ -95,7 +95,7 @@ func (o observed) withdraw() decision {
 }
 
 func (o observed) conflict() *mirror.Refusal {
-	return &mirror.Refusal{Reason: reasonConflict, Message: fmt.Sprintf(
+	return &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
 		"member %s has a %s %s of its own in namespace %s: it is left alone, and the Pod does not start before it is gone. Use another name, or have it removed there",
 		o.member.Registration, o.kind, o.key.Name, o.key.Namespace)}
 }

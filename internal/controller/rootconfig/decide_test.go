@@ -41,7 +41,7 @@ func TestDecide(t *testing.T) {
 	users := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "p1"}}}
 	want := mirror.TranslateConfigMap(root(), here.HostID)
 	anew := mirror.TranslateConfigMap(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), here.HostID)
-	refusal := &mirror.Refusal{Reason: mirror.ReasonSecretUnsupported, Message: "no"}
+	refusal := &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "no"}
 	conflict := observed{member: here, kind: mirror.KindConfigMap, key: client.ObjectKeyFromObject(want)}.conflict()
 	for name, tc := range map[string]struct {
 		observed

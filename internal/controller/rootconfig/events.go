@@ -6,8 +6,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-const reasonConflict = "NameTaken"
-
 // eventRefused tells Pods why something that they refer to is not pushed along.
 func (r *reconciler[T]) eventRefused(users []*corev1.Pod, refusal *mirror.Refusal) {
 	for _, pod := range users {

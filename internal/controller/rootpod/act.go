@@ -29,11 +29,11 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		}
 		return r.create(ctx, o.root, d.leaf)
 	case markPushed:
-		return r.condition(ctx, o.root, corev1.ConditionTrue, reasonPushed, pushedMessage(o.leaf, r.Member))
+		return r.condition(ctx, o.root, corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.leaf, r.Member))
 	case markWithdrawn:
-		return r.condition(ctx, o.root, corev1.ConditionFalse, reasonWithdrawn, fmt.Sprintf("taken back from member %s before the Pod was bound", r.Registration))
+		return r.condition(ctx, o.root, corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("taken back from member %s before the Pod was bound", r.Registration))
 	case markAwaiting:
-		return r.condition(ctx, o.root, corev1.ConditionFalse, reasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %s in member %s", d.claim, r.Registration))
+		return r.condition(ctx, o.root, corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %s in member %s", d.claim, r.Registration))
 	case update:
 		return r.refusedByMember(ctx, o.root, "update", r.Leaf.Patch(ctx, actor, o.leaf, mirror.ApplyPodDrift(o.leaf, d.drift)))
 	case remove:
@@ -61,7 +61,7 @@ func (r *reconciler) create(ctx context.Context, root, leaf *corev1.Pod) error {
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return nil
 	}
-	problem := &mirror.Refusal{Reason: mirror.ReasonNameTaken, Message: fmt.Sprintf(
+	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
 		"member %s has a Pod %s/%s of its own: it is left alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
 	if err := r.tell(ctx, root, problem); err != nil {
 		return err

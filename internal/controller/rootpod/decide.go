@@ -82,24 +82,12 @@ func (update) decision()        {}
 func (remove) decision()        {}
 func (finish) decision()        {}
 
-// Reasons of the Pushed condition and of events on root Pods.
-const (
-	reasonPushed            = "Pushed"
-	reasonWithdrawn         = "Withdrawn"
-	reasonDaemonSet         = "DaemonSetNotPushed"
-	reasonClaimNotBound     = "ClaimNotBound"
-	reasonClaimForeign      = "ClaimNotOfPod"
-	reasonVolumeUnreachable = "VolumeUnreachable"
-	reasonPlacedElsewhere   = "PlacedElsewhere"
-	reasonVolumeAwaited     = "VolumeAwaited"
-)
-
 func refuse(reason, format string, args ...any) nothing {
 	return nothing{&mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}}
 }
 
 func refuseDaemonSet() nothing {
-	return refuse(reasonDaemonSet, "Pods of DaemonSets are not pushed to members: run one there, or keep this one off nodes labelled %s=true", v1alpha1.LabelVirtualNode)
+	return refuse(v1alpha1.ReasonDaemonSet, "Pods of DaemonSets are not pushed to members: run one there, or keep this one off nodes labelled %s=true", v1alpha1.LabelVirtualNode)
 }
 
 func decide(o observed) decision {
@@ -208,7 +196,7 @@ func (o observed) bound() decision {
 // gaveUp reports whether leaf_pod has failed the root while the leaf waited for a
 // disk: it must not run any more.
 func (o observed) gaveUp() bool {
-	return mirror.Finished(o.root) && o.root.Status.Reason == mirror.ReasonPlacementFailed && !mirror.Finished(o.leaf) && o.leaf.DeletionTimestamp == nil
+	return mirror.Finished(o.root) && o.root.Status.Reason == v1alpha1.ReasonPlacementFailed && !mirror.Finished(o.leaf) && o.leaf.DeletionTimestamp == nil
 }
 
 // awaits: root_pvc is to make a claim's counterpart, and says on the claim why it
@@ -219,7 +207,7 @@ func (o observed) awaits(c claim) decision {
 		return refuse(problem.Reason, "claim %s: %s", c.name, problem.Message)
 	}
 	for _, condition := range o.root.Status.Conditions {
-		if condition.Type == v1alpha1.PodPushed && condition.Status == corev1.ConditionFalse && condition.Reason != reasonVolumeAwaited {
+		if condition.Type == v1alpha1.PodPushed && condition.Status == corev1.ConditionFalse && condition.Reason != v1alpha1.ReasonVolumeAwaited {
 			return markAwaiting{c.name}
 		}
 	}
@@ -231,13 +219,13 @@ func (o observed) awaits(c claim) decision {
 func (c claim) here(m mirror.Member) *mirror.Refusal {
 	switch {
 	case c.root == nil:
-		return refuse(reasonClaimNotBound, "there is no claim %s", c.name).problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "there is no claim %s", c.name).problem
 	case c.foreign:
-		return refuse(reasonClaimForeign, "claim %s, which the Pod's ephemeral volume needs to make, is there already and is not the Pod's: remove that claim, or rename the Pod", c.name).problem
+		return refuse(v1alpha1.ReasonClaimForeign, "claim %s, which the Pod's ephemeral volume needs to make, is there already and is not the Pod's: remove that claim, or rename the Pod", c.name).problem
 	case c.unseen():
 		return nil
 	case c.root.Spec.VolumeName == "" || c.volume == nil:
-		return refuse(reasonClaimNotBound, "claim %s is not bound, and the Pod is bound to node %s already, so no scheduler will ask for its volume: leave spec.nodeName to the scheduler", c.name, m.NodeName).problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %s is not bound, and the Pod is bound to node %s already, so no scheduler will ask for its volume: leave spec.nodeName to the scheduler", c.name, m.NodeName).problem
 	}
 	if mirror.IsUnfulfilled(c.volume) {
 		return c.promised(m)
@@ -247,7 +235,7 @@ func (c claim) here(m mirror.Member) *mirror.Refusal {
 	case ours && cluster != m.ClusterID && mirror.WhenUnused(c.volume):
 		return c.occupied(cluster)
 	case !ours || cluster != m.ClusterID:
-		return refuse(reasonVolumeUnreachable, "claim %s is bound to volume %s, which member %s cannot reach: run the Pod where the volume is, or use another claim", c.name, c.volume.Name, m.Registration).problem
+		return refuse(v1alpha1.ReasonVolumeUnreachable, "claim %s is bound to volume %s, which member %s cannot reach: run the Pod where the volume is, or use another claim", c.name, c.volume.Name, m.Registration).problem
 	}
 	return nil
 }

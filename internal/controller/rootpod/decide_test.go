@@ -92,9 +92,9 @@ func leafBound(c claim) claim {
 
 func pushed(m mirror.Member, status corev1.ConditionStatus) func(*observed) {
 	return func(o *observed) {
-		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: reasonPushed, Message: pushedMessage(leafOf(rootPod()), m)}
+		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: v1alpha1.ReasonPushed, Message: pushedMessage(leafOf(rootPod()), m)}
 		if status == corev1.ConditionFalse {
-			c.Reason, c.Message = reasonWithdrawn, "taken back"
+			c.Reason, c.Message = v1alpha1.ReasonWithdrawn, "taken back"
 		}
 		o.root.Status.Conditions = append(o.root.Status.Conditions, c)
 	}
@@ -152,7 +152,7 @@ func says(reason string) decision { return nothing{&mirror.Refusal{Reason: reaso
 
 // gaveUp: leaf_pod has failed the root, since the disk of a promise could not be made.
 func gaveUp(o *observed) {
-	o.root.Status.Phase, o.root.Status.Reason = corev1.PodFailed, mirror.ReasonPlacementFailed
+	o.root.Status.Phase, o.root.Status.Reason = corev1.PodFailed, v1alpha1.ReasonPlacementFailed
 }
 
 func leafGoing(o *observed) { o.leaf.DeletionTimestamp = &metav1.Time{} }
@@ -185,7 +185,7 @@ func TestDecide(t *testing.T) {
 		"the Pod has ended":                                                  {seen(phase(corev1.PodFailed)), nothing{}},
 		"there is no virtual node":                                           {seen(func(o *observed) { o.node = nil }), nothing{}},
 		"the Pod has no claims: the host binds it first":                     {seen(func(o *observed) { o.root.Spec.Volumes, o.claims = nil, nil }), nothing{}},
-		"a DaemonSet's Pod with an ephemeral claim is not pushed early":      {seen(daemonSet), says(reasonDaemonSet)},
+		"a DaemonSet's Pod with an ephemeral claim is not pushed early":      {seen(daemonSet), says(v1alpha1.ReasonDaemonSet)},
 
 		"no nomination to go by: a Pod that fits goes early":                    {seen(fallback), leaf},
 		"no nomination, and a taint that the Pod does not tolerate (I8)":        {seen(fallback, func(o *observed) { o.root.Spec.Tolerations = nil }), nothing{}},
@@ -198,8 +198,8 @@ func TestDecide(t *testing.T) {
 			o.root.Spec.HostNetwork = true
 			o.root.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		}),
-			says(mirror.ReasonPodUnsupported)},
-		"the member's namespace is somebody else's (I4)": {seen(func(o *observed) { o.namespace.Labels = nil }), says(mirror.ReasonNamespaceConflict)},
+			says(v1alpha1.ReasonPodUnsupported)},
+		"the member's namespace is somebody else's (I4)": {seen(func(o *observed) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
 		"the member's namespace is not made yet":         {seen(func(o *observed) { o.namespace = nil }), nothing{}},
 		"a ConfigMap is not brought yet":                 {seen(func(o *observed) { o.missing = []string{"ConfigMap settings"} }), nothing{}},
 
@@ -236,15 +236,15 @@ func TestDecide(t *testing.T) {
 		"a bound Pod runs: at rest (I5)":                                 {seen(onNode, running, pushed(here, corev1.ConditionTrue)), nothing{}},
 		"the leaf vanished: it is never run twice":                       {seen(onNode, pushed(here, corev1.ConditionTrue)), nothing{}},
 		"the Pod has ended and its leaf is gone: not run again":          {seen(onNode, phase(corev1.PodSucceeded)), nothing{}},
-		"the user is told that DaemonSets stay out":                      {seen(onNode, daemonSet), says(reasonDaemonSet)},
+		"the user is told that DaemonSets stay out":                      {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
 		"a Pod put here by hand does not fit: leaf_pod fails it":         {seen(onNode, func(o *observed) { o.root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), nothing{}},
-		"a Pod put here by hand has a claim that nobody will bind":       {seen(on(here.NodeName)), says(reasonClaimNotBound)},
-		"a Pod put here by hand has no claim":                            {seen(on(here.NodeName), claims(claim{name: "data"})), says(reasonClaimNotBound)},
-		"the claim names a volume that is not bound to it":               {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume = nil }))), says(reasonClaimNotBound)},
-		"the claim of its ephemeral volume is not its own":               {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.foreign = true }))), says(reasonClaimForeign)},
+		"a Pod put here by hand has a claim that nobody will bind":       {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
+		"a Pod put here by hand has no claim":                            {seen(on(here.NodeName), claims(claim{name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim names a volume that is not bound to it":               {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume = nil }))), says(v1alpha1.ReasonClaimNotBound)},
+		"the claim of its ephemeral volume is not its own":               {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.foreign = true }))), says(v1alpha1.ReasonClaimForeign)},
 		"it would go early with an ephemeral claim not its own":          {seen(claims(with(asked("data", here), func(c *claim) { c.foreign = true }))), nothing{}},
-		"the claim's volume is in another member":                        {seen(onNode, claims(bound("data", there))), says(reasonVolumeUnreachable)},
-		"the claim's volume is the host's own":                           {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume.Spec.CSI.Driver = "disk.example.com" }))), says(reasonVolumeUnreachable)},
+		"the claim's volume is in another member":                        {seen(onNode, claims(bound("data", there))), says(v1alpha1.ReasonVolumeUnreachable)},
+		"the claim's volume is the host's own":                           {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.volume.Spec.CSI.Driver = "disk.example.com" }))), says(v1alpha1.ReasonVolumeUnreachable)},
 		"the leaf claim has to be made first":                            {seen(onNode, claims(with(bound("data", here), func(c *claim) { c.leaf = nil }))), nothing{}},
 		"an image was changed":                                           {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), update{}},
 		"an image was changed, and the leaf is being deleted":            {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), nothing{}},

@@ -15,10 +15,10 @@ import (
 func (c claim) promised(m mirror.Member) *mirror.Refusal {
 	switch placed := c.root.Annotations[v1alpha1.AnnotationPlacedIn]; {
 	case placed != "" && placed != m.ClusterID:
-		return refuse(reasonPlacedElsewhere, "the volume of claim %s is being made in cluster %s, where another Pod of it landed before this one: this Pod waits until it is made there, and fails then, or taken back",
+		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %s is being made in cluster %s, where another Pod of it landed before this one: this Pod waits until it is made there, and fails then, or taken back",
 			c.name, placed).problem
 	case c.root.DeletionTimestamp != nil && c.leaf == nil:
-		return refuse(reasonClaimNotBound, "claim %s is being deleted: no volume is made for it any more", c.name).problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %s is being deleted: no volume is made for it any more", c.name).problem
 	}
 	return nil
 }
@@ -42,10 +42,10 @@ func (c claim) unseen() bool {
 // another member still has.
 func (c claim) occupied(cluster string) *mirror.Refusal {
 	if c.volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-		return refuse(reasonVolumeUnreachable, "the volume of claim %s is in cluster %s and is kept there, also when no Pod uses it, since it is to be retained (volume %s has policy Retain): run the Pod there, with nodeSelector %s=%s, or use another claim",
+		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %s is in cluster %s and is kept there, also when no Pod uses it, since it is to be retained (volume %s has policy Retain): run the Pod there, with nodeSelector %s=%s, or use another claim",
 			c.name, cluster, c.volume.Name, v1alpha1.LabelClusterID, cluster).problem
 	}
-	return refuse(reasonPlacedElsewhere, "the volume of claim %s is in cluster %s: this Pod waits until it is released there, which takes that no Pod there uses it (a Deployment that keeps the old Pod until the new one runs never gets there: give it strategy Recreate). If that cluster is lost, an admin has to let go of what is there: by annotation %s=true on volume %s, or by deleting its registration with %s=true",
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %s is in cluster %s: this Pod waits until it is released there, which takes that no Pod there uses it (a Deployment that keeps the old Pod until the new one runs never gets there: give it strategy Recreate). If that cluster is lost, an admin has to let go of what is there: by annotation %s=true on volume %s, or by deleting its registration with %s=true",
 		c.name, cluster, v1alpha1.AnnotationAbandon, c.volume.Name, v1alpha1.AnnotationForceDeregister).problem
 }
 

@@ -94,7 +94,7 @@ func (r *reconciler) unlessSuspended(ctx context.Context, o observed, err error)
 	if !errors.Is(err, guarded.ErrSuspended) {
 		return err
 	}
-	return r.say(ctx, o, &mirror.Refusal{Reason: reasonSuspended, Message: fmt.Sprintf(
+	return r.say(ctx, o, &mirror.Refusal{Reason: v1alpha1.ReasonSuspended, Message: fmt.Sprintf(
 		"claim %s in member %s is in the way, and nothing is deleted there until an admin confirms what ClusterRegistration %s asks for",
 		o.origin.Root, r.Registration, r.Registration)})
 }
@@ -184,7 +184,7 @@ func (r *reconciler) create(ctx context.Context, o observed, leaf *corev1.Persis
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
 		return nil // its event wakes us
 	}
-	problem := &mirror.Refusal{Reason: mirror.ReasonNameTaken, Message: fmt.Sprintf(
+	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
 		"member %s has a claim %s/%s of its own: it is left alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
 	if err := r.tell(ctx, o.root, problem); err != nil {
 		return err

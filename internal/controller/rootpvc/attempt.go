@@ -160,7 +160,7 @@ func (r *reconciler) leafClaim(ctx context.Context, root *corev1.PersistentVolum
 // claim of the Pod is still being provisioned: the member's scheduler finds no node
 // for a Pod until its claims of Immediate classes are bound.
 func ofThisClaim(problem *mirror.Refusal, others []leafClaim) *mirror.Refusal {
-	if problem != nil && problem.Reason == mirror.ReasonPodUnschedulable && slices.ContainsFunc(others, leafClaim.provisioning) {
+	if problem != nil && problem.Reason == v1alpha1.ReasonPodUnschedulable && slices.ContainsFunc(others, leafClaim.provisioning) {
 		return nil
 	}
 	return problem

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -25,7 +26,7 @@ func TestOfThisClaim(t *testing.T) {
 	hasNode := func(c *corev1.PersistentVolumeClaim) {
 		c.Annotations = map[string]string{route.AnnSelectedNode: "n1"}
 	}
-	refused := &mirror.Refusal{Reason: mirror.ReasonPodRefused, Message: "quota"}
+	refused := &mirror.Refusal{Reason: v1alpha1.ReasonPodRefused, Message: "quota"}
 	const immediate, late = storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
 	for name, tc := range map[string]struct {
 		problem *mirror.Refusal

@@ -112,19 +112,6 @@ func (deleteLost) decision()        {}
 func (adopt) decision()             {}
 func (unplace) decision()           {}
 
-// Reasons of the Placed condition and of events on root claims.
-const (
-	reasonVolumeLost        = mirror.ReasonVolumeLost
-	reasonVolumeMismatch    = "VolumeMismatch"
-	reasonSurplusVolume     = "SurplusVolume"
-	reasonClassNotFound     = mirror.ReasonClassNotFound
-	reasonClassKeepsOff     = "ClassKeepsOff"
-	reasonPlacedElsewhere   = "PlacedElsewhere"
-	reasonModifyUnsupported = "ModifyVolumeUnsupported"
-	reasonAmbiguousVolume   = "AmbiguousVolume"
-	reasonSuspended         = "DestructionSuspended"
-)
-
 func refuse(reason, format string, args ...any) nothing {
 	return nothing{&mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}}
 }
@@ -217,7 +204,7 @@ func (o observed) readopt(kept bool) decision {
 	case placed != "" && placed != o.member.ClusterID:
 		return o.elsewhere(placed)
 	case len(o.rivals) > 0:
-		return refuse(reasonAmbiguousVolume, "volume %s is in member %s and in %s as well, each made for an earlier claim of this name: have all but the right one removed there",
+		return refuse(v1alpha1.ReasonAmbiguousVolume, "volume %s is in member %s and in %s as well, each made for an earlier claim of this name: have all but the right one removed there",
 			o.asked.Name, o.member.Registration, strings.Join(o.rivals, ", "))
 	}
 	if refusal := mirror.Adoptable(o.root, o.class, o.tenant, o.asked, kept, o.member); refusal != nil {
@@ -262,17 +249,17 @@ func (o observed) bound() decision {
 	case mirror.Releasing(o.hostVolume):
 		return nothing{} // root_pv destroys it, since no Pod uses it
 	case o.boundLeaf == nil:
-		return refuse(reasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
+		return refuse(v1alpha1.ReasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
 			o.boundTo, o.member.Registration)
 	case o.leaf == nil:
 		return o.createFor(o.boundTo)
 	case o.leaf.Spec.VolumeName == "":
 		return withdraw{}
 	case o.leaf.Spec.VolumeName != o.boundTo:
-		return refuse(reasonVolumeMismatch, "the claim is bound to volume %s, and its counterpart in member %s to %s: delete the one that holds no data you need",
+		return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %s, and its counterpart in member %s to %s: delete the one that holds no data you need",
 			o.boundTo, o.member.Registration, o.leaf.Spec.VolumeName)
 	case o.leaf.Status.Phase == corev1.ClaimLost:
-		return refuse(reasonVolumeLost, "the claim's counterpart in member %s has lost volume %s: see to it there", o.member.Registration, o.boundTo)
+		return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %s has lost volume %s: see to it there", o.member.Registration, o.boundTo)
 	}
 	if ref := o.boundLeaf.Spec.ClaimRef; o.leaf.Status.Phase == corev1.ClaimPending && ref != nil && ref.UID == o.leaf.UID &&
 		o.leaf.Annotations[v1alpha1.AnnotationVolumeUID] != string(o.boundLeaf.UID) {
@@ -283,7 +270,7 @@ func (o observed) bound() decision {
 	}
 	if want := o.root.Spec.VolumeAttributesClassName; o.leaf.Status.Phase == corev1.ClaimBound &&
 		ptr.Deref(want, "") != ptr.Deref(o.leaf.Spec.VolumeAttributesClassName, "") {
-		return refuse(reasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported yet; in member %s it stays %q",
+		return refuse(v1alpha1.ReasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported yet; in member %s it stays %q",
 			ptr.Deref(want, ""), o.member.Registration, ptr.Deref(o.leaf.Spec.VolumeAttributesClassName, ""))
 	}
 	return nothing{}
@@ -307,7 +294,7 @@ func (o observed) boundElsewhere() decision {
 		o.root.Spec.VolumeName == mirror.HostVolumeName(o.leaf.Spec.VolumeName, o.member.ClusterID, true):
 		return nothing{} // about to be bound to its mirror, or its mirror is lost
 	}
-	return refuse(reasonSurplusVolume, "the claim is bound to %s; member %s has another volume for it, %s, that is not used: delete the claim %s/%s there if its data are not needed",
+	return refuse(v1alpha1.ReasonSurplusVolume, "the claim is bound to %s; member %s has another volume for it, %s, that is not used: delete the claim %s/%s there if its data are not needed",
 		o.root.Spec.VolumeName, o.member.Registration, o.leaf.Spec.VolumeName, o.leaf.Namespace, o.leaf.Name)
 }
 
@@ -358,7 +345,7 @@ func (o observed) unwanted(placed string) decision {
 }
 
 func (o observed) elsewhere(placed string) decision {
-	return refuse(reasonPlacedElsewhere, "the claim is placed in cluster %s; member %s waits until that cluster is proven empty of it", placed, o.member.Registration)
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in cluster %s; member %s waits until that cluster is proven empty of it", placed, o.member.Registration)
 }
 
 // namesLimit in bytes of the classes that a message says a member has.
@@ -369,14 +356,14 @@ func (o observed) createFor(volume string) decision {
 	var name string
 	if volume == "" {
 		if !mirror.Admits(o.class, o.member.ClusterID) { // nobody but the scheduler goes by it
-			return unselect{&mirror.Refusal{Reason: reasonClassKeepsOff, Message: fmt.Sprintf(
+			return unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff, Message: fmt.Sprintf(
 				"StorageClass %s keeps claims off member %s, by its allowedTopologies: the selection is taken off, and the scheduler chooses again", o.class.Name, o.member.Registration)}}
 		}
 		var rule string
 		name, rule = mirror.MemberClass(o.class, o.member)
 		if !slices.Contains(o.memberClasses, name) {
 			slices.Sort(o.memberClasses)
-			return unselect{&mirror.Refusal{Reason: reasonClassNotFound, Message: fmt.Sprintf(
+			return unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound, Message: fmt.Sprintf(
 				"member %s has no StorageClass %q (looked for by %s); it has: %s. Create it there, or map another one in ClusterRegistration %s, spec.storage.classes",
 				o.member.Registration, name, rule, mirror.Plain(strings.Join(o.memberClasses, ", "), namesLimit), o.member.Registration)}}
 		}

@@ -163,10 +163,10 @@ func grown(to string) func(*observed) {
 func says(reason string) decision { return nothing{&mirror.Refusal{Reason: reason}} }
 
 func fails(o *observed) {
-	o.attempt.provisioning = &mirror.Refusal{Reason: mirror.ReasonProvisioningFailed, Message: "member cluster38 cannot make the volume: no"}
+	o.attempt.provisioning = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member cluster38 cannot make the volume: no"}
 }
 
-var unschedulable = &mirror.Refusal{Reason: mirror.ReasonPodUnschedulable, Message: "member cluster38 has no node for Pod web: no"}
+var unschedulable = &mirror.Refusal{Reason: v1alpha1.ReasonPodUnschedulable, Message: "member cluster38 has no node for Pod web: no"}
 
 func usedBy(pods ...consumer) func(*observed) {
 	return func(o *observed) { o.attempt.consumers = pods }
@@ -200,8 +200,8 @@ func TestDecide(t *testing.T) {
 		"asked for here: placed before the first write in the member (I3)":   {seen(placedIn("")), place{}},
 		"placed here: the leaf claim is made":                                {seen(), leaf},
 		"the leaf claim is made: the member's part":                          {seen(pushed), nothing{}},
-		"placed in another member: it waits, and nothing is made (I3)":       {seen(placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
-		"placed in another member, and a leaf is here: nothing is made (I3)": {seen(pushed, placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
+		"placed in another member: it waits, and nothing is made (I3)":       {seen(placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"placed in another member, and a leaf is here: nothing is made (I3)": {seen(pushed, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"nobody asked for it":                     {seen(selected(""), placedIn("")), nothing{}},
 		"asked for on another node":               {seen(selected(elsewhereNode), placedIn("")), nothing{}},
 		"asked for on another node, placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), nothing{}},
@@ -218,28 +218,28 @@ func TestDecide(t *testing.T) {
 			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
-		}), unselect{&mirror.Refusal{Reason: reasonClassKeepsOff}}},
-		"the member lacks the class: the scheduler is told": {seen(func(o *observed) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: reasonClassNotFound}}},
+		}), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}}},
+		"the member lacks the class: the scheduler is told": {seen(func(o *observed) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound}}},
 		"the registration maps the class":                   {seen(func(o *observed) { o.member.Classes = map[string]string{"disk": "slow"} }), leaf},
 		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
-			seen(placedIn(""), func(o *observed) { o.namespace.Labels = nil }), says(mirror.ReasonNamespaceConflict)},
+			seen(placedIn(""), func(o *observed) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
 		"the namespace is not made yet": {seen(func(o *observed) { o.namespace = nil }), nothing{}},
 		"the claim wants a copy of another volume": {seen(func(o *observed) {
 			o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
-		}), says(mirror.ReasonDataSourceUnsupported)},
+		}), says(v1alpha1.ReasonDataSourceUnsupported)},
 		"the claim is being deleted: nothing is made for it": {seen(rootDeleted), nothing{}},
 		"the claim is being deleted, a Pod still holds it":   {seen(pushed, rootDeleted), nothing{}},
 
 		// The member fails it.
-		"its provisioner fails: the claim says so":                        {seen(pushed, fails), says(mirror.ReasonProvisioningFailed)},
-		"its scheduler finds no node for the consumer":                    {seen(pushed, usedBy(consumer{problem: unschedulable})), says(mirror.ReasonPodUnschedulable)},
-		"both: what the provisioner says is worth more":                   {seen(pushed, fails, usedBy(consumer{problem: unschedulable})), says(mirror.ReasonProvisioningFailed)},
-		"both, placed in another member: that one waits":                  {seen(pushed, fails, placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
+		"its provisioner fails: the claim says so":                        {seen(pushed, fails), says(v1alpha1.ReasonProvisioningFailed)},
+		"its scheduler finds no node for the consumer":                    {seen(pushed, usedBy(consumer{problem: unschedulable})), says(v1alpha1.ReasonPodUnschedulable)},
+		"both: what the provisioner says is worth more":                   {seen(pushed, fails, usedBy(consumer{problem: unschedulable})), says(v1alpha1.ReasonProvisioningFailed)},
+		"both, placed in another member: that one waits":                  {seen(pushed, fails, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"steered here: nothing is written before the scheduler agrees":    {seen(placedIn(""), steeredTo(here.NodeName), usedBy(consumer{})), nothing{}},
 		"steered here, no Pod uses it":                                    {seen(placedIn(""), steeredTo(here.NodeName)), nothing{}},
 		"steered here, and the scheduler agrees: placed (I3)":             {seen(placedIn(""), steeredTo(here.NodeName), usedBy(consumer{}, consumer{here: true})), place{}},
 		"steered here, and placed: the leaf claim is made":                {seen(steeredTo(here.NodeName)), leaf},
-		"steered here, the first member not proven empty yet (I3)":        {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(consumer{here: true})), says(reasonPlacedElsewhere)},
+		"steered here, the first member not proven empty yet (I3)":        {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(consumer{here: true})), says(v1alpha1.ReasonPlacedElsewhere)},
 		"steered elsewhere once, and the scheduler chose this one itself": {seen(placedIn(""), steeredTo(elsewhereNode)), place{}},
 		"steered elsewhere: the unbound leaf is withdrawn":                {seen(pushed, fails, steeredTo(elsewhereNode), selected(elsewhereNode)), withdraw{}},
 
@@ -278,15 +278,15 @@ func TestDecide(t *testing.T) {
 		// The root was made anew and asks, by name, for the volume that it had.
 		"comes back and asks for its volume: the place is recorded first (I3)": {seen(comesBack, placedIn("")), place{}},
 		"the same, placed: the leaf claim is the new root's":                   {seen(comesBack), adopt{}},
-		"the same, placed elsewhere (I3)":                                      {seen(comesBack, placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
-		"the same, another member has such a volume too (I8)":                  {seen(comesBack, func(o *observed) { o.rivals = []string{"cluster39"} }), says(reasonAmbiguousVolume)},
-		"the same, in a namespace that was made anew (I8)":                     {seen(comesBack, newTenant), says(mirror.ReasonAdoptionUnconfirmed)},
+		"the same, placed elsewhere (I3)":                                      {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"the same, another member has such a volume too (I8)":                  {seen(comesBack, func(o *observed) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
+		"the same, in a namespace that was made anew (I8)":                     {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
 		"the same, in a namespace that was made anew, and an admin lets it":    {seen(comesBack, newTenant, allowed), adopt{}},
-		"the same, and asks for more than there is":                            {seen(comesBack, grown("2Gi")), says(mirror.ReasonVolumeMismatch)},
+		"the same, and asks for more than there is":                            {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
 		"the same, its class is not ours (I4)":                                 {seen(comesBack, func(o *observed) { o.class.Provisioner = "other" }), nothing{}},
 		"the same, and the leaf claim ends":                                    {seen(comesBack, leafDeleted), nothing{}},
 		"the same, the volume's stamp is another root's than its claim's (I8)": {seen(comesBack, func(o *observed) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), deleteRetained{}},
-		"the volume was let go of: an admin has to let it (I8)":                {seen(comesBack, noLeaf), says(mirror.ReasonAdoptionUnconfirmed)},
+		"the volume was let go of: an admin has to let it (I8)":                {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
 		"the volume was let go of, an admin lets it: the place is recorded":    {seen(comesBack, noLeaf, allowed, placedIn("")), place{}},
 		"the volume was let go of, an admin lets it, placed: leaf_pv goes on":  {seen(comesBack, noLeaf, allowed), nothing{}},
 		"comes back and asks for none: its name is freed, the data stay (I2)":  {seen(comesBack, func(o *observed) { o.root.Spec.VolumeName, o.asked = "", nil }), deleteRetained{}},
@@ -297,29 +297,29 @@ func TestDecide(t *testing.T) {
 		// Bound to a volume of this member.
 		"bound and pushed: at rest (I5)":                                         {seen(leafBound, bound), nothing{}},
 		"bound, placed nowhere: the place is recorded (I3)":                      {seen(leafBound, bound, placedIn("")), place{}},
-		"bound, placed elsewhere: reported (I3)":                                 {seen(leafBound, bound, placedIn(elsewhereID)), says(reasonPlacedElsewhere)},
-		"bound, and the member lost the volume: nothing is made (I2)":            {seen(bound, func(o *observed) { o.boundLeaf = nil }), says(reasonVolumeLost)},
-		"bound, and the member lost volume and class: nothing is made (I2)":      {seen(bound, noClass, func(o *observed) { o.boundLeaf = nil; o.leaf = nil }), says(reasonVolumeLost)},
+		"bound, placed elsewhere: reported (I3)":                                 {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"bound, and the member lost the volume: nothing is made (I2)":            {seen(bound, func(o *observed) { o.boundLeaf = nil }), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the member lost volume and class: nothing is made (I2)":      {seen(bound, noClass, func(o *observed) { o.boundLeaf = nil; o.leaf = nil }), says(v1alpha1.ReasonVolumeLost)},
 		"bound, and the member lost the claim: made again for that volume":       {seen(bound), again},
 		"bound, the member lost the claim, the class is gone from the host":      {seen(bound, noClass), again},
 		"bound, the member lost the claim, its class there is gone":              {seen(bound, func(o *observed) { o.memberClasses = nil }), again},
-		"bound, the member lost the claim and its namespace is another's (I4)":   {seen(bound, func(o *observed) { o.namespace.Labels = nil }), says(mirror.ReasonNamespaceConflict)},
+		"bound, the member lost the claim and its namespace is another's (I4)":   {seen(bound, func(o *observed) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
 		"bound, the member lost the claim, its namespace is being made":          {seen(bound, func(o *observed) { o.namespace = nil }), nothing{}},
 		"bound, the root is being deleted: nothing is made":                      {seen(bound, rootDeleted), nothing{}},
 		"bound, and the leaf is unbound and asks for any volume: withdrawn (I3)": {seen(pushed, bound), withdraw{}},
-		"bound, and the leaf is bound to another volume: reported (I3)":          {seen(leafBound, bound, func(o *observed) { o.leaf.Spec.VolumeName = "pv-2" }), says(reasonVolumeMismatch)},
-		"bound, and the leaf is Lost":                                            {seen(leafBound, bound, func(o *observed) { o.leaf.Status.Phase = corev1.ClaimLost }), says(reasonVolumeLost)},
+		"bound, and the leaf is bound to another volume: reported (I3)":          {seen(leafBound, bound, func(o *observed) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
+		"bound, and the leaf is Lost":                                            {seen(leafBound, bound, func(o *observed) { o.leaf.Status.Phase = corev1.ClaimLost }), says(v1alpha1.ReasonVolumeLost)},
 		"bound, and the leaf of an earlier root is still here":                   {seen(leafBound, stampedPV, bound, rootNewer), nothing{}},
 		"the user asks for more":                                                 {seen(leafBound, bound, grown("2Gi")), grow{resource.MustParse("2Gi")}},
 		"the user asks for more before the leaf is bound":                        {seen(leafBound, bound, grown("2Gi"), func(o *observed) { o.leaf.Status.Phase = corev1.ClaimPending }), nothing{}},
-		"the user asks for other volume attributes":                              {seen(leafBound, bound, func(o *observed) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), says(reasonModifyUnsupported)},
+		"the user asks for other volume attributes":                              {seen(leafBound, bound, func(o *observed) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), says(v1alpha1.ReasonModifyUnsupported)},
 
 		// Bound elsewhere.
 		"bound elsewhere, nothing here":                              {seen(boundTo("pv-9")), nothing{}},
 		"bound elsewhere, placed here, nothing here: let go of (I3)": {seen(boundTo("pv-9"), away), unplace{}},
 		"bound elsewhere, placed there, nothing here":                {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), nothing{}},
 		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":  {seen(pushed, boundTo("pv-9")), withdraw{}},
-		"bound elsewhere, the leaf here is bound: a surplus (I3)":    {seen(leafBound, boundTo("pv-9")), says(reasonSurplusVolume)},
+		"bound elsewhere, the leaf here is bound: a surplus (I3)":    {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonSurplusVolume)},
 		"about to be bound to its mirror":                            {seen(leafBound, boundTo("pv-1")), nothing{}},
 		"about to be bound to its mirror, whose name was taken (I3)": {seen(leafBound, boundTo(mirror.HostVolumeName("pv-1", here.ClusterID, true))), nothing{}},
 	} {

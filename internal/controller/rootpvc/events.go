@@ -4,6 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -12,15 +13,15 @@ func (r *reconciler) eventProblem(root *corev1.PersistentVolumeClaim, problem *m
 }
 
 func (r *reconciler) eventWithdrawn(root *corev1.PersistentVolumeClaim) {
-	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, "PlacementWithdrawn", "Withdraw",
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonPlacementWithdrawn, "Withdraw",
 		"taken back from member %s before a volume was bound there", r.Registration)
 }
 
 func (r *reconciler) eventGrown(root *corev1.PersistentVolumeClaim, to resource.Quantity) {
-	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, "ExpansionPushed", "Expand", "asked member %s to expand the volume to %s", r.Registration, to.String())
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "asked member %s to expand the volume to %s", r.Registration, to.String())
 }
 
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
-	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, "VolumeAdopted", "Adopt",
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
 		"volume %s in member %s, which an earlier claim of this name had, is this claim's now", volume, r.Registration)
 }

@@ -11,6 +11,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -50,7 +51,7 @@ func TestWordsArePaced(t *testing.T) {
 		}
 	}
 	for i := range 100 {
-		say(mirror.ReasonProvisioningFailed, fmt.Sprintf("%c%c", 'a'+i/26, 'a'+i%26))
+		say(v1alpha1.ReasonProvisioningFailed, fmt.Sprintf("%c%c", 'a'+i/26, 'a'+i%26))
 	}
 	if told.written != paceBurst {
 		t.Errorf("%d writes, want %d", told.written, paceBurst)
@@ -60,10 +61,10 @@ func TestWordsArePaced(t *testing.T) {
 		t.Fatalf("looked at again after %s", after)
 	}
 	clock.Step(after)
-	if say(mirror.ReasonProvisioningFailed, "last"); told.written != paceBurst+1 {
+	if say(v1alpha1.ReasonProvisioningFailed, "last"); told.written != paceBurst+1 {
 		t.Error("the last words are not told")
 	}
-	if say(mirror.ReasonVolumeLost, "lost"); told.written != paceBurst+2 {
+	if say(v1alpha1.ReasonVolumeLost, "lost"); told.written != paceBurst+2 {
 		t.Error("what is not of the member's own words is held back")
 	}
 }

@@ -109,7 +109,7 @@ func (o observed) consumer() *corev1.Pod {
 // for: the Pod is bound, and no scheduler is asked again.
 func (o observed) createPromised() decision {
 	if !mirror.Admits(o.class, o.member.ClusterID) {
-		return refuse(reasonClassKeepsOff, "StorageClass %s keeps claims off member %s, by its allowedTopologies: make the Pod that was sent there again, on another node",
+		return refuse(v1alpha1.ReasonClassKeepsOff, "StorageClass %s keeps claims off member %s, by its allowedTopologies: make the Pod that was sent there again, on another node",
 			o.class.Name, o.member.Registration)
 	}
 	switch d := o.createFor("").(type) {

@@ -54,7 +54,7 @@ func letGo(o *observed) { o.promise = mirror.LetGo(o.promise, o.root, here.Clust
 func rootDeleting(o *observed) { o.root.DeletionTimestamp = &now }
 
 func TestDecidePromised(t *testing.T) {
-	words := &mirror.Refusal{Reason: mirror.ReasonProvisioningFailed, Message: "no space left"}
+	words := &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no space left"}
 	for name, tc := range map[string]struct {
 		observed observed
 		want     string
@@ -65,14 +65,14 @@ func TestDecidePromised(t *testing.T) {
 		"landed, placed":             {observed: promised(landed("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
 		"several landed, placed":     {observed: promised(landed("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
 		"landed, placed, labelled":   {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
-		"the member lacks the class": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *observed) { o.memberClasses = nil }), want: "nothing", reason: reasonClassNotFound},
+		"the member lacks the class": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *observed) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},
 		"the class keeps claims off the member": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *observed) {
 			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
-		}), want: "nothing", reason: reasonClassKeepsOff},
+		}), want: "nothing", reason: v1alpha1.ReasonClassKeepsOff},
 		"the leaf claim waits":                     {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
-		"the member says why":                      {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *observed) { o.attempt.provisioning = words }), want: "nothing", reason: mirror.ReasonProvisioningFailed},
+		"the member says why":                      {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *observed) { o.attempt.provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
 		"the leaf claim is bound":                  {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"bound, and the Pod has gone":              {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"the Pod has gone":                         {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
@@ -84,7 +84,7 @@ func TestDecidePromised(t *testing.T) {
 		"let go of, the placement is still there":  {observed: promised(placedIn(here.ClusterID), leafBound, letGo), want: "unplace"},
 		"let go of, and a Pod lands here again":    {observed: promised(landed("a"), leafBound, letGo), want: "place"},
 		"restored from before it was labelled":     {observed: promised(placedIn(here.ClusterID), leafBound), want: "label "},
-		"placed elsewhere":                         {observed: promised(landed("a"), placedIn(elsewhereID)), want: "nothing", reason: reasonPlacedElsewhere},
+		"placed elsewhere":                         {observed: promised(landed("a"), placedIn(elsewhereID)), want: "nothing", reason: v1alpha1.ReasonPlacedElsewhere},
 		"placed elsewhere, nobody here":            {observed: promised(placedIn(elsewhereID)), want: "nothing"},
 		"placed elsewhere, a leaf claim here":      {observed: promised(landed("a"), placedIn(elsewhereID), pushed), want: "withdraw"},
 		"placed elsewhere, the label is here":      {observed: promised(placedIn(elsewhereID), labelled(here.ClusterID)), want: "unlabel"},
@@ -156,7 +156,7 @@ func TestDecideLostPromise(t *testing.T) {
 		want, reason string
 	}{
 		"lost":                      {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
-		"it is another claim's":     {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", reasonSurplusVolume},
+		"it is another claim's":     {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonSurplusVolume},
 		"lost, its own":             {promised(placedIn(here.ClusterID), leafBound, func(o *observed) { o.promise = nil }), "nothing", ""},
 		"lost, the disk is to come": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
 	} {
@@ -290,7 +290,7 @@ func TestDecideReleasing(t *testing.T) {
 		o.hostVolume = mirror.Fulfil(mirror.WithMember(promise, here, nil), leaf, corev1.PersistentVolumeReclaimDelete, here)
 		o.boundTo = leaf.Name
 	})
-	if got, reason := named(decide(o)); got != "nothing" || reason != reasonVolumeLost {
+	if got, reason := named(decide(o)); got != "nothing" || reason != v1alpha1.ReasonVolumeLost {
 		t.Errorf("in use: decision is %s %s", got, reason)
 	}
 	o.hostVolume.Annotations[v1alpha1.AnnotationReleasing] = o.hostVolume.Annotations[v1alpha1.AttributeLeafUID]

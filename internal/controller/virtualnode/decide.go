@@ -13,15 +13,6 @@ import (
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
-// Reasons of a virtual node's Ready condition, beside those of the
-// registration's Connected condition.
-const (
-	// reasonNoReadyNodes: the member is there, but none of its nodes runs Pods.
-	reasonNoReadyNodes = "NoReadyNodes"
-	// reasonRegistrationGone: the node's registration has vanished.
-	reasonRegistrationGone = "RegistrationGone"
-)
-
 // observed is all that is known of a registration and its Node.
 type observed struct {
 	registration *v1alpha1.ClusterRegistration // nil: there is none, by a live read
@@ -131,7 +122,7 @@ type verdict struct {
 // judge says whether the member is ready, and if not, why.
 func judge(o observed) verdict {
 	if o.registration == nil {
-		return verdict{reason: reasonRegistrationGone, message: "the ClusterRegistration of this node vanished without being deregistered"}
+		return verdict{reason: v1alpha1.ReasonRegistrationGone, message: "the ClusterRegistration of this node vanished without being deregistered"}
 	}
 	s := o.state
 	switch {
@@ -142,7 +133,7 @@ func judge(o observed) verdict {
 	case !s.Synced, s.Node == nil:
 		return verdict{reason: v1alpha1.ReasonSyncing, message: "the member's objects are being read", passing: true}
 	case s.Node.Ready == 0:
-		return verdict{reason: reasonNoReadyNodes, message: "the member has no node that is ready"}
+		return verdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no node that is ready"}
 	case s.Node.Nodes == 0:
 		// Were this NotReady, the host would evict what runs there, which a cordon
 		// does in no single cluster. Without capacity, nothing new comes.

@@ -16,7 +16,7 @@ func nameTaken(recorder events.EventRecorder, registration *v1alpha1.ClusterRegi
 // registrationGone says that a Node's registration has vanished while Pods are
 // bound to the Node.
 func registrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
-	recorder.Eventf(node, nil, corev1.EventTypeWarning, reasonRegistrationGone, "KeepNode",
+	recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.ReasonRegistrationGone, "KeepNode",
 		"ClusterRegistration %s vanished without being deregistered, and %d Pods are bound to this node: register the cluster again under that name, or delete the Pods; the node goes with the last of them",
 		registration, pods)
 }

@@ -159,10 +159,10 @@ func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration
 	before := node.Status.DeepCopy()
 	again = setReady(node, o)
 	for _, c := range []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Reason: "NotMeasured", Message: "the member's own nodes watch over their memory"},
-		{Type: corev1.NodeDiskPressure, Reason: "NotMeasured", Message: "the member's own nodes watch over their disks"},
-		{Type: corev1.NodePIDPressure, Reason: "NotMeasured", Message: "the member's own nodes watch over their processes"},
-		{Type: corev1.NodeNetworkUnavailable, Reason: "NetworkOfMember", Message: "Pods have the member's network"},
+		{Type: corev1.NodeMemoryPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's own nodes watch over their memory"},
+		{Type: corev1.NodeDiskPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's own nodes watch over their disks"},
+		{Type: corev1.NodePIDPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's own nodes watch over their processes"},
+		{Type: corev1.NodeNetworkUnavailable, Reason: v1alpha1.ReasonNetworkOfMember, Message: "Pods have the member's network"},
 	} {
 		c.Status = corev1.ConditionFalse
 		setCondition(node, c, o.now)

@@ -72,7 +72,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		{
 			Name: "pushes-bound-claims", Class: "a host claim that is bound already is pushed with its volume name, and is Lost in the member",
 			Edits: []Edit{
-				{rootPVCDecide, "	case o.boundLeaf == nil:\n		return refuse(reasonVolumeLost,", "	case o.boundLeaf == nil && o.leaf != nil:\n		return refuse(reasonVolumeLost,"},
+				{rootPVCDecide, "	case o.boundLeaf == nil:\n		return refuse(v1alpha1.ReasonVolumeLost,", "	case o.boundLeaf == nil && o.leaf != nil:\n		return refuse(v1alpha1.ReasonVolumeLost,"},
 				{rootPVCDecide, "		name = o.boundLeaf.Spec.StorageClassName", "		name = ptr.Deref(o.root.Spec.StorageClassName, \"\")"},
 				{rootPVCDecide, "		if capacity := o.boundLeaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "		if capacity := o.root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
 			},

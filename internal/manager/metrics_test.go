@@ -1,0 +1,43 @@
+package manager
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/xylem-io/xylem/internal/account"
+)
+
+var described = regexp.MustCompile(`fqName: "(xylem_[a-z_]+)"`)
+
+// TestMetricsPage: METRICS.md, which is made of the source, has what is registered.
+func TestMetricsPage(t *testing.T) {
+	page, err := os.ReadFile("../METRICS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	descriptions := make(chan *prometheus.Desc)
+	go func() {
+		defer close(descriptions)
+		account.Promises{}.Describe(descriptions)
+		if registry, ok := metrics.Registry.(prometheus.Collector); ok {
+			registry.Describe(descriptions)
+		}
+	}()
+	registered := 0
+	for d := range descriptions {
+		if name := described.FindStringSubmatch(d.String()); name != nil {
+			registered++
+			if !strings.Contains(string(page), "| `"+name[1]+"` |") {
+				t.Errorf("METRICS.md lacks %s: run make generate", name[1])
+			}
+		}
+	}
+	if listed := strings.Count(string(page), "| `xylem_"); listed != registered || registered < 10 {
+		t.Errorf("METRICS.md lists %d metrics, and %d are registered", listed, registered)
+	}
+}

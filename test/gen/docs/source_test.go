@@ -1,0 +1,53 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestStrays: what is told under a reason that is no constant is found.
+func TestStrays(t *testing.T) {
+	for name, tc := range map[string]struct {
+		code  string
+		stray bool
+	}{
+		"an event's literal":       {`func f() { r.Recorder.Eventf(pod, nil, "Warning", "NameTaken", "Push", "%s", note) }`, true},
+		"an event's constant":      {`func f() { r.Recorder.Eventf(pod, nil, "Warning", v1alpha1.ReasonNameTaken, "Push", "%s", note) }`, false},
+		"a refusal's literal":      {`var r = mirror.Refusal{Reason: "NameTaken", Message: "taken"}`, true},
+		"a refusal's variable":     {`var r = mirror.Refusal{Reason: problem.Reason, Message: "taken"}`, false},
+		"a literal to refuse with": {`func f() { refuse("NameTaken", "taken") }`, true},
+		"a constant of its own":    {`const reasonTaken = "NameTaken"`, true},
+		"an alias":                 {`const reasonTaken = v1alpha1.ReasonNameTaken`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, code := range map[string]string{"a.go": tc.code, "a_test.go": `const reasonInTest = "X"`} {
+				if err := os.WriteFile(filepath.Join(dir, file), []byte("package a\n"+code), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := strays(dir); tc.stray != (err != nil) {
+				t.Errorf("%v, a stray: %t", err, tc.stray)
+			}
+		})
+	}
+	if err := strays("no such directory"); err == nil {
+		t.Error("a directory that is not there holds no strays")
+	}
+}
+
+// TestPages: the pages have what the code has.
+func TestPages(t *testing.T) {
+	t.Chdir("../../..")
+	for path, part := range map[string]string{"internal/REASONS.md": "| `NameTaken` |", "internal/METRICS.md": "| `xylem_writes_total` | counter | `cluster`, `side`, `kind`, `verb`, `result` |"} {
+		page, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(page), part) {
+			t.Errorf("%s: no %q: %v", path, part, err)
+		}
+	}
+	if err := run(true); err != nil {
+		t.Error(err)
+	}
+}
