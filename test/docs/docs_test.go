@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,6 +97,8 @@ type reader struct {
 	*harness.Xylem
 	root string
 	env  []string
+	// manager guards Xylem.Manager.
+	manager sync.Mutex
 }
 
 func start(ctx context.Context, t *testing.T, root string) *reader {
@@ -112,21 +115,22 @@ func start(ctx context.Context, t *testing.T, root string) *reader {
 			t.Error(err)
 		}
 	})
+	home := t.TempDir()
+	if err := kubeconfigs(x, home); err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{Xylem: x, root: root, env: environment(t, x, root, home)}
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		kubelet(ctx, t, x)
+		r.kubelet(ctx, t)
 	}()
 	t.Cleanup(func() {
 		stop()
 		<-ended
 	})
-	home := t.TempDir()
-	if err := kubeconfigs(x, home); err != nil {
-		t.Fatal(err)
-	}
-	return &reader{Xylem: x, root: root, env: environment(t, x, root, home)}
+	return r
 }
 
 // kubeconfigs writes the host's and the members' as contexts of one file, and the
@@ -181,6 +185,8 @@ func (r *reader) run(ctx context.Context, t *testing.T, blocks []Block) {
 	t.Logf("\n%s", out)
 	if err != nil {
 		t.Errorf("the last block of those above: %v", err)
+		r.manager.Lock()
+		defer r.manager.Unlock()
 		if r.Manager != nil {
 			t.Logf("the manager's log:\n%s", r.Manager.Log())
 		}
@@ -188,8 +194,7 @@ func (r *reader) run(ctx context.Context, t *testing.T, blocks []Block) {
 }
 
 // kubelet runs the manager while its Deployment is to have Pods.
-func kubelet(ctx context.Context, t *testing.T, x *harness.Xylem) {
-	key := client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "xylem-controller-manager"}
+func (r *reader) kubelet(ctx context.Context, t *testing.T) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	for {
@@ -198,20 +203,27 @@ func kubelet(ctx context.Context, t *testing.T, x *harness.Xylem) {
 			return
 		case <-ticker.C:
 		}
-		var d appsv1.Deployment
-		err := x.Host.API.Get(ctx, key, &d)
-		switch {
-		case err == nil && ptr.Deref(d.Spec.Replicas, 1) > 0:
-			err = x.RunManager(ctx)
-		case err == nil || apierrors.IsNotFound(err):
-			err = nil
-			if x.Manager != nil && x.Manager.Running() {
-				err = x.Manager.Stop()
-			}
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := r.runManager(ctx); err != nil && ctx.Err() == nil {
 			t.Errorf("run the manager: %v", err)
 			return
 		}
 	}
+}
+
+func (r *reader) runManager(ctx context.Context) error {
+	r.manager.Lock()
+	defer r.manager.Unlock()
+	var d appsv1.Deployment
+	err := r.Host.API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "xylem-controller-manager"}, &d)
+	switch {
+	case err == nil && ptr.Deref(d.Spec.Replicas, 1) > 0:
+		return r.RunManager(ctx)
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("read the manager's Deployment: %w", err)
+	case r.Manager == nil:
+		return nil
+	}
+	ended := r.Manager
+	r.Manager = nil // its account may be another one the next time
+	return ended.Stop()
 }
