@@ -83,7 +83,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the member's certificate is checked for, where that is another than in --member-server.")
 	flags.BoolVar(&r.prepared, "member-prepared", false, "Take it that the member has what it needs, by the chart xylem-member for example: make nothing there, only ask for a token.")
 	flags.StringVar(&r.account, "member-account", command.MemberAccount, "With --member-prepared: the ServiceAccount there, in the namespace --xylem-namespace.")
-	flags.DurationVar(&r.lifetime, "token-lifetime", 24*time.Hour, fmt.Sprintf("How long each token is to be valid, %s to %s; the manager renews it well before.", shortest, longest))
+	flags.DurationVar(&r.lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is to be valid, %s to %s; the manager renews it well before.", shortest, longest))
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
 	flags.StringVar(&r.dry, "dry-run", dryNone, "client: print what would be made, and ask no cluster. server: have both clusters check it, and change nothing.")
 	flags.Lookup("dry-run").NoOptDefVal = dryClient

@@ -26,9 +26,9 @@ const (
 	actor = guarded.Actor("member-token")
 
 	// DefaultAfter is the share of a token's life after which it is renewed: with
-	// jitter between a half and seven tenths of it. What is left is the time that
+	// jitter between a third and a half of it. What is left is the time that
 	// failures may take.
-	DefaultAfter = 0.5
+	DefaultAfter = 1. / 3
 	// MaxAfter leaves some time for failures even with the most jitter.
 	MaxAfter = 0.6
 
@@ -179,6 +179,10 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	if err := r.credentials.Verify(ctx, d.token, token); err != nil {
 		return time.Time{}, err
 	}
+	said, _ := member.ParseToken(token)
+	if err := lasting(r.registration, said, d.token, r.credentials.Now(), r.options.After); err != nil {
+		return time.Time{}, err
+	}
 	kubeconfig, err := member.WithToken(secret.Data[v1alpha1.KubeconfigKey], token)
 	if err != nil {
 		return time.Time{}, err
@@ -188,7 +192,6 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	if err := r.root.Patch(ctx, actor, secret, after); err != nil {
 		return time.Time{}, err
 	}
-	said, _ := member.ParseToken(token)
 	return said.Expires, nil
 }
 

@@ -92,3 +92,17 @@ func due(registration string, token member.Token, after float64) time.Time {
 	share := after * (1 + jitter*float64(h.Sum32())/(1<<32))
 	return token.Issued.Add(time.Duration(share * float64(token.Expires.Sub(token.Issued))))
 }
+
+// lasting sees that a new token is better than the one before: else the member, which
+// says when tokens begin and end, and what its clock says, could have one renewed on
+// and on.
+func lasting(registration string, token, before member.Token, now time.Time, after float64) error {
+	if !token.Expires.After(before.Expires) {
+		return fmt.Errorf("the member gave a token that works no longer than the present one, until %s", token.Expires.UTC().Format(time.RFC3339))
+	}
+	if !due(registration, token, after).After(now) {
+		return fmt.Errorf("the member gave a token that is due to be renewed at once: of %s to %s, by its own clock %s",
+			token.Issued.UTC().Format(time.RFC3339), token.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}

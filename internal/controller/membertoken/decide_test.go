@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Between half and seven tenths of a token's life, whatever that is, spread over the
+// Between a third and a half of a token's life, whatever that is, spread over the
 // members and over renewals, and the same whenever it is asked.
 func TestDue(t *testing.T) {
 	for _, life := range []time.Duration{10 * time.Minute, day, 365 * day} {
@@ -83,7 +83,7 @@ func TestDue(t *testing.T) {
 			said := member.Token{Issued: issued, Expires: issued.Add(life)}
 			name := fmt.Sprintf("cluster%d", i)
 			when := due(name, said, DefaultAfter)
-			if share := float64(when.Sub(issued)) / float64(life); share < 0.5 || share > 0.7 {
+			if share := float64(when.Sub(issued)) / float64(life); share < 0.33 || share > 0.47 {
 				t.Errorf("%s of %s is due after %v of its life", name, life, share)
 			}
 			if again := due(name, said, DefaultAfter); again != when {
@@ -94,5 +94,30 @@ func TestDue(t *testing.T) {
 		if len(at) < 45 {
 			t.Errorf("of 50 tokens with a life of %s, only %d are due at times of their own", life, len(at))
 		}
+	}
+}
+
+// A member that lies about times does not set the pace.
+func TestLasting(t *testing.T) {
+	at := func(from, to time.Duration) member.Token {
+		return member.Token{Issued: issued.Add(from), Expires: issued.Add(to)}
+	}
+	before, now := at(0, day), issued.Add(12*time.Hour)
+	for name, tc := range map[string]struct {
+		token member.Token
+		now   time.Time
+		want  bool
+	}{
+		"a good one":             {at(12*time.Hour, 36*time.Hour), now, true},
+		"a shorter one":          {at(12*time.Hour, 26*time.Hour), now, true},
+		"expires with the other": {at(12*time.Hour, day), now, false},
+		"issued long ago":        {at(-100*day, 36*time.Hour), now, false},
+		"the clock is far ahead": {at(12*time.Hour, 36*time.Hour), now.Add(365 * day), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := lasting("cluster38", tc.token, before, tc.now, DefaultAfter); (err == nil) != tc.want {
+				t.Errorf("lasting() = %v", err)
+			}
+		})
 	}
 }
