@@ -150,6 +150,14 @@ func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	}
 	switch {
 	case cr == nil && r.member == nil:
+		// Its Secret is left by a run that was interrupted.
+		left, err := r.secret(ctx, secretName(r.name))
+		if err != nil {
+			return nil, command.Explain("the host", r.host.Config, err)
+		}
+		if left != nil && made(left) {
+			return nil, nil
+		}
 		return nil, fmt.Errorf("there is no registration %s: kubectl get clusterregistrations lists them (to clean a member whose registration is gone, give --member-kubeconfig)", r.name)
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
 		return nil, fmt.Errorf("--member-kubeconfig leads to cluster %s, and registration %s is of cluster %s", r.memberID, r.name, cr.Status.ClusterID)
@@ -217,24 +225,26 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 
 // finish removes what register made, and says what stays.
 func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
-	if cr != nil {
-		fmt.Fprintf(r.env.Out, "%s is no member any more\n", r.name)
-		if err := r.removeSecret(ctx, cr.Spec.KubeconfigSecretRef.Name); err != nil {
-			return command.Explain("the host", r.host.Config, err)
+	if cr == nil && r.dry {
+		fmt.Fprintf(r.env.Out, "Registration %s is gone already; what register made besides would be removed\n", r.name)
+		return nil
+	}
+	name := secretName(r.name)
+	if cr == nil {
+		if err := r.confirm(0); err != nil {
+			return err
 		}
+	} else {
+		fmt.Fprintf(r.env.Out, "%s is no member any more\n", r.name)
+		name = cr.Spec.KubeconfigSecretRef.Name
+	}
+	if err := r.removeSecret(ctx, name); err != nil {
+		return command.Explain("the host", r.host.Config, err)
 	}
 	switch {
 	case r.member == nil:
 		r.stays("in the member: Xylem's account, whose tokens are good until they expire, its rights and policies: give --member-kubeconfig to have them removed (kubectl xylem deregister %s --member-kubeconfig FILE)", r.name)
-	case r.dry:
-		fmt.Fprintf(r.env.Out, "Registration %s is gone already; what register made in the member would be removed\n", r.name)
-		return nil
 	default:
-		if cr == nil && !r.yes {
-			if err := r.confirm(0); err != nil {
-				return err
-			}
-		}
 		if err := r.clean(ctx); err != nil {
 			return err
 		}
@@ -262,19 +272,36 @@ func (r *run) removeSecret(ctx context.Context, name string) error {
 			return nil
 		}
 	}
-	var secret corev1.Secret
-	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: name}, &secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err)
+	secret, err := r.secret(ctx, name)
+	if err != nil || secret == nil {
+		return err
 	}
-	if secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+	if !made(secret) {
 		r.stays("in the host: Secret %s/%s, which this plugin did not make", r.env.Namespace, name)
 		return nil
 	}
-	if err := client.IgnoreNotFound(r.host.Delete(ctx, &secret, client.Preconditions{UID: &secret.UID})); err != nil {
+	if err := client.IgnoreNotFound(r.host.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {
 		return fmt.Errorf("delete Secret %s/%s: %w", r.env.Namespace, name, err)
 	}
 	return nil
 }
+
+// secret is the Secret of that name; nil if there is none.
+func (r *run) secret(ctx context.Context, name string) (*corev1.Secret, error) {
+	var secret corev1.Secret
+	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: name}, &secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err)
+	}
+	return &secret, nil
+}
+
+// made reports whether register made a Secret.
+func made(secret *corev1.Secret) bool {
+	return secret.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
+}
+
+// secretName is the name that register gives a registration's Secret.
+func secretName(registration string) string { return registration + "-kubeconfig" }

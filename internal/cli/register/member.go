@@ -187,6 +187,9 @@ func (r *run) verify(ctx context.Context, token string) error {
 		return false, last
 	})
 	if err != nil {
+		if last == nil {
+			last = err // interrupted before it was asked
+		}
 		return command.Explain("the member, as the manager's account there,", config, last)
 	}
 	if id != r.memberID {

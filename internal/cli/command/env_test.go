@@ -1,0 +1,32 @@
+package command
+
+import (
+	"bytes"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+)
+
+func TestColour(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flag, noColor string
+		want          string
+	}{
+		"into a file":             {colorAuto, "", "x"},
+		"asked for":               {colorAlways, "", "\x1b[31mx\x1b[0m"},
+		"asked for, and NO_COLOR": {colorAlways, "1", "\x1b[31mx\x1b[0m"},
+		"not asked for":           {colorNever, "", "x"},
+		"NO_COLOR":                {colorAuto, "1", "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("NO_COLOR", tc.noColor)
+			out := &bytes.Buffer{}
+			env := NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clock.RealClock{})
+			env.color = tc.flag
+			if got := env.PaintOf(out).Bad("x"); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
