@@ -48,9 +48,10 @@ const (
 const (
 	// NodeImageEnv names the environment variable with the image of the nodes.
 	NodeImageEnv = "KIND_NODE_IMAGE"
-	// KindDir is where the kubeconfigs are, and ImageArchive the manager's image,
-	// from the root of the repository.
-	KindDir, ImageArchive = "dist/e2e", "dist/image.tar"
+	// KindDir is where the kubeconfigs are, from the root of the repository.
+	KindDir = "dist/e2e"
+	// ImageArchive is the manager's image, from there too.
+	ImageArchive = "dist/image.tar"
 )
 
 // sampleImages are further names for the tests' image: what config/samples run.
