@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -24,8 +25,16 @@ type kustomization struct {
 	Resources []string `json:"resources"`
 }
 
+// making is the order in which to make what a member needs: what limits the account
+// stands before it has a right. Removed is it the other way round: the rights and the
+// account, with its tokens, go before the limits.
+var making = []string{
+	"Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
+	"ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding",
+}
+
 // Member is what a member needs before it is registered, as `kubectl apply -k
-// config/member` applies it, in that order.
+// config/member` applies it, in the order in which to make it.
 func Member() ([]*unstructured.Unstructured, error) {
 	const dir = "member"
 	content, err := member.ReadFile(path.Join(dir, "kustomization.yaml"))
@@ -48,6 +57,14 @@ func Member() ([]*unstructured.Unstructured, error) {
 		}
 		all = append(all, objects...)
 	}
+	for _, obj := range all {
+		if !slices.Contains(making, obj.GetKind()) {
+			return nil, fmt.Errorf("read what a member needs: nothing says when to make %s %s", obj.GetKind(), obj.GetName())
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int {
+		return slices.Index(making, a.GetKind()) - slices.Index(making, b.GetKind())
+	})
 	return all, nil
 }
 

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
@@ -25,8 +28,12 @@ func Explain(who string, config *rest.Config, err error) error {
 		return nil
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s at %s refuses the credentials of the kubeconfig: they are wrong or have expired; log in there again, or take another kubeconfig (%w)", who, config.Host, err)
-	case apierrors.IsForbidden(err):
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return fmt.Errorf("a namespace in %s is being deleted: wait until it is gone, and run this again (%w)", who, err)
+	case lacksRight(err):
 		return fmt.Errorf("the kubeconfig's user lacks a right in %s: take one of a cluster admin (%w)", who, err)
+	case apierrors.IsForbidden(err): // by an admission policy or a quota, which say why
+		return fmt.Errorf("%s at %s refuses it: %w", who, config.Host, err)
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%s at %s shows a certificate that the kubeconfig's CA did not sign, or that is for another name (%w)", who, config.Host, err)
 	case meta.IsNoMatchError(err):
@@ -35,4 +42,27 @@ func Explain(who string, config *rest.Config, err error) error {
 		return fmt.Errorf("%s does not answer at %s: is the address right, and can it be reached from here? (%w)", who, config.Host, err)
 	}
 	return fmt.Errorf("%s at %s: %w", who, config.Host, err)
+}
+
+// lacksRight reports whether it is the authorizer that refuses, by its own words
+// (k8s.io/apiserver's responsewriters, and the registry of roles): admission and
+// quotas answer Forbidden as well.
+func lacksRight(err error) bool {
+	if !apierrors.IsForbidden(err) {
+		return false
+	}
+	return strings.Contains(err.Error(), ": User \"") && strings.Contains(err.Error(), "\" cannot ") ||
+		strings.Contains(err.Error(), "attempting to grant RBAC permissions not currently held")
+}
+
+// Refused reports whether a cluster has answered that it will not do it: nothing was
+// changed, and asking again does not help. Of any other error neither is known.
+func Refused(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code >= http.StatusBadRequest && code < http.StatusInternalServerError &&
+		code != http.StatusRequestTimeout && code != http.StatusTooManyRequests
 }

@@ -3,6 +3,7 @@ package deregister
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,8 +24,10 @@ import (
 )
 
 const (
-	fieldOwner = client.FieldOwner("kubectl-xylem")
+	fieldOwner = command.FieldOwner
 	poll       = 300 * time.Millisecond
+	// restoring bounds what is put back after a failure, or after Ctrl-C.
+	restoring = 15 * time.Second
 )
 
 // run is one run of the command.
@@ -37,7 +41,9 @@ type run struct {
 
 	host, member     *command.Cluster
 	hostID, memberID string
-	kept             []string
+	// leftover is the Secret of a registration that is gone.
+	leftover *corev1.Secret
+	kept     []string
 }
 
 // NewCommand is the command.
@@ -148,16 +154,14 @@ func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 			return nil, fmt.Errorf("--member-kubeconfig leads to cluster %s, which is registered as %s", r.memberID, item.Name)
 		}
 	}
-	switch {
-	case cr == nil && r.member == nil:
-		// Its Secret is left by a run that was interrupted.
-		left, err := r.secret(ctx, secretName(r.name))
-		if err != nil {
+	if cr == nil {
+		var err error
+		if r.leftover, err = r.findLeftover(ctx, list.Items); err != nil {
 			return nil, command.Explain("the host", r.host.Config, err)
 		}
-		if left != nil && made(left) {
-			return nil, nil
-		}
+	}
+	switch {
+	case cr == nil && r.member == nil && r.leftover == nil:
 		return nil, fmt.Errorf("there is no registration %s: kubectl get clusterregistrations lists them (to clean a member whose registration is gone, give --member-kubeconfig)", r.name)
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
 		return nil, fmt.Errorf("--member-kubeconfig leads to cluster %s, and registration %s is of cluster %s", r.memberID, r.name, cr.Status.ClusterID)
@@ -183,17 +187,8 @@ func (r *run) confirm(pods int) error {
 
 // leave has the manager leave the member, and waits until it has.
 func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
-	after := cr.DeepCopy()
-	after.Spec.Deregistration = policy
-	if after.Annotations == nil {
-		after.Annotations = map[string]string{}
-	}
-	after.Annotations[v1alpha1.AnnotationConfirmDeregister] = r.name
-	if err := r.host.Patch(ctx, after, client.MergeFrom(cr), fieldOwner); err != nil {
-		return command.Explain("the host", r.host.Config, fmt.Errorf("confirm the deregistration of %s: %w", r.name, err))
-	}
-	if err := client.IgnoreNotFound(r.host.Delete(ctx, after, client.Preconditions{UID: &cr.UID})); err != nil {
-		return command.Explain("the host", r.host.Config, fmt.Errorf("delete registration %s: %w", r.name, err))
+	if err := r.release(ctx, cr, policy); err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -205,7 +200,7 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 			return true, nil
 		}
 		if err != nil {
-			if ctx.Err() != nil {
+			if !command.Refused(err) { // it may pass, or ctx has ended
 				return false, nil
 			}
 			return false, fmt.Errorf("read registration %s: %w", r.name, err)
@@ -223,31 +218,100 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 	return nil
 }
 
+// release deletes the registration, and confirms only then that its Pods may be
+// evicted: a confirmation that stood on a registration that could not be deleted
+// would let a later slip of somebody else's pass for meant.
+func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
+	host := func(err error) error { return command.Explain("the host", r.host.Config, err) }
+	set := func(ctx context.Context, policy v1alpha1.DeregistrationPolicy) error {
+		return r.patch(ctx, cr, map[string]any{"spec": map[string]any{"deregistration": policy}})
+	}
+	if policy != cr.Spec.Deregistration {
+		if err := set(ctx, policy); err != nil {
+			return host(fmt.Errorf("set the policy of registration %s: %w", r.name, err))
+		}
+	}
+	if err := client.IgnoreNotFound(r.host.Delete(ctx, cr.DeepCopy(), client.Preconditions{UID: &cr.UID})); err != nil {
+		err = fmt.Errorf("delete registration %s: %w", r.name, err)
+		if policy != cr.Spec.Deregistration {
+			back, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoring)
+			defer cancel()
+			if failed := set(back, cr.Spec.Deregistration); failed != nil {
+				err = fmt.Errorf("%w (its spec.deregistration is %s now, and was %s: %w)", err, policy, cr.Spec.Deregistration, failed)
+			}
+		}
+		return host(err)
+	}
+	confirmed := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationConfirmDeregister: r.name}}}
+	if err := client.IgnoreNotFound(r.patch(ctx, cr, confirmed)); err != nil {
+		return host(fmt.Errorf("confirm the deregistration of %s, which is being deleted (run this command again): %w", r.name, err))
+	}
+	return nil
+}
+
+// patch changes the registration that was read, and no later one of its name.
+func (r *run) patch(ctx context.Context, cr *v1alpha1.ClusterRegistration, change map[string]any) error {
+	metadata, ok := change["metadata"].(map[string]any)
+	if !ok {
+		metadata = map[string]any{}
+		change["metadata"] = metadata
+	}
+	metadata["uid"] = cr.UID
+	content, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	return r.host.Patch(ctx, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}, client.RawPatch(types.MergePatchType, content), fieldOwner)
+}
+
+// findLeftover is the Secret that register made for a registration that is gone: a
+// run that was interrupted while it waited has left it, with a token in it.
+func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistration) (*corev1.Secret, error) {
+	name := r.name + "-kubeconfig"
+	var secret corev1.Secret
+	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: name}, &secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err)
+	}
+	used := slices.ContainsFunc(all, func(cr v1alpha1.ClusterRegistration) bool { return cr.Spec.KubeconfigSecretRef.Name == name })
+	if used || secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+		return nil, nil
+	}
+	return &secret, nil
+}
+
 // finish removes what register made, and says what stays.
 func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
-	if cr == nil && r.dry {
-		fmt.Fprintf(r.env.Out, "Registration %s is gone already; what register made besides would be removed\n", r.name)
-		return nil
-	}
-	name := secretName(r.name)
 	if cr == nil {
+		if r.dry {
+			fmt.Fprintf(r.env.Out, "Registration %s is gone already; what register made for it would be removed\n", r.name)
+			return nil
+		}
 		if err := r.confirm(0); err != nil {
 			return err
 		}
-	} else {
-		fmt.Fprintf(r.env.Out, "%s is no member any more\n", r.name)
-		name = cr.Spec.KubeconfigSecretRef.Name
 	}
-	if err := r.removeSecret(ctx, name); err != nil {
-		return command.Explain("the host", r.host.Config, err)
-	}
+	secret := ""
 	switch {
-	case r.member == nil:
-		r.stays("in the member: Xylem's account, whose tokens are good until they expire, its rights and policies: give --member-kubeconfig to have them removed (kubectl xylem deregister %s --member-kubeconfig FILE)", r.name)
-	default:
+	case cr != nil:
+		fmt.Fprintf(r.env.Out, "%s is no member any more\n", r.name)
+		secret = cr.Spec.KubeconfigSecretRef.Name
+	case r.leftover != nil:
+		secret = r.leftover.Name
+	}
+	if secret != "" {
+		if err := r.removeSecret(ctx, secret); err != nil {
+			return fmt.Errorf("%w\nRun this command again to remove it", command.Explain("the host", r.host.Config, err))
+		}
+	}
+	if r.member != nil {
 		if err := r.clean(ctx); err != nil {
 			return err
 		}
+	} else {
+		r.stays("in the member: Xylem's account, its rights and policies; whoever has one of its tokens can renew it until the account is removed: give --member-kubeconfig to have them removed (kubectl xylem deregister %s --member-kubeconfig FILE)", r.name)
 	}
 	for _, line := range r.kept {
 		fmt.Fprintf(r.env.Out, "Stays %s\n", line)
@@ -272,36 +336,19 @@ func (r *run) removeSecret(ctx context.Context, name string) error {
 			return nil
 		}
 	}
-	secret, err := r.secret(ctx, name)
-	if err != nil || secret == nil {
-		return err
+	var secret corev1.Secret
+	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: name}, &secret); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err)
 	}
-	if !made(secret) {
+	if secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		r.stays("in the host: Secret %s/%s, which this plugin did not make", r.env.Namespace, name)
 		return nil
 	}
-	if err := client.IgnoreNotFound(r.host.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {
+	if err := client.IgnoreNotFound(r.host.Delete(ctx, &secret, client.Preconditions{UID: &secret.UID})); err != nil {
 		return fmt.Errorf("delete Secret %s/%s: %w", r.env.Namespace, name, err)
 	}
 	return nil
 }
-
-// secret is the Secret of that name; nil if there is none.
-func (r *run) secret(ctx context.Context, name string) (*corev1.Secret, error) {
-	var secret corev1.Secret
-	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: name}, &secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err)
-	}
-	return &secret, nil
-}
-
-// made reports whether register made a Secret.
-func made(secret *corev1.Secret) bool {
-	return secret.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
-}
-
-// secretName is the name that register gives a registration's Secret.
-func secretName(registration string) string { return registration + "-kubeconfig" }

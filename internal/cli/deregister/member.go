@@ -85,11 +85,17 @@ func (r *run) clean(ctx context.Context) error {
 		return err
 	}
 	slices.Reverse(objects)
+	gone := true // the namespace, and with it the fence
 	for _, obj := range objects {
 		if !left.forgettable() && (obj.GetKind() == "Namespace" || obj.GetName() == "xylem-stamps") {
 			continue
 		}
-		if err := r.remove(ctx, obj); err != nil {
+		if obj.GetKind() == "Namespace" {
+			gone, err = r.removeNamespace(ctx, obj)
+		} else {
+			err = r.remove(ctx, obj)
+		}
+		if err != nil {
 			return command.Explain("the member", r.member.Config, err)
 		}
 	}
@@ -101,7 +107,7 @@ func (r *run) clean(ctx context.Context) error {
 			left.volumes, left.claims, r.env.Namespace)
 		return nil
 	}
-	if left.record == nil {
+	if left.record == nil || !gone {
 		return nil
 	}
 	// The fence went with its namespace: its record here would pass for that of a
@@ -110,6 +116,35 @@ func (r *run) clean(ctx context.Context) error {
 		return command.Explain("the host", r.host.Config, fmt.Errorf("delete Lease %s/%s: %w", left.record.Namespace, left.record.Name, err))
 	}
 	return nil
+}
+
+// removeNamespace removes the namespace if register made it and nobody else uses it:
+// everything in it goes with it. It reports whether it is gone.
+func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
+	var now corev1.Namespace
+	if err := r.member.Get(ctx, client.ObjectKeyFromObject(obj), &now); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, fmt.Errorf("read namespace %s: %w", obj.GetName(), err)
+	}
+	if !command.Ours(&now) {
+		r.stays("in the member: namespace %s, which this plugin did not make", now.Name)
+		return false, nil
+	}
+	held, err := r.member.Holds(ctx, now.Name, r.hostID)
+	if err != nil {
+		r.stays("in the member: namespace %s, since it is not known what else is in it (%v)", now.Name, err)
+		return false, nil
+	}
+	if len(held) > 0 {
+		r.stays("in the member: namespace %s, which holds what this plugin did not make (%s)", now.Name, shown(held))
+		return false, nil
+	}
+	if err := client.IgnoreNotFound(r.member.Delete(ctx, &now, client.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion})); err != nil {
+		return false, fmt.Errorf("delete namespace %s: %w", now.Name, err)
+	}
+	return true, nil
 }
 
 func (r *run) remove(ctx context.Context, obj *unstructured.Unstructured) error {

@@ -33,6 +33,12 @@ const (
 	dryServer = "server"
 )
 
+// Values of the flag --print.
+const (
+	printHost   = "host"
+	printMember = "member"
+)
+
 // run is one run of the command.
 type run struct {
 	env    *command.Env
@@ -41,8 +47,10 @@ type run struct {
 	spec   spec
 
 	name, server, serverName, account, dry string
-	prepared                               bool
-	lifetime, timeout                      time.Duration
+	// print is whose objects a dry run prints.
+	print             string
+	prepared          bool
+	lifetime, timeout time.Duration
 
 	way          way
 	host, member *command.Cluster
@@ -64,12 +72,14 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Long: "Makes in the member Xylem's namespace, ServiceAccount, rights and admission policy, in the host a Secret\n" +
 			"with a kubeconfig and the ClusterRegistration NAME; waits until the manager has connected, and says what it\n" +
 			"found. The token in the Secret is short-lived, and renewed by the manager.\n\n" +
-			"Run again, it repairs what is there and rotates the token. What fails is undone.",
+			"Run again, it repairs what is there and rotates the token. What fails is undone. Rotating revokes nothing: an\n" +
+			"older token is good until it expires, and whoever has it can renew it until then, again and again. To end all\n" +
+			"tokens, delete the ServiceAccount in the member, and register again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
 			"  # A kind cluster, whose kubeconfig leads to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
-			"  # What would be made:\n" +
-			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --dry-run=client -o yaml",
+			"  # What would be made in the member:\n" +
+			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --dry-run=client -o yaml --print member",
 		Args: cobra.MatchAll(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.name = args[0]
@@ -87,6 +97,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
 	flags.StringVar(&r.dry, "dry-run", dryNone, "client: print what would be made, and ask no cluster. server: have both clusters check it, and change nothing.")
 	flags.Lookup("dry-run").NoOptDefVal = dryClient
+	flags.StringVar(&r.print, "print", "", "With --dry-run and -o, whose objects to print: host or member. They are never to be applied together.")
 	r.spec.addFlags(c)
 	r.output.AddFlags(c)
 	return c
@@ -104,6 +115,14 @@ func (r *run) validate() error {
 		return fmt.Errorf("--timeout %s: more than 0", r.timeout)
 	case !slices.Contains([]string{dryNone, dryClient, dryServer}, r.dry):
 		return fmt.Errorf("--dry-run %s: none, client or server", r.dry)
+	case !slices.Contains([]string{"", printHost, printMember}, r.print):
+		return fmt.Errorf("--print %s: host or member", r.print)
+	case r.print == "" && r.dry != dryNone && r.output.Format != "":
+		return errors.New("give --print=host or --print=member with --dry-run and -o: what is for the member breaks a host that it is applied to")
+	case r.print != "" && (r.dry == dryNone || r.output.Format == ""):
+		return errors.New("--print says whose objects --dry-run prints with -o: give these as well")
+	case r.print == printMember && r.prepared:
+		return errors.New("--print=member: with --member-prepared nothing is made in the member")
 	case !r.prepared && (r.account != command.MemberAccount || r.env.Namespace != v1alpha1.DefaultNamespace):
 		return fmt.Errorf("what this command makes in a member is for %s/%s: where the manager's namespace or the account has another name, install the chart xylem-member there, and give --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
@@ -134,7 +153,7 @@ func (r *run) do(ctx context.Context) error {
 		r.secret = &corev1.Secret{}
 		r.secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 		r.secret.Namespace, r.secret.Name = r.env.Namespace, r.name+"-kubeconfig"
-		return r.plan()
+		return r.printPlan()
 	}
 	if r.host, err = r.env.HostCluster(); err != nil {
 		return err
@@ -146,7 +165,7 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	if r.dry == dryServer {
-		return r.plan()
+		return r.printPlan()
 	}
 	if r.way.loopback() {
 		fmt.Fprintf(r.env.ErrOut, "note: %s is a loopback address: a manager that runs in a Pod cannot reach the member there; --member-server gives another\n", r.way.server)
@@ -172,6 +191,9 @@ func (r *run) check(ctx context.Context) error {
 	}
 	if hostID == r.memberID {
 		return fmt.Errorf("--member-kubeconfig leads to the host itself (cluster %s), which cannot be its own member: give the member's kubeconfig, and choose the host with --context", hostID)
+	}
+	if err := r.refuseHosts(ctx); err != nil {
+		return err
 	}
 	if err := r.look(ctx); err != nil {
 		return err
@@ -208,13 +230,4 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 		return nil, err
 	}
 	return r.await(ctx, token)
-}
-
-// plan prints what would be made.
-func (r *run) plan() error {
-	empty, err := r.way.kubeconfig("")
-	if err != nil {
-		return err
-	}
-	return r.printPlan(empty)
 }

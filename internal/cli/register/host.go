@@ -1,10 +1,10 @@
 package register
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -53,15 +55,18 @@ func (r *run) look(ctx context.Context) error {
 		}
 		return command.Explain("the host", r.host.Config, fmt.Errorf("read namespace %s: %w", r.env.Namespace, err))
 	}
-	return r.lookAtSecret(ctx)
+	return r.lookAtSecret(ctx, list.Items)
 }
 
-func (r *run) lookAtSecret(ctx context.Context) error {
+func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistration) error {
 	name := r.name + "-kubeconfig"
 	if r.before != nil {
 		name = r.before.Spec.KubeconfigSecretRef.Name
 	}
 	r.secret = &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: r.env.Namespace, Name: name}}
+	if other := userOf(all, name, r.name); other != "" {
+		return fmt.Errorf("registration %s uses Secret %s/%s, which would be overwritten: choose another name, or give one of the two registrations a Secret of its own (spec.kubeconfigSecretRef)", other, r.env.Namespace, name)
+	}
 	var there corev1.Secret
 	err := r.host.Get(ctx, client.ObjectKeyFromObject(r.secret), &there)
 	switch {
@@ -74,6 +79,16 @@ func (r *run) lookAtSecret(ctx context.Context) error {
 	}
 	r.secretBefore = &there
 	return nil
+}
+
+// userOf names a registration, other than one, that uses a Secret. Pure.
+func userOf(all []v1alpha1.ClusterRegistration, secret, than string) string {
+	for i := range all {
+		if all[i].Name != than && all[i].Spec.KubeconfigSecretRef.Name == secret {
+			return all[i].Name
+		}
+	}
+	return ""
 }
 
 // registration is what the ClusterRegistration is to be: what it is, with what the
@@ -137,48 +152,108 @@ var dryRun writeOption
 func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) error {
 	secret := r.filled(kubeconfig)
 	if r.secretBefore == nil {
-		if err := r.host.Create(ctx, secret, createOptions(dry)...); err != nil || dry {
-			return err
+		write := func() error { return r.host.Create(ctx, secret, createOptions(dry)...) }
+		if dry {
+			return write()
 		}
-		r.journal.did("Secret "+secret.Name, fmt.Sprintf("kubectl -n %s delete secret %s", secret.Namespace, secret.Name), func(ctx context.Context) error {
-			return client.IgnoreNotFound(r.host.Delete(ctx, secret, client.Preconditions{UID: &secret.UID}))
-		})
-		return nil
+		by := fmt.Sprintf("kubectl -n %s delete secret %s", secret.Namespace, secret.Name)
+		return r.journal.do(step{what: "Secret " + secret.Name, by: by, undo: func(ctx context.Context) (bool, error) {
+			return r.unmake(ctx, r.host, secret)
+		}}, write)
 	}
-	// Without a resourceVersion, here and below: the manager writes statuses, and
-	// renews tokens, at any time, and the patch is what the admin wants in any case.
-	if err := r.host.Patch(ctx, secret, client.MergeFrom(r.secretBefore), patchOptions(dry)...); err != nil || dry {
-		return err
+	write := func() error {
+		// Without a resourceVersion: the manager may renew the token at any time, and
+		// the patch is what the admin wants in any case.
+		return r.host.Patch(ctx, secret, client.MergeFrom(r.secretBefore), patchOptions(dry)...)
 	}
-	r.journal.did("the new kubeconfig in Secret "+secret.Name, "register again with a kubeconfig that works", func(ctx context.Context) error {
-		was := secret.DeepCopy()
-		was.Labels, was.Annotations, was.Data = r.secretBefore.Labels, r.secretBefore.Annotations, r.secretBefore.Data
-		return r.host.Patch(ctx, was, client.MergeFrom(secret), fieldOwner)
-	})
-	return nil
+	if dry {
+		return write()
+	}
+	return r.journal.do(step{
+		what: "the new kubeconfig in Secret " + secret.Name, by: "register again with a kubeconfig that works",
+		undo: func(ctx context.Context) (bool, error) { return r.restoreSecret(ctx, kubeconfig) },
+	}, write)
+}
+
+// restoreSecret puts back what the Secret held, unless somebody, the manager for
+// one, has written into it since.
+func (r *run) restoreSecret(ctx context.Context, written []byte) (bool, error) {
+	var now corev1.Secret
+	if err := r.host.Get(ctx, client.ObjectKeyFromObject(r.secret), &now); err != nil {
+		return false, err
+	}
+	if now.UID != r.secretBefore.UID {
+		return false, errMeanwhile
+	}
+	held := now.Data[v1alpha1.KubeconfigKey]
+	if bytes.Equal(held, r.secretBefore.Data[v1alpha1.KubeconfigKey]) {
+		return false, nil
+	}
+	if !bytes.Equal(held, written) {
+		return false, errMeanwhile
+	}
+	was := now.DeepCopy()
+	was.Labels, was.Annotations, was.Data = r.secretBefore.Labels, r.secretBefore.Annotations, r.secretBefore.Data
+	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
 func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 	cr := r.registration()
 	if r.before == nil {
-		if err := r.host.Create(ctx, cr, createOptions(dry)...); err != nil || dry {
-			return err
+		write := func() error { return r.host.Create(ctx, cr, createOptions(dry)...) }
+		if dry {
+			return write()
 		}
-		r.journal.did("registration "+r.name, "kubectl delete clusterregistration "+r.name, func(ctx context.Context) error { return r.withdraw(ctx, cr) })
-		return nil
+		return r.journal.do(step{
+			what: "registration " + r.name, by: "kubectl delete clusterregistration " + r.name,
+			undo: func(ctx context.Context) (bool, error) { return r.withdraw(ctx, cr) },
+		}, write)
 	}
 	if equality.Semantic.DeepEqual(r.before.Spec, cr.Spec) {
 		return nil
 	}
-	if err := r.host.Patch(ctx, cr, client.MergeFrom(r.before), patchOptions(dry)...); err != nil || dry {
-		return err
+	wanted := cr.Spec.DeepCopy()
+	// The manager writes the status at any time, and at once when the Secret changes:
+	// only another spec is a conflict.
+	write := func() error {
+		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+			var now v1alpha1.ClusterRegistration
+			if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &now); err != nil {
+				return err
+			}
+			if now.UID != r.before.UID || !equality.Semantic.DeepEqual(now.Spec, r.before.Spec) {
+				return errMeanwhile
+			}
+			cr = now.DeepCopy()
+			cr.Spec = *wanted
+			return r.host.Patch(ctx, cr, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), patchOptions(dry)...)
+		})
 	}
-	r.journal.did("the changes of registration "+r.name, "kubectl edit clusterregistration "+r.name, func(ctx context.Context) error {
-		was := cr.DeepCopy()
-		was.Spec = r.before.Spec
-		return r.host.Patch(ctx, was, client.MergeFrom(cr), fieldOwner)
-	})
-	return nil
+	if dry {
+		return write()
+	}
+	return r.journal.do(step{
+		what: "the changes of registration " + r.name, by: "kubectl edit clusterregistration " + r.name,
+		undo: func(ctx context.Context) (bool, error) { return r.restoreRegistration(ctx, wanted) },
+	}, write)
+}
+
+func (r *run) restoreRegistration(ctx context.Context, written *v1alpha1.ClusterRegistrationSpec) (bool, error) {
+	var now v1alpha1.ClusterRegistration
+	if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &now); err != nil {
+		return false, err
+	}
+	switch {
+	case now.UID != r.before.UID:
+		return false, errMeanwhile
+	case equality.Semantic.DeepEqual(now.Spec, r.before.Spec):
+		return false, nil
+	case !equality.Semantic.DeepEqual(&now.Spec, written):
+		return false, errMeanwhile
+	}
+	was := now.DeepCopy()
+	was.Spec = r.before.Spec
+	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
 func createOptions(dry bool) []client.CreateOption {
@@ -197,11 +272,12 @@ func patchOptions(dry bool) []client.PatchOption {
 
 // withdraw deletes a registration that this run has made and waits until it is
 // gone: while it is there, the manager needs the Secret.
-func (r *run) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
-	if err := r.host.Delete(ctx, cr, client.Preconditions{UID: &cr.UID}); err != nil {
-		return client.IgnoreNotFound(err)
+func (r *run) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
+	did, err := r.unmake(ctx, r.host, cr)
+	if err != nil || !did {
+		return did, err
 	}
-	return wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	return true, patiently(ctx, func(ctx context.Context) (bool, error) {
 		var now v1alpha1.ClusterRegistration
 		err := r.host.Get(ctx, client.ObjectKeyFromObject(cr), &now)
 		if apierrors.IsNotFound(err) || err == nil && now.UID != cr.UID {
@@ -209,4 +285,53 @@ func (r *run) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration) er
 		}
 		return false, err
 	})
+}
+
+// unmake deletes an object that this run has made. Where the answer to the write was
+// lost, so that its UID is not known, it is what is there now by that name and was
+// written by this plugin: there was none when the run began.
+func (r *run) unmake(ctx context.Context, in *command.Cluster, obj client.Object) (bool, error) {
+	found := false
+	err := patiently(ctx, func(ctx context.Context) (bool, error) {
+		if obj.GetUID() == "" {
+			now := &metav1.PartialObjectMetadata{}
+			gvk, err := in.GroupVersionKindFor(obj)
+			if err != nil {
+				return false, err
+			}
+			now.SetGroupVersionKind(gvk)
+			if err := in.Get(ctx, client.ObjectKeyFromObject(obj), now); err != nil {
+				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+			}
+			if !command.Ours(now) {
+				return true, nil
+			}
+			obj.SetUID(now.GetUID())
+		}
+		found = true
+		err := in.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: it is another one by now
+			return false, err
+		}
+		return true, nil
+	})
+	return found, err
+}
+
+// patiently does something until it succeeds, is refused, or ctx ends. An error that
+// may pass is no reason to leave something half undone.
+func patiently(ctx context.Context, do func(context.Context) (bool, error)) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		done, err := do(ctx)
+		if err != nil && !command.Refused(err) {
+			last = err
+			return false, nil
+		}
+		return done, err
+	})
+	if err != nil && last != nil && ctx.Err() != nil {
+		return last
+	}
+	return err
 }

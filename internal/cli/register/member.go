@@ -7,13 +7,15 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,9 +26,11 @@ import (
 
 const (
 	// fieldOwner of all that the plugin applies.
-	fieldOwner = client.FieldOwner("kubectl-xylem")
+	fieldOwner = command.FieldOwner
 	// settling is how long a member may take to follow its own new RBAC.
 	settling = 20 * time.Second
+
+	kindNamespace = "Namespace"
 )
 
 // preflight finds out, without a change, whether all of the member's part can be
@@ -39,7 +43,13 @@ func (r *run) preflight(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if there != nil && there.GetDeletionTimestamp() != nil {
+			return fmt.Errorf("namespace %s in the member is being deleted: wait until it is gone, and run this again", there.GetName())
+		}
 		for _, obj := range r.objects {
+			if there != nil && obj.GetKind() == kindNamespace {
+				continue
+			}
 			if there == nil && obj.GetNamespace() != "" {
 				problems = append(problems, r.may(ctx, "patch", obj, ""), r.may(ctx, "create", obj, ""))
 				continue
@@ -119,7 +129,8 @@ func (r *run) apply(ctx context.Context, obj *unstructured.Unstructured, opts ..
 	return nil
 }
 
-// prepare applies the member's part.
+// prepare applies the member's part. A namespace that is there stays as it is: what
+// somebody else made is not for this command to label, or to delete one day.
 func (r *run) prepare(ctx context.Context) error {
 	for _, obj := range r.objects {
 		there, err := r.found(ctx, obj)
@@ -127,32 +138,87 @@ func (r *run) prepare(ctx context.Context) error {
 			return err
 		}
 		applied := obj.DeepCopy()
-		if err := r.apply(ctx, applied); err != nil {
+		switch {
+		case there == nil:
+			by := "kubectl delete " + strings.ToLower(obj.GetKind()) + inNamespace(obj) + " " + obj.GetName() + " (in the member)"
+			err = r.journal.do(step{what: named(obj) + " in the member", by: by, undo: func(ctx context.Context) (bool, error) {
+				return r.takeBack(ctx, applied)
+			}}, func() error { return r.apply(ctx, applied) })
+		case obj.GetKind() == kindNamespace:
+		default:
+			err = r.apply(ctx, applied)
+			if !command.Refused(err) && (err != nil || !same(applied, there)) {
+				r.journal.changed(named(obj) + " in the member")
+			}
+		}
+		if err != nil {
 			return err
 		}
-		if there != nil {
-			continue // it was there before this run
-		}
-		r.journal.did(named(obj)+" in the member", "kubectl delete "+strings.ToLower(obj.GetKind())+inNamespace(obj)+" "+obj.GetName()+" (in the member)",
-			func(ctx context.Context) error { return r.takeBack(ctx, applied) })
 	}
 	return nil
 }
 
+// same reports whether two readings of an object differ in nothing but what the
+// cluster itself keeps of it. Pure.
+func same(a, b *unstructured.Unstructured) bool {
+	bare := func(obj *unstructured.Unstructured) map[string]any {
+		c := obj.DeepCopy()
+		c.SetResourceVersion("")
+		c.SetGeneration(0)
+		c.SetManagedFields(nil)
+		delete(c.Object, "status")
+		return c.Object
+	}
+	return equality.Semantic.DeepEqual(bare(a), bare(b))
+}
+
 // takeBack deletes what this run has made, unless the manager has begun to rely on
-// it: its fence must not be forgotten.
-func (r *run) takeBack(ctx context.Context, obj *unstructured.Unstructured) error {
-	if obj.GetKind() == "Namespace" {
+// it, or somebody else: the fence must not be forgotten.
+func (r *run) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
+	if obj.GetKind() == kindNamespace {
 		var leases coordinationv1.LeaseList
 		if err := r.member.List(ctx, &leases, client.InNamespace(obj.GetName())); err != nil {
-			return err
+			return false, err
 		}
 		if len(leases.Items) > 0 {
-			return errKept
+			return false, errLed
+		}
+		held, err := r.member.Holds(ctx, obj.GetName(), "")
+		if err != nil {
+			return false, err
+		}
+		if len(held) > 0 {
+			return false, fmt.Errorf("it holds what this command did not make: %s", strings.Join(held, ", "))
 		}
 	}
-	uid := obj.GetUID()
-	return client.IgnoreNotFound(r.member.Delete(ctx, obj, client.Preconditions{UID: ptr.To(types.UID(uid))}))
+	return r.unmake(ctx, r.member, obj)
+}
+
+// refuseHosts refuses a member that has Xylem's own manager: the member's policies
+// would take from that what it writes, and deregistering would remove it. Who may
+// not look, in a member that is prepared, changes nothing there.
+func (r *run) refuseHosts(ctx context.Context) error {
+	const advice = "a host cannot be a member as well: its own manager and a member's policies exclude each other; register another cluster"
+	var registrations v1alpha1.ClusterRegistrationList
+	var managers appsv1.DeploymentList
+	for list, opts := range map[client.ObjectList][]client.ListOption{
+		&registrations: nil,
+		&managers:      {client.InNamespace(r.env.Namespace), client.MatchingLabels{"app.kubernetes.io/name": "xylem", "control-plane": "controller-manager"}},
+	} {
+		err := r.member.List(ctx, list, opts...)
+		switch {
+		case err == nil, meta.IsNoMatchError(err), apierrors.IsNotFound(err), r.prepared && apierrors.IsForbidden(err):
+		default:
+			return command.Explain("the member", r.member.Config, fmt.Errorf("see whether the member is a host of Xylem itself: %w", err))
+		}
+	}
+	switch {
+	case len(managers.Items) > 0:
+		return fmt.Errorf("the member runs Xylem's manager itself (Deployment %s/%s): %s", r.env.Namespace, managers.Items[0].Name, advice)
+	case len(registrations.Items) > 0:
+		return fmt.Errorf("the member has members itself (registration %s): %s", registrations.Items[0].Name, advice)
+	}
+	return nil
 }
 
 // request asks the member for a token of the manager's account.

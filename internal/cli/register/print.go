@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/utils/ptr"
@@ -26,19 +27,17 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	if r.output.Format != "" {
 		return r.output.Print(r.env.Out, cr)
 	}
-	var node corev1.Node
-	if err := r.host.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node); err != nil {
-		return fmt.Errorf("read node %s: %w", cr.NodeName(), err)
-	}
-	var classes storagev1.StorageClassList
-	if err := r.member.List(ctx, &classes); err != nil {
-		return fmt.Errorf("list the member's classes: %w", err)
-	}
 	paint := r.env.PaintOf(r.env.Out)
 	fmt.Fprintf(r.env.Out, "%s is a member: %s\n", paint.Strong(cr.Name), paint.Good("Connected"))
 	w := printers.GetNewTabWriter(r.env.Out)
 	fmt.Fprintf(w, "  cluster\t%s\n  version\t%s\n  node\t%s\n", cr.Status.ClusterID, cr.Status.KubernetesVersion, cr.NodeName())
-	fmt.Fprintf(w, "  free\t%s\n", amounts(node.Status.Allocatable))
+	var node corev1.Node
+	var notes []error
+	if err := r.host.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node); err != nil {
+		notes = append(notes, fmt.Errorf("read node %s: %w", cr.NodeName(), err))
+	} else {
+		fmt.Fprintf(w, "  free\t%s\n", amounts(node.Status.Allocatable))
+	}
 	fmt.Fprintf(w, "  on deregistering\t%s\n", cr.Spec.Deregistration)
 	if cr.Status.TokenExpires != nil {
 		fmt.Fprintf(w, "  token\texpires %s, renewed by the manager before\n", cr.Status.TokenExpires.UTC().Format(time.RFC3339))
@@ -46,7 +45,17 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
-	return printClasses(r.env.Out, classes.Items)
+	// It is a member, whoever may look at its classes.
+	var classes storagev1.StorageClassList
+	if err := r.member.List(ctx, &classes); err != nil {
+		notes = append(notes, fmt.Errorf("list the member's classes: %w", err))
+	} else if err := printClasses(r.env.Out, classes.Items); err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintf(r.env.ErrOut, "note: not shown: %v\n", note)
+	}
+	return nil
 }
 
 // amounts of the resources that people ask for first.
@@ -86,13 +95,14 @@ func printClasses(out io.Writer, classes []storagev1.StorageClass) error {
 	return nil
 }
 
-// printPlan prints what would be made, for each of the clusters.
-func (r *run) printPlan(kubeconfig []byte) error {
+// printPlan prints what would be made: all of it in a word each, or the objects of
+// one of the clusters.
+func (r *run) printPlan() error {
 	var there []runtime.Object
 	for _, obj := range r.objects {
 		there = append(there, obj)
 	}
-	here := []runtime.Object{r.filled(kubeconfig), r.registration()}
+	here := []runtime.Object{r.plannedSecret(), r.plannedRegistration()}
 	if r.output.Format == "" {
 		for _, obj := range append(there, here...) {
 			if o, ok := obj.(client.Object); ok {
@@ -101,14 +111,27 @@ func (r *run) printPlan(kubeconfig []byte) error {
 		}
 		return nil
 	}
+	objects, note := there, "In the member:"
+	if r.print == printHost {
+		objects, note = here, "In the host. The Secret lacks its kubeconfig, with a token: kubectl -n "+r.env.Namespace+" create token "+r.account+" (in the member)"
+	}
 	if r.output.Format != "json" { // which knows no comments
-		fmt.Fprintln(r.env.Out, "# In the member:")
+		fmt.Fprintln(r.env.Out, "# "+note)
 	}
-	if err := r.output.Print(r.env.Out, there...); err != nil {
-		return err
-	}
-	if r.output.Format != "json" {
-		fmt.Fprintln(r.env.Out, "---\n# In the host. The token is asked for in the member: kubectl -n "+r.env.Namespace+" create token "+r.account)
-	}
-	return r.output.Print(r.env.Out, here...)
+	return r.output.Print(r.env.Out, objects...)
+}
+
+// plannedSecret has nothing of what a Secret that is there holds, in its data or in
+// the annotations of who applied it; applied over that, it leaves the data.
+func (r *run) plannedSecret() *corev1.Secret {
+	secret := r.secret.DeepCopy()
+	secret.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
+	secret.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
+	secret.Annotations = map[string]string{v1alpha1.AnnotationTokenLifetime: r.lifetime.String()}
+	return secret
+}
+
+func (r *run) plannedRegistration() *v1alpha1.ClusterRegistration {
+	cr := r.registration()
+	return &v1alpha1.ClusterRegistration{TypeMeta: cr.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: cr.Name}, Spec: cr.Spec}
 }

@@ -7,49 +7,79 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
 )
 
 // undoTimeout bounds what is undone after a failure, or after Ctrl-C.
 const undoTimeout = time.Minute
 
-// journal is what a run has made, in order.
-type journal []step
+// journal is what a run has set out to make, in order.
+type journal struct {
+	steps []step
+	// updated are the objects that were there before, and that the run has changed.
+	updated []string
+}
 
 type step struct {
 	what string
-	undo func(context.Context) error
+	// undo takes it back, and reports whether there was anything to take back: a
+	// write whose answer was lost may have been done or not.
+	undo func(context.Context) (bool, error)
 	// by is what somebody types who has to undo it himself.
 	by string
 }
 
-func (j *journal) did(what, by string, undo func(context.Context) error) {
-	*j = append(*j, step{what: what, by: by, undo: undo})
+// do notes a write before it is done, and does it. What the cluster has refused is
+// struck out; of any other error nobody knows whether it was done.
+func (j *journal) do(s step, write func() error) error {
+	j.steps = append(j.steps, s)
+	err := write()
+	if command.Refused(err) {
+		j.steps = j.steps[:len(j.steps)-1]
+	}
+	return err
 }
 
-// rollback undoes all of it, the latest first, and says what is left.
+// changed notes that an object that was there before is another now.
+func (j *journal) changed(what string) { j.updated = append(j.updated, what) }
+
+// rollback undoes all of it, the latest first, and says what is left. It ends at the
+// first step that fails: what was made earlier is what the later needs.
 func (j *journal) rollback(ctx context.Context, cause error) error {
-	if len(*j) == 0 {
-		return fmt.Errorf("%w\nNothing was changed", cause)
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	var undone, left []string
-	for _, s := range slices.Backward(*j) {
-		if err := s.undo(ctx); err != nil {
-			left = append(left, fmt.Sprintf("  %s (%v): %s", s.what, err, s.by))
+	var undone, left, lines []string
+	for _, s := range slices.Backward(j.steps) {
+		if len(left) > 0 {
+			left = append(left, fmt.Sprintf("  %s: %s", s.what, s.by))
 			continue
 		}
-		undone = append(undone, s.what)
+		did, err := s.undo(ctx)
+		switch {
+		case err != nil:
+			left = append(left, fmt.Sprintf("  %s (%v): %s", s.what, err, s.by))
+		case did:
+			undone = append(undone, s.what)
+		}
 	}
-	message := "Undone: " + strings.Join(undone, ", ")
-	if len(undone) == 0 {
-		message = "Nothing was undone"
+	if len(undone) > 0 {
+		lines = append(lines, "Undone: "+strings.Join(undone, ", "))
 	}
 	if len(left) > 0 {
-		message += "\nLeft, to be undone by hand:\n" + strings.Join(left, "\n")
+		lines = append(append(lines, "Left, to be undone by hand, in this order:"), left...)
 	}
-	return fmt.Errorf("%w\n%s", cause, message)
+	if len(j.updated) > 0 {
+		lines = append(lines, "Brought up to date, and left so: "+strings.Join(j.updated, ", "))
+	}
+	if len(lines) == 0 {
+		lines = []string{"Nothing was changed"}
+	}
+	return fmt.Errorf("%w\n%s", cause, strings.Join(lines, "\n"))
 }
 
-// errKept is why something that a run made is not taken back.
-var errKept = errors.New("it holds the record of the manager's leadership by now")
+var (
+	// errLed and errMeanwhile are why something that a run made is not taken back.
+	errLed       = errors.New("it holds the record of the manager's leadership by now")
+	errMeanwhile = errors.New("somebody else has changed it meanwhile")
+)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/member"
 )
 
@@ -34,6 +35,19 @@ var final = map[string]string{
 	v1alpha1.ReasonNodeNameTaken:     "",
 }
 
+// patience is how long a reason of final has to stand before it is believed. Of two
+// API servers one may take a while to know what was made at the other: its account,
+// and its rights. Pure.
+func patience(reason string, first bool) time.Duration {
+	switch {
+	case reason == v1alpha1.ReasonUnauthorized || reason == v1alpha1.ReasonForbidden:
+		return settling
+	case first:
+		return 0
+	}
+	return insisting
+}
+
 // await waits until the manager has connected, by the new token if it says which
 // one it uses, and serves the member.
 func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistration, error) {
@@ -44,7 +58,7 @@ func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistr
 	w := waiting{run: r, expires: said.Expires}
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &cr); err != nil {
-			if ctx.Err() != nil {
+			if !command.Refused(err) { // it may pass, or ctx has ended
 				return false, nil
 			}
 			return false, fmt.Errorf("read registration %s: %w", r.name, err)
@@ -81,7 +95,7 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	}
 	if connected != nil && connected.Status != metav1.ConditionTrue {
 		w.reason = connected.Reason
-		if _, is := final[connected.Reason]; is && (w.before == nil || now.Sub(w.since) >= insisting) {
+		if _, is := final[connected.Reason]; is && now.Sub(w.since) >= patience(connected.Reason, w.before == nil) {
 			return false, fmt.Errorf("the manager cannot connect: %s: %s", connected.Reason, connected.Message)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -281,11 +282,24 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 	badInputs()
 	It("sees what would be made, and nothing is", SpecTimeout(storyTime), func(ctx SpecContext) {
 		before := xylems(ctx)
+		words := map[string][]string{
+			"member": {"# In the member:", "kind: ServiceAccount", "kind: ValidatingAdmissionPolicy"},
+			"host":   {"# In the host.", "kind: Secret", "kind: ClusterRegistration", "deregistration: Drain"},
+		}
 		for _, dry := range []string{"client", "server"} {
-			out, _, err := plugin(ctx, "register", one, "--member-kubeconfig", admin(one), "--dry-run="+dry, "-o", "yaml", "--deregistration-policy", "Drain")
-			Expect(err).NotTo(HaveOccurred())
-			for _, words := range []string{"# In the member:", "kind: ServiceAccount", "kind: ValidatingAdmissionPolicy", "# In the host.", "kind: Secret", "kind: ClusterRegistration", "deregistration: Drain"} {
-				Expect(out).To(ContainSubstring(words))
+			args := []string{"register", one, "--member-kubeconfig", admin(one), "--dry-run=" + dry, "-o", "yaml", "--deregistration-policy", "Drain"}
+			_, _, err := plugin(ctx, args...)
+			Expect(err).To(MatchError(ContainSubstring("give --print=host or --print=member")))
+			for side, its := range words {
+				out, _, err := plugin(ctx, append(args, "--print", side)...)
+				Expect(err).NotTo(HaveOccurred())
+				for _, word := range its {
+					Expect(out).To(ContainSubstring(word))
+				}
+				Expect(out).NotTo(MatchRegexp(`(?m)^(data|stringData):`))
+				if side == "host" {
+					Expect(out).NotTo(ContainSubstring("ValidatingAdmissionPolicy"))
+				}
 			}
 		}
 		Expect(xylems(ctx)).To(Equal(before))
@@ -355,6 +369,46 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		_, _, err = plugin(ctx, "deregister", "again", "--yes", "--policy", "Drain", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(ctx, xylems).WithContext(ctx).Should(BeEmpty())
+	})
+
+	It("spares a namespace that was there before, and refuses a member that is a host", SpecTimeout(storyTime), func(ctx SpecContext) {
+		api := x.Member(two).API
+		labels := map[string]string{"app.kubernetes.io/name": "xylem", "control-plane": "controller-manager"}
+		its := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+		Expect(api.Create(ctx, its)).To(Succeed())
+		manager := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "xylem-controller-manager", Labels: labels}, Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: "example/main"}}}},
+		}}
+		Expect(api.Create(ctx, manager)).To(Succeed())
+		before := xylems(ctx)
+		_, _, err := plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
+		Expect(err).To(MatchError(ContainSubstring("runs Xylem's manager itself (Deployment xylem-system/xylem-controller-manager)")))
+		Expect(xylems(ctx)).To(Equal(before))
+		Expect(api.Delete(ctx, manager)).To(Succeed())
+
+		_, _, err = plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
+		Expect(err).NotTo(HaveOccurred())
+		out, _, err := plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("Stays in the member: namespace xylem-system, which this plugin did not make"))
+		now := &corev1.Namespace{}
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(its), now)).To(Succeed())
+		Expect(now.DeletionTimestamp).To(BeNil())
+		Expect(now.Labels).To(Equal(its.Labels))
+		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem ")))
+	})
+
+	It("removes the Secret that an interrupted run has left", SpecTimeout(storyTime), func(ctx SpecContext) {
+		left := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: "left-kubeconfig", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
+		}}
+		Expect(x.Host.API.Create(ctx, left)).To(Succeed())
+		_, _, err := plugin(ctx, "deregister", "left", "--yes")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring("left-kubeconfig")))
+		_, _, err = plugin(ctx, "deregister", "left", "--yes")
+		Expect(err).To(MatchError(ContainSubstring("there is no registration left")))
 	})
 
 	renewals()

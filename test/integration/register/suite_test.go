@@ -27,7 +27,7 @@ const (
 	storyTime = 4 * time.Minute
 )
 
-// Names of the members: the first has storage, the second neither that nor nodes.
+// Names of the members: the first has storage, the second has none.
 const one, two = "cluster38", "cluster39"
 
 // x is shared by all stories.
@@ -46,7 +46,7 @@ var _ = ReportAfterSuite("failures", harness.Failures)
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	x, err = harness.Start(ctx, harness.Options{
-		Members:     []controlplane.ClusterOptions{{Name: one}, {Name: two, NoStorage: true, Nodes: -1}},
+		Members:     []controlplane.ClusterOptions{{Name: one}, {Name: two, NoStorage: true}},
 		Unprepared:  true,
 		ManagerArgs: []string{renewAfter},
 		Progress:    func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },

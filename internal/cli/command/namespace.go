@@ -1,0 +1,83 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// FieldOwner of all that the plugin writes.
+const FieldOwner = client.FieldOwner("kubectl-xylem")
+
+// Ours reports whether the plugin has made the object, or had a hand in it. A label
+// does not tell: `kubectl apply -k` gives the same. Pure.
+func Ours(obj client.Object) bool {
+	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == string(FieldOwner) })
+}
+
+// few objects of each kind are enough to say that a namespace is not empty.
+const few = 20
+
+// Holds lists what a namespace holds that neither is Xylem's own there (its account,
+// its fence of that host) nor comes and goes with every namespace. It asks for each
+// kind that the cluster knows: a namespace takes with it all there is.
+func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, error) {
+	known, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", c.Config.Host, err)
+	}
+	groups, err := discovery.ServerPreferredNamespacedResourcesWithContext(ctx, known)
+	if err != nil {
+		return nil, fmt.Errorf("look up what kinds of objects there are: %w", err)
+	}
+	var held []string
+	for _, group := range groups {
+		version, err := schema.ParseGroupVersion(group.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("look up what kinds of objects there are: %w", err)
+		}
+		for i := range group.APIResources {
+			resource := &group.APIResources[i]
+			if !slices.Contains(resource.Verbs, "list") {
+				continue
+			}
+			list := &metav1.PartialObjectMetadataList{}
+			list.SetGroupVersionKind(version.WithKind(resource.Kind + "List"))
+			if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(few)); err != nil {
+				return nil, fmt.Errorf("list the %s of namespace %s: %w", resource.Name, namespace, err)
+			}
+			for j := range list.Items {
+				if !passing(resource.Kind, &list.Items[j], host) {
+					held = append(held, resource.Kind+" "+list.Items[j].Name)
+				}
+			}
+		}
+	}
+	return held, nil
+}
+
+// passing reports whether an object does not count: it is Xylem's, or the cluster
+// makes it in each namespace. Pure.
+func passing(kind string, obj client.Object, host string) bool {
+	switch kind {
+	case "Event":
+		return true
+	case "Lease": // the fence
+		return host != "" && obj.GetLabels()[v1alpha1.LabelHost] == host
+	case "ServiceAccount":
+		return obj.GetName() == "default" || obj.GetName() == MemberAccount
+	case "ConfigMap":
+		return obj.GetName() == rootCA
+	}
+	return false
+}
+
+// rootCA is the ConfigMap that kube-controller-manager puts into each namespace.
+const rootCA = "kube-root-ca.crt"

@@ -1,0 +1,53 @@
+package register
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+func TestReasonsThatStand(t *testing.T) {
+	before := &v1alpha1.ClusterRegistration{}
+	for name, c := range map[string]struct {
+		reason string
+		before *v1alpha1.ClusterRegistration
+		stands time.Duration
+		end    bool
+	}{
+		"a name taken, at first":         {reason: v1alpha1.ReasonNodeNameTaken, end: true},
+		"a name taken, of the last time": {reason: v1alpha1.ReasonNodeNameTaken, before: before},
+		"a name taken, still":            {reason: v1alpha1.ReasonNodeNameTaken, before: before, stands: insisting, end: true},
+		"unauthorized, at first":         {reason: v1alpha1.ReasonUnauthorized},
+		"unauthorized, for a while":      {reason: v1alpha1.ReasonUnauthorized, stands: settling - time.Second},
+		"unauthorized, still":            {reason: v1alpha1.ReasonUnauthorized, stands: settling, end: true},
+		"forbidden, for a while":         {reason: v1alpha1.ReasonForbidden, before: before, stands: insisting},
+		"forbidden, still":               {reason: v1alpha1.ReasonForbidden, before: before, stands: settling, end: true},
+		"out of reach":                   {reason: v1alpha1.ReasonUnreachable, stands: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+			env := command.NewEnv(genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}, clock)
+			w := waiting{run: &run{env: env, before: c.before}}
+			cr := &v1alpha1.ClusterRegistration{}
+			cr.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionFalse, Reason: c.reason}}
+			_, err := w.look(cr)
+			if c.stands > 0 {
+				if err != nil {
+					t.Fatalf("believed at once: %v", err)
+				}
+				clock.Step(c.stands)
+				_, err = w.look(cr)
+			}
+			if (err != nil) != c.end {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
