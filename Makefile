@@ -56,7 +56,7 @@ GO_DIRS := $(wildcard api cmd internal test)
 UNIT := $(foreach d,$(wildcard api internal cmd test/image test/e2e),./$(d)/...)
 # The longest first: two packages are tested at a time, which wait more than they
 # compute.
-INTEGRATION := $(foreach d,$(wildcard test/integration/stories test/integration test/controlplane test/fault test/charts),./$(d)/...)
+INTEGRATION := $(foreach d,$(wildcard test/integration/stories test/integration test/controlplane test/fault test/charts test/docs),./$(d)/...)
 RBAC_PATHS := $(foreach d,$(wildcard internal cmd),paths=./$(d)/...)
 # The only directories that the root of the repository may hold.
 LAYOUT := api charts cmd config internal test bin dist
