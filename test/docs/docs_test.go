@@ -46,7 +46,7 @@ var elsewhere = map[string]string{
 	"make demo":         ".ci/run",
 	"make docker-build": "make test-e2e",
 	"helm test":         "test/charts",
-	"helm upgrade xylem charts/xylem --namespace xylem-system --reuse-values": "test/charts",
+	"helm upgrade xylem charts/xylem --namespace xylem-system --reset-then-reuse-values \\\n": "test/charts",
 	"helm uninstall xylem ":                   "test/charts",
 	"helm rollback":                           "test/charts",
 	"kubectl delete customresourcedefinition": "test/charts",
