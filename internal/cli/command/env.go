@@ -119,7 +119,7 @@ func (e *Env) colored(w io.Writer) bool {
 
 func terminal(stream any) bool {
 	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file descriptor is small
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // Interactive reports whether somebody can be asked.

@@ -122,21 +122,35 @@ func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	if r.hostID, err = r.host.ID(ctx); err != nil {
 		return nil, command.Explain("the host", r.host.Config, err)
 	}
-	if r.admin.Kubeconfig != "" {
-		admin, err := r.admin.Config()
-		if err != nil {
-			return nil, err
-		}
-		if r.member, err = r.env.NewCluster(admin); err != nil {
-			return nil, err
-		}
-		if r.memberID, err = r.member.ID(ctx); err != nil {
-			return nil, command.Explain("the member", r.member.Config, err)
-		}
-		if r.memberID == r.hostID {
-			return nil, errors.New("--member-kubeconfig leads to the host itself: give the member's, and choose the host with --context")
-		}
+	if err := r.openMember(ctx); err != nil {
+		return nil, err
 	}
+	return r.find(ctx)
+}
+
+// openMember makes a client of the member, if its kubeconfig was given.
+func (r *run) openMember(ctx context.Context) error {
+	if r.admin.Kubeconfig == "" {
+		return nil
+	}
+	admin, err := r.admin.Config()
+	if err != nil {
+		return err
+	}
+	if r.member, err = r.env.NewCluster(admin); err != nil {
+		return err
+	}
+	if r.memberID, err = r.member.ID(ctx); err != nil {
+		return command.Explain("the member", r.member.Config, err)
+	}
+	if r.memberID == r.hostID {
+		return errors.New("--member-kubeconfig leads to the host itself: give the member's, and choose the host with --context")
+	}
+	return nil
+}
+
+// find is the registration, nil if it is gone and something of it is left.
+func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.host.List(ctx, &list); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {

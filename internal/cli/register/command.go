@@ -115,6 +115,15 @@ func (r *run) validate() error {
 		return fmt.Errorf("--timeout %s: more than 0", r.timeout)
 	case !slices.Contains([]string{dryNone, dryClient, dryServer}, r.dry):
 		return fmt.Errorf("--dry-run %s: none, client or server", r.dry)
+	case !r.prepared && (r.account != command.MemberAccount || r.env.Namespace != v1alpha1.DefaultNamespace):
+		return fmt.Errorf("what this command makes in a member is for %s/%s: where the manager's namespace or the account has another name, install the chart xylem-member there, and give --member-prepared",
+			v1alpha1.DefaultNamespace, command.MemberAccount)
+	}
+	return errors.Join(r.validatePrint(), r.spec.validate(), r.output.Validate())
+}
+
+func (r *run) validatePrint() error {
+	switch {
 	case !slices.Contains([]string{"", printHost, printMember}, r.print):
 		return fmt.Errorf("--print %s: host or member", r.print)
 	case r.print == "" && r.dry != dryNone && r.output.Format != "":
@@ -123,14 +132,8 @@ func (r *run) validate() error {
 		return errors.New("--print says whose objects --dry-run prints with -o: give these as well")
 	case r.print == printMember && r.prepared:
 		return errors.New("--print=member: with --member-prepared nothing is made in the member")
-	case !r.prepared && (r.account != command.MemberAccount || r.env.Namespace != v1alpha1.DefaultNamespace):
-		return fmt.Errorf("what this command makes in a member is for %s/%s: where the manager's namespace or the account has another name, install the chart xylem-member there, and give --member-prepared",
-			v1alpha1.DefaultNamespace, command.MemberAccount)
 	}
-	if err := r.spec.validate(); err != nil {
-		return err
-	}
-	return r.output.Validate()
+	return nil
 }
 
 func (r *run) do(ctx context.Context) error {

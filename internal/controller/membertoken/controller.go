@@ -149,7 +149,7 @@ func (r *renewer) observe(ctx context.Context, from client.Reader) (sight, error
 	if err == nil {
 		seen.secret = &secret
 	}
-	seen.observed.registration, seen.using = r.registration, r.credentials.Token()
+	seen.registration, seen.using = r.registration, r.credentials.Token()
 	seen.now, seen.after = r.credentials.Now(), r.options.After
 	return seen, nil
 }
