@@ -126,7 +126,7 @@ func start(ctx context.Context, t *testing.T, root string) *reader {
 	if err := kubeconfigs(x, home); err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{Xylem: x, root: root, env: environment(t, x, root, home)}
+	r := &reader{Xylem: x, root: root, env: environment(ctx, t, x, root, home)}
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -162,7 +162,7 @@ func kubeconfigs(x *harness.Xylem, home string) error {
 
 // environment has the programs that the pages speak of, and nothing of whoever runs
 // the test but where Go and the pinned tools keep what they made.
-func environment(t *testing.T, x *harness.Xylem, root, home string) []string {
+func environment(ctx context.Context, t *testing.T, x *harness.Xylem, root, home string) []string {
 	t.Helper()
 	tools := filepath.Dir(os.Getenv("HELM"))
 	if tools == "." {
@@ -172,7 +172,7 @@ func environment(t *testing.T, x *harness.Xylem, root, home string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	goEnv, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
+	goEnv, err := exec.CommandContext(ctx, "go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func environment(t *testing.T, x *harness.Xylem, root, home string) []string {
 
 // run runs the blocks in one shell, as who copies them does.
 func (r *reader) run(ctx context.Context, t *testing.T, blocks []Block) {
-	command := exec.CommandContext(ctx, "bash", "-c", Script(blocks)) //nolint:gosec // the pages' own
+	command := exec.CommandContext(ctx, "bash", "-c", Script(blocks))
 	command.Dir, command.Env = r.root, r.env
 	out, err := command.CombinedOutput()
 	t.Logf("\n%s", out)
