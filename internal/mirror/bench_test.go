@@ -1,0 +1,108 @@
+package mirror
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// everyday is a Pod with a claim, its leaf, and what belongs to them, as most are.
+type everyday struct {
+	rootPod, leafPod     *corev1.Pod
+	rootClaim, leafClaim *corev1.PersistentVolumeClaim
+	leafPV, hostPV       *corev1.PersistentVolume
+}
+
+func newEveryday(tb testing.TB) everyday {
+	tb.Helper()
+	var e everyday
+	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	e.rootClaim = &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: member.ClusterID}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: ptr("gold"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pvc-1",
+			Resources: corev1.VolumeResourceRequirements{Requests: size},
+		},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: size},
+	}
+	e.rootPod = rootPod(corev1.PodSpec{
+		NodeName:   member.NodeName,
+		Containers: []corev1.Container{{Name: "main", Image: "example/main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
+		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+		}}},
+	})
+	var err error
+	if e.leafPod, err = TranslatePod(e.rootPod, member); err != nil {
+		tb.Fatal(err)
+	}
+	e.leafPod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, StartTime: ptr(metav1.Now()),
+		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}},
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
+	}
+	if e.leafClaim, err = TranslateClaim(e.rootClaim, ptr("gp3"), member); err != nil {
+		tb.Fatal(err)
+	}
+	e.leafClaim.UID, e.leafClaim.Status = "leaf-claim-uid", e.rootClaim.Status
+	e.leafPV = &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "leaf-pv-uid"},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity: size, AccessModes: e.rootClaim.Spec.AccessModes, StorageClassName: "gp3",
+			ClaimRef:               &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: e.leafClaim.UID},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.example.com", VolumeHandle: "vol-1"}},
+		},
+	}
+	OriginFor(hostID, e.rootClaim).Stamp(e.leafPV)
+	e.hostPV = HostVolume(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, member)
+	return e
+}
+
+// What every reconcile does, whether or not anything is to be done.
+func BenchmarkTranslations(b *testing.B) {
+	e := newEveryday(b)
+	for name, do := range map[string]func() bool{
+		"TranslatePod": func() bool { leaf, err := TranslatePod(e.rootPod, member); return leaf != nil && err == nil },
+		"TranslateClaim": func() bool {
+			leaf, err := TranslateClaim(e.rootClaim, ptr("gp3"), member)
+			return leaf != nil && err == nil
+		},
+		"HostVolume": func() bool {
+			return HostVolume(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, member) != nil
+		},
+		"LeafVolumeOf":    func() bool { _, _, _, ok := LeafVolumeOf(e.hostPV); return ok },
+		"OriginIn":        func() bool { _, ok := OriginIn(hostID, e.leafClaim); return ok },
+		"RootPodStatus":   func() bool { return RootPodStatus(e.rootPod, e.leafPod, member).Phase == corev1.PodRunning },
+		"RootClaimStatus": func() bool { return len(RootClaimStatus(e.rootClaim, e.leafClaim).Capacity) > 0 },
+		"ClaimStatusCurrent": func() bool {
+			return ClaimStatusCurrent(e.rootClaim, RootClaimStatus(e.rootClaim, e.leafClaim))
+		},
+		"PodStatusApply": func() bool { return StatusApply(e.rootPod, e.leafPod.Status) != nil },
+		"VolumeDrift":    func() bool { return VolumeDrift(e.hostPV, e.leafPV).Capacity == nil },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if !do() {
+					b.Fatal("not what it should be")
+				}
+			}
+		})
+	}
+}
+
+// Looked up for every event: neither may begin to cost.
+func TestLookupsDoNotAllocate(t *testing.T) {
+	e := newEveryday(t)
+	for name, do := range map[string]func(){
+		"OriginIn": func() { _, _ = OriginIn(hostID, e.leafClaim) },
+	} {
+		if n := testing.AllocsPerRun(100, do); n > 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}
