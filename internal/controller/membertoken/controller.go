@@ -26,9 +26,9 @@ const (
 	actor = guarded.Actor("member-token")
 
 	// DefaultAfter is the share of a token's life after which it is renewed: with
-	// jitter between a third and a half of it. What is left is the time that
+	// jitter between a third and a half of it, roughly. What is left is the time that
 	// failures may take.
-	DefaultAfter = 1. / 3
+	DefaultAfter = 0.35
 	// MaxAfter leaves some time for failures even with the most jitter.
 	MaxAfter = 0.6
 

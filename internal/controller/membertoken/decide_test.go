@@ -83,7 +83,7 @@ func TestDue(t *testing.T) {
 			said := member.Token{Issued: issued, Expires: issued.Add(life)}
 			name := fmt.Sprintf("cluster%d", i)
 			when := due(name, said, DefaultAfter)
-			if share := float64(when.Sub(issued)) / float64(life); share < 0.33 || share > 0.47 {
+			if share := float64(when.Sub(issued)) / float64(life); share < 0.35 || share > 0.491 {
 				t.Errorf("%s of %s is due after %v of its life", name, life, share)
 			}
 			if again := due(name, said, DefaultAfter); again != when {
