@@ -3,6 +3,7 @@ package leafpod
 import (
 	"context"
 	"fmt"
+	"iter"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,24 +16,44 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
+// promised is a claim that is bound to a promise, and that promise.
+type promised struct {
+	claim  *corev1.PersistentVolumeClaim
+	volume *corev1.PersistentVolume
+}
+
+// promises are those that a Pod uses, one by one, up to the first error.
+func (r *reconciler) promises(ctx context.Context, root *corev1.Pod) iter.Seq2[promised, error] {
+	return func(yield func(promised, error) bool) {
+		for _, name := range mirror.ClaimNames(root) {
+			claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
+			if err == nil && (claim == nil || !mirror.NamesPromise(claim.Spec.VolumeName)) {
+				continue
+			}
+			var volume *corev1.PersistentVolume
+			if err == nil {
+				volume, err = index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(claim.Spec.VolumeName))
+			}
+			if err == nil && volume == nil {
+				continue
+			}
+			if !yield(promised{claim, volume}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
 // strandedBy says which promise of a Pod was fulfilled in another member, for good.
 // One that is released when it is unused comes back, and is waited for.
 func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.Refusal, error) {
-	for _, name := range mirror.ClaimNames(root) {
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
+	for p, err := range r.promises(ctx, root) {
 		if err != nil {
 			return nil, err
 		}
-		if claim == nil || !mirror.NamesPromise(claim.Spec.VolumeName) {
-			continue
-		}
-		pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(claim.Spec.VolumeName))
-		if err != nil {
-			return nil, err
-		}
-		if pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID && r.pinnedElsewhere(pv) {
+		if p.volume.Spec.ClaimRef != nil && p.volume.Spec.ClaimRef.UID == p.claim.UID && r.pinnedElsewhere(p.volume) {
 			return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere, Message: fmt.Sprintf(
-				"the volume of claim %s was made in another cluster, where another Pod of it had landed before: Pods of this claim are scheduled there from now on, and this one is to be made again", name)}, nil
+				"the volume of claim %s was made in another cluster, where another Pod of it had landed before: Pods of this claim are scheduled there from now on, and this one is to be made again", p.claim.Name)}, nil
 		}
 	}
 	return nil, nil

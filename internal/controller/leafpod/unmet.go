@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -61,22 +60,14 @@ func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, err
 	if root.Spec.NodeName != r.NodeName || mirror.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
 		return nil, nil
 	}
-	for _, name := range mirror.ClaimNames(root) {
-		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
+	for p, err := range r.promises(ctx, root) {
 		if err != nil {
 			return nil, err
 		}
-		if claim == nil || !mirror.NamesPromise(claim.Spec.VolumeName) {
+		if !mirror.IsUnfulfilled(p.volume) || !mirror.IsPromiseIn(p.volume, r.ClusterID) {
 			continue
 		}
-		pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(claim.Spec.VolumeName))
-		if err != nil {
-			return nil, err
-		}
-		if pv == nil || !mirror.IsUnfulfilled(pv) || !mirror.IsPromiseIn(pv, r.ClusterID) {
-			continue
-		}
-		if u := unmetBy(claim, pv, root, r.Member); u != nil {
+		if u := unmetBy(p.claim, p.volume, root, r.Member); u != nil {
 			if u.others, err = r.elsewhere(ctx, root); err != nil {
 				return nil, err
 			}
