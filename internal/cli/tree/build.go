@@ -57,6 +57,14 @@ func object(kind, cluster string, obj client.Object, state string, health Health
 	return n
 }
 
+// since is when the object got well, if it is well at all.
+func (n *Node) since(well metav1.Time) metav1.Time {
+	if n.Health != Good {
+		return metav1.Time{}
+	}
+	return well
+}
+
 // claimNode is a claim of the host with all that it leads to.
 func (f *facts) claimNode(c *claimFacts) Node {
 	if c.claim == nil {
@@ -72,7 +80,7 @@ func (f *facts) claimNode(c *claimFacts) Node {
 	if slices.ContainsFunc(n.Conditions, problem) {
 		n.Health = Bad
 	}
-	n.Events = matter(c.events, c.claim.Status.Phase != corev1.ClaimBound)
+	n.Events = matter(c.events, c.claim.Status.Phase != corev1.ClaimBound, n.since(claimWell(c.claim, c.volume)))
 	if !c.ours() {
 		n.Details = append(n.Details, notOurs(c))
 		return f.withPods(n, c)
@@ -143,7 +151,7 @@ func (f *facts) volumeNode(c *claimFacts) Node {
 	pv := c.volume
 	n := object(kindVolume, "", pv, phase(string(pv.Status.Phase)), volumeHealth(pv))
 	n.Details = append(n.Details, volumeDetails(pv)...)
-	n.Events = matter(c.volumeEvents, false)
+	n.Events = matter(c.volumeEvents, false, n.since(volumeWell(pv)))
 	_, _, _, hasLeaf := mirror.LeafVolumeOf(pv)
 	if mirror.IsPromise(pv) {
 		kind := "promise"
@@ -269,7 +277,7 @@ func leafClaim(cluster string, c *claimFacts) Node {
 		n.Details = append(n.Details, "class "+class)
 	}
 	n.Conditions = claimConditions(c.leaf)
-	n.Events = matter(c.leafEvents, false)
+	n.Events = matter(c.leafEvents, false, n.since(claimWell(c.leaf, c.leafVolume)))
 	if why := foreign(c.leaf, c.claim); why != "" {
 		n.State, n.Health = StateForeign, Bad
 		n.Details = append(n.Details, why)
@@ -308,7 +316,7 @@ func (f *facts) leafVolumeNode(cluster, name, uid string, c *claimFacts) []Node 
 		n.Details = append(n.Details, volumeDetails(pv)...)
 		n.Driver, n.Handle = mirror.SourceOf(pv)
 		n.Driver, n.Handle = plain(n.Driver), plain(n.Handle)
-		n.Events = matter(c.leafVolumeEvents, false)
+		n.Events = matter(c.leafVolumeEvents, false, n.since(volumeWell(pv)))
 		if uid != "" && string(pv.UID) != uid {
 			n.Health = Bad
 			n.Details = append(n.Details, "another volume of that name: the host stands for the one with UID "+uid)
@@ -337,7 +345,7 @@ func (f *facts) podNode(p *podFacts) Node {
 	if slices.ContainsFunc(n.Conditions, problem) {
 		n.Health = Bad
 	}
-	n.Events = matter(p.events, false)
+	n.Events = matter(p.events, false, n.since(podWell(p.pod)))
 	id := f.memberOfPod(p)
 	if id == "" {
 		return n
@@ -348,7 +356,7 @@ func (f *facts) podNode(p *podFacts) Node {
 	case p.leaf != nil:
 		leaf = podOf(cluster, p.leaf)
 		leaf.Conditions = podConditions(p.leaf)
-		leaf.Events = matter(p.leafEvents, false)
+		leaf.Events = matter(p.leafEvents, false, leaf.since(podWell(p.leaf)))
 		if why := foreign(p.leaf, p.pod); why != "" {
 			leaf.State, leaf.Health = StateForeign, Bad
 			leaf.Details = append(leaf.Details, why)

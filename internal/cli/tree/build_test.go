@@ -193,6 +193,26 @@ func cases() map[string]facts {
 	taken.claims[0].pods = nil
 	all["taken-live"] = taken
 
+	recovered := all["bound"]
+	recovered.claims = append([]claimFacts(nil), recovered.claims...)
+	r := &recovered.claims[0]
+	r.volume = r.volume.DeepCopy()
+	r.volume.Status.LastPhaseTransitionTime = ptr.To(ago(time.Minute))
+	r.events = append([]corev1.Event{
+		event("Warning", "ProvisioningFailed", "past: the claim is bound since", "ebs.csi.aws.com", 90*time.Second, 4),
+		event("Warning", "ProvisioningFailed", "past, in the same second", "ebs.csi.aws.com", time.Minute, 1),
+		event("Warning", "VolumeResizeFailed", "of now: not before it was bound", "ebs.csi.aws.com", 10*time.Second, 2),
+	}, r.events...)
+	web := running
+	web.pod = pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"),
+		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(30 * time.Second)})
+	web.events = []corev1.Event{event("Warning", "FailedMount", "past: the Pod is ready since", "kubelet", 40*time.Second, 1)}
+	unready := podFacts{pod: pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"),
+		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: ago(30 * time.Second)})}
+	unready.events = []corev1.Event{event("Warning", "Unhealthy", "of now: the Pod is not ready", "kubelet", 40*time.Second, 9)}
+	r.pods = []podFacts{web, unready}
+	all["recovered"] = recovered
+
 	orphaned := connectedMember()
 	orphaned[0].Status.Orphans = []v1alpha1.OrphanedVolume{{Volume: "pvc-77", Claim: "shop/data", Reason: "RootGone", Since: ago(2 * time.Hour)}, {Volume: "pvc-78", Claim: "shop/other", Reason: "RootGone"}}
 	all["orphan"] = tree(orphaned, claimFacts{})

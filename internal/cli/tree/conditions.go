@@ -88,11 +88,15 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []Condition {
 }
 
 // matter are the latest of an object's Warnings and of Xylem's own events, or of
-// all, each once; the latest last.
-func matter(events []corev1.Event, all bool) []Event {
+// all, each once; the latest last. Warnings from before an object got well, if it is
+// known when that was, matter no more.
+func matter(events []corev1.Event, all bool, well metav1.Time) []Event {
 	var shown []Event
 	for i := range events {
 		e := &events[i]
+		if at := last(e); e.Type == corev1.EventTypeWarning && !well.Time.Before(at.Time) {
+			continue
+		}
 		if !all && e.Type != corev1.EventTypeWarning && e.ReportingController != manager && e.Source.Component != manager {
 			continue
 		}
@@ -111,6 +115,39 @@ func matter(events []corev1.Event, all bool) []Event {
 		return cmp.Or(a.Last.Compare(b.Last.Time), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
 	return shown[max(0, len(shown)-eventsShown):]
+}
+
+// claimWell is when a claim that is well got so: it was bound, as its volume tells,
+// and what Xylem says of it became true. Zero if that is not known.
+func claimWell(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) metav1.Time {
+	well := volumeWell(volume)
+	if claim.Status.Phase != corev1.ClaimBound || well.IsZero() {
+		return metav1.Time{}
+	}
+	for _, c := range claim.Status.Conditions {
+		if strings.HasPrefix(string(c.Type), v1alpha1.Prefix) && c.Status == corev1.ConditionTrue && well.Before(&c.LastTransitionTime) {
+			well = c.LastTransitionTime
+		}
+	}
+	return well
+}
+
+// volumeWell is since when a volume is bound; zero if it is not, or that is not known.
+func volumeWell(pv *corev1.PersistentVolume) metav1.Time {
+	if pv == nil || pv.Status.Phase != corev1.VolumeBound || pv.Status.LastPhaseTransitionTime == nil {
+		return metav1.Time{}
+	}
+	return *pv.Status.LastPhaseTransitionTime
+}
+
+// podWell is since when a Pod is ready, or has succeeded; zero if it is, or has, not.
+func podWell(pod *corev1.Pod) metav1.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && (c.Status == corev1.ConditionTrue || pod.Status.Phase == corev1.PodSucceeded) {
+			return c.LastTransitionTime
+		}
+	}
+	return metav1.Time{}
 }
 
 // count of an event, and when it was seen last, by whichever of its two APIs it was
