@@ -496,6 +496,18 @@ func TestWritesAreGuarded(t *testing.T) {
 	}
 }
 
+// What the end of a link cuts short is no error: nobody would see what to do about it.
+func TestSettlingAtTheEnd(t *testing.T) {
+	ctx, end := context.WithCancel(t.Context())
+	settling := Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		end()
+		return reconcile.Result{}, fmt.Errorf("list Pods: %w", ctx.Err())
+	}))
+	if result, err := settling.Reconcile(ctx, reconcile.Request{}); err != nil || !result.IsZero() {
+		t.Errorf("result %v, error %v", result, err)
+	}
+}
+
 func TestSettling(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, "web", errors.New("older"))
 	other := errors.New("other")

@@ -16,11 +16,16 @@ const behind = time.Second
 
 // Settling is a reconciler for which a write that missed its precondition or its
 // object, or a fence that is lost, is no error: the cache was behind, and the
-// newer object wakes it, or its link is about to end. Nor is a destruction that
-// waits for an admin.
+// newer object wakes it, or its link is about to end. Nor is what a link that ends
+// cuts short: the next one begins with everything. Nor a destruction that waits for
+// an admin.
 func Settling(r reconcile.Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 		result, err := r.Reconcile(ctx, request)
+		if err != nil && ctx.Err() != nil {
+			ctrl.LoggerFrom(ctx).V(1).Info("cut short", "cause", err.Error())
+			return reconcile.Result{}, nil
+		}
 		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, ErrFenced) {
 			ctrl.LoggerFrom(ctx).V(1).Info("waiting for the cache", "cause", err.Error())
 			return reconcile.Result{RequeueAfter: behind}, nil

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/validation"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,8 @@ func newCache(ctx context.Context, c *connection, scheme *runtime.Scheme, hostID
 		Scheme:           scheme,
 		Mapper:           mapper(),
 		DefaultTransform: dropManagedFields,
+
+		DefaultWatchErrorHandler: complain,
 
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
@@ -77,6 +80,7 @@ func newWorkloads(ctx context.Context, c *connection, scheme *runtime.Scheme, ho
 		Scheme:                      scheme,
 		Mapper:                      mapper(),
 		ReaderFailOnMissingInformer: true,
+		DefaultWatchErrorHandler:    complain,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}: {Label: labels.NewSelector().Add(*others), Transform: reduceWorkload, UnsafeDisableDeepCopy: ptr.To(true)},
 		},
@@ -85,6 +89,13 @@ func newWorkloads(ctx context.Context, c *connection, scheme *runtime.Scheme, ho
 		return nil, fmt.Errorf("make the cache of the member's other Pods: %w", err)
 	}
 	return built, inform(ctx, built, &corev1.Pod{})
+}
+
+// complain logs that a watch failed, unless it is because the link ends.
+func complain(ctx context.Context, r *toolscache.Reflector, err error) {
+	if ctx.Err() == nil {
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	}
 }
 
 func dropManagedFields(obj any) (any, error) {
