@@ -158,6 +158,7 @@ test: verify vet lint test-unit kube test-integration ## Run every check and tes
 .PHONY: test-unit
 test-unit: ## Run the unit tests.
 	go test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) $(UNIT)
+	go -C test/charts/dashboard test -timeout $(UNIT_TIMEOUT) $(TESTFLAGS) ./board
 
 .PHONY: test-integration
 test-integration: kube build $(HELM) $(PROMTOOL) ## Run the tests on real control planes.
@@ -197,6 +198,14 @@ bench: kube ## Measure Xylem beside its yardsticks, into dist/bench; an hour or 
 bench-quick: kube ## The same with small sizes, in less than three minutes; its figures say little.
 	go run ./test/bench --quick --out '$(DIST)/bench-quick'
 	go -C test/bench/plot run . '$(DIST)/bench-quick'
+
+# Flags as for promtool, so that what is compiled of Prometheus serves both.
+.PHONY: dashboard
+dashboard: kube ## Draw the chart's dashboard from the metrics of managers that have work and troubles, into charts/xylem; about ten minutes.
+	@mkdir -p $(DIST)
+	CGO_ENABLED=0 go -C test/charts/dashboard test -trimpath -tags remove_all_sd ./...
+	CGO_ENABLED=0 go -C test/charts/dashboard build -trimpath -tags remove_all_sd -o '$(DIST)/dashboard' .
+	go run ./test/charts/workload '$(DIST)/dashboard' --out=charts/xylem/dashboard.png
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (default 10s).

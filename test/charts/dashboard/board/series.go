@@ -1,0 +1,113 @@
+package board
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// Point of a series. What is not a number is not there.
+type Point struct {
+	At    time.Time
+	Value float64
+}
+
+// Series is what a query has for one set of labels.
+type Series struct {
+	Name   string
+	Points []Point
+}
+
+// There tells whether there is anything in it.
+func (s Series) There() bool {
+	_, ok := s.Calculate("lastNotNull")
+	return ok
+}
+
+var calculate = map[string]func(values []float64) float64{
+	"lastNotNull": func(v []float64) float64 { return v[len(v)-1] },
+	"max":         slices.Max[[]float64],
+	"mean": func(v []float64) float64 {
+		sum := 0.0
+		for _, one := range v {
+			sum += one
+		}
+		return sum / float64(len(v))
+	},
+}
+
+func calculations() []string { return slices.Sorted(maps.Keys(calculate)) }
+
+// Calculate makes one value of all; false if there is none.
+func (s Series) Calculate(name string) (float64, bool) {
+	var values []float64
+	for _, p := range s.Points {
+		if !math.IsNaN(p.Value) {
+			values = append(values, p.Value)
+		}
+	}
+	if len(values) == 0 {
+		return 0, false
+	}
+	return calculate[name](values), true
+}
+
+// Parts of a series have no gap within them, where it lacks more than half of a step.
+func (s Series) Parts(step time.Duration) [][]Point {
+	var all [][]Point
+	var part []Point
+	for _, point := range s.Points {
+		if len(part) > 0 && (math.IsNaN(point.Value) || point.At.Sub(part[len(part)-1].At) > step*3/2) {
+			all, part = append(all, part), nil
+		}
+		if !math.IsNaN(point.Value) {
+			part = append(part, point)
+		}
+	}
+	if len(part) > 0 {
+		all = append(all, part)
+	}
+	return all
+}
+
+// Run is a time in which a value stayed the same.
+type Run struct {
+	From, To time.Time
+	Value    float64
+}
+
+// Runs of a series. Each lasts until the next, or until the last point before a gap.
+func (s Series) Runs(step time.Duration) []Run {
+	var all []Run
+	for _, part := range s.Parts(step) {
+		for i, point := range part {
+			if i > 0 {
+				all[len(all)-1].To = point.At
+			}
+			if i == 0 || math.Abs(point.Value-all[len(all)-1].Value) > 0 {
+				all = append(all, Run{From: point.At, To: point.At, Value: point.Value})
+			}
+		}
+	}
+	return all
+}
+
+// Stack puts each series on those before it, and says what it then stands on.
+func Stack(series []Series) (stacked, floors []Series) {
+	sums := map[time.Time]float64{}
+	for _, s := range series {
+		var top, floor []Point
+		for _, point := range s.Points {
+			if math.IsNaN(point.Value) {
+				continue
+			}
+			floor = append(floor, Point{At: point.At, Value: sums[point.At]})
+			sums[point.At] += point.Value
+			top = append(top, Point{At: point.At, Value: sums[point.At]})
+		}
+		stacked = append(stacked, Series{Name: s.Name, Points: top})
+		floors = append(floors, Series{Name: s.Name, Points: floor})
+	}
+	return stacked, floors
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb"
+
+	"github.com/xylem-io/xylem/test/charts/dashboard/board"
+	"github.com/xylem-io/xylem/test/charts/dashboard/paint"
+)
+
+// width of the picture.
+const width = 1480
+
+func named(metric string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, metric)
+}
+
+// draw draws the dashboard over all that was read. What a panel lacks that should have
+// something is an error, once the picture is there to be looked at.
+func (s settings) draw(ctx context.Context, db *tsdb.DB, out io.Writer) error {
+	content, err := os.ReadFile(s.dashboard)
+	if err != nil {
+		return fmt.Errorf("read the dashboard: %w", err)
+	}
+	d, err := board.Read(content)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.dashboard, err)
+	}
+	from, err := newData(db)
+	if err != nil {
+		return err
+	}
+	length := from.to.Sub(from.from)
+	from.every(board.Interval(length, s.interval, paint.Points(d, width)))
+	values, err := d.Values(from.step, s.interval, length)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.dashboard, err)
+	}
+	picture := paint.Content{Board: d, Series: map[int][]board.Series{}, From: from.from, To: from.to, Step: from.step}
+	if picture.Note, err = s.note(ctx, d, from); err != nil {
+		return err
+	}
+	var empty []string
+	for _, panel := range d.Panels {
+		series, err := ask(ctx, from, panel, values)
+		if err != nil {
+			return fmt.Errorf("panel %q: %w", panel.Title, err)
+		}
+		picture.Series[panel.ID] = series
+		if panel.Type != board.Row && len(series) == 0 {
+			nothing := panel.FieldConfig.Defaults.NoValue
+			fmt.Fprintf(out, "panel %q has no data; it then says %q\n", panel.Title, nothing)
+			if nothing == "" {
+				empty = append(empty, panel.Title)
+			}
+		}
+	}
+	drawn, lacked := paint.Picture(picture, width)
+	for _, one := range lacked {
+		fmt.Fprintln(out, one)
+	}
+	var file bytes.Buffer
+	if err := paint.Write(&file, drawn); err != nil {
+		return err
+	}
+	if err := os.WriteFile(s.out, file.Bytes(), 0o644); err != nil { //nolint:gosec // for everybody to look at
+		return fmt.Errorf("write the picture: %w", err)
+	}
+	fmt.Fprintf(out, "%s: %d panels over %s, a point every %s, %d KiB\n", s.out, len(picture.Series), length.Round(time.Second), from.step, file.Len()>>10)
+	if s.rules != "" {
+		if err := s.alerts(ctx, from, out); err != nil {
+			return err
+		}
+	}
+	if len(empty) > 0 {
+		return fmt.Errorf("panels have no data, and do not say by noValue that they may have none: %q", empty)
+	}
+	return nil
+}
+
+// ask asks all of a panel's queries.
+func ask(ctx context.Context, from *data, panel board.Panel, values board.Values) ([]board.Series, error) {
+	var all []board.Series
+	for _, target := range panel.Targets {
+		expr, err := values.Expand(target.Expr)
+		if err != nil {
+			return nil, err
+		}
+		series, err := from.query(ctx, target, expr)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, series...)
+	}
+	return all, nil
+}
+
+// note says what is shown: the values that variables offer, and the time.
+func (s settings) note(ctx context.Context, d *board.Dashboard, from *data) (string, error) {
+	var parts []string
+	for _, v := range d.Templating.List {
+		metric, label, ok := v.LabelValues()
+		if !ok {
+			continue
+		}
+		found, err := from.values(ctx, metric, label)
+		if err != nil {
+			return "", err
+		}
+		if len(found) == 0 {
+			return "", fmt.Errorf("variable %s: metric %s has no label %s", v.Name, metric, label)
+		}
+		parts = append(parts, fmt.Sprintf("%s: All (%s)", v.Label, strings.Join(found, ", ")))
+	}
+	parts = append(parts, fmt.Sprintf("%s to %s UTC, read every %s", from.from.Format("2006-01-02 15:04:05"), from.to.Format("15:04:05"), s.interval))
+	return strings.Join(parts, "    "), nil
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	err := run(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "dashboard:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are what the flags say.
+type settings struct {
+	urls      []string
+	length    time.Duration
+	interval  time.Duration
+	data      string
+	dashboard string
+	rules     string
+	out       string
+}
+
+func run(args []string) (err error) {
+	var s settings
+	flags := flag.NewFlagSet("dashboard", flag.ContinueOnError)
+	flags.Func("url", "Address of a manager's metrics; may be given more than once. Without, what is in --data is drawn.", func(text string) error {
+		s.urls = append(s.urls, text)
+		return nil
+	})
+	flags.DurationVar(&s.length, "for", 0, "How long metrics are read; 0: until the program is interrupted.")
+	flags.DurationVar(&s.interval, "interval", 5*time.Second, "How often metrics are read.")
+	flags.StringVar(&s.data, "data", "", "Directory of what is read, which is kept; a temporary one if empty.")
+	flags.StringVar(&s.dashboard, "dashboard", "charts/xylem/files/dashboard.json", "The dashboard.")
+	flags.StringVar(&s.rules, "rules", "charts/xylem/files/rules.yaml", "The alert rules; none if empty.")
+	flags.StringVar(&s.out, "out", "dashboard.png", "The picture.")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if s.data == "" {
+		if s.data, err = os.MkdirTemp("", "dashboard-"); err != nil {
+			return fmt.Errorf("make a directory for the data: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(s.data)) }()
+	}
+	db, err := open(s.data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if len(s.urls) > 0 {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		if err := s.record(ctx, db); err != nil {
+			return err
+		}
+		stop()
+	}
+	return s.draw(context.Background(), db, os.Stdout)
+}

@@ -1,0 +1,104 @@
+package paint
+
+import (
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"time"
+
+	"github.com/soniakeys/quant/median"
+
+	"github.com/xylem-io/xylem/test/charts/dashboard/board"
+)
+
+const (
+	// header is the height of what is above the grid, margin what is around it.
+	header = 46
+	margin = 12
+	// pad is between a panel's edge and what is in it.
+	pad = 10
+)
+
+// Content is what is drawn.
+type Content struct {
+	Board *board.Dashboard
+	// Series of each panel, by its ID.
+	Series map[int][]board.Series
+	// From and To are the range of time, Step the time between the points of a series.
+	From, To time.Time
+	Step     time.Duration
+	// Note stands beside the title.
+	Note string
+}
+
+// Picture draws it, as wide as that many pixels, and says what of it had no room.
+func Picture(content Content, width float64) (image.Image, []string) {
+	inner := width - 2*margin
+	p := &painter{Content: content, canvas: newCanvas(width, header+content.Board.Height()+margin)}
+	p.write(p.style(20, true, ink, 0), margin, header/2, content.Board.Title)
+	p.write(p.style(13, false, paleInk, 1), width-margin, header/2, content.Note)
+	for _, panel := range content.Board.Panels {
+		place := panel.GridPos.Place(inner)
+		place.X, place.Y = place.X+margin, place.Y+header
+		p.panel(panel, place)
+	}
+	return p.Image(), p.lacked
+}
+
+// Points is how many points a panel has room for, at the least.
+func Points(d *board.Dashboard, width float64) float64 {
+	least := width
+	for _, panel := range d.Panels {
+		if panel.Type != board.Row {
+			least = min(least, panel.GridPos.Place(width-2*margin).W-2*pad)
+		}
+	}
+	return least
+}
+
+// Write writes a picture as PNG, with 256 colours, which makes it a third as large and
+// looks the same.
+func Write(to io.Writer, picture image.Image) error {
+	reduced := median.Quantizer(256).Paletted(picture)
+	encoder := png.Encoder{CompressionLevel: png.BestCompression}
+	if err := encoder.Encode(to, reduced); err != nil {
+		return fmt.Errorf("write the picture: %w", err)
+	}
+	return nil
+}
+
+// painter draws one picture.
+type painter struct {
+	Content
+	*canvas
+	lacked []string
+}
+
+func (p *painter) panel(panel board.Panel, place board.Rectangle) {
+	if panel.Type == board.Row {
+		p.write(p.style(15, true, ink, 0), place.X, place.Y+place.H/2+2, panel.Title)
+		return
+	}
+	p.box(place, paper, edge)
+	title := p.style(13, true, ink, 0)
+	p.write(title, place.X+pad, place.Y+17, fit(title, panel.Title, place.W-2*pad))
+	inside := board.Rectangle{X: place.X + pad, Y: place.Y + 32, W: place.W - 2*pad, H: place.H - 32 - 8}
+	series := p.Series[panel.ID]
+	if len(series) == 0 && panel.Type != board.Stat {
+		nothing := panel.FieldConfig.Defaults.NoValue
+		if nothing == "" {
+			nothing = "No data"
+		}
+		p.write(p.style(16, false, paleInk, 0.5), inside.X+inside.W/2, inside.Y+inside.H/2, nothing)
+		return
+	}
+	switch panel.Type {
+	case board.Stat:
+		p.stat(panel, series, inside)
+	case board.TimeSeries:
+		p.lines(panel, series, inside)
+	case board.StateTimeline:
+		p.states(panel, series, inside)
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// tell lets happen what is to be seen.
+func (w *workload) tell(ctx context.Context) error {
+	member := w.x.Member(troubled)
+	for _, act := range []struct {
+		says  string
+		do    func() error
+		lasts time.Duration
+	}{
+		{"all is well", func() error { return nil }, 75 * time.Second},
+		{"the driver of " + troubled + " makes no disks", func() error {
+			return member.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Code: codes.ResourceExhausted, Message: "the pool is full"})
+		}, 45 * time.Second},
+		{"it makes them again", func() error { return member.SetFaults() }, 45 * time.Second},
+		{troubled + " is cut off", func() error { return member.Proxy().SetMode(controlplane.Cut) }, 75 * time.Second},
+		{troubled + " is back", func() error { return member.Proxy().SetMode(controlplane.Pass) }, 90 * time.Second},
+		{"the host loses a volume while no manager runs", func() error { return w.lose(ctx) }, 60 * time.Second},
+	} {
+		w.say("%s", act.says)
+		if err := act.do(); err != nil {
+			return fmt.Errorf("%s: %w", act.says, err)
+		}
+		timer := time.NewTimer(act.lasts)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		case <-timer.C:
+		}
+	}
+	return nil
+}
+
+// lose removes a claim of the first member, its Pod and its volume from the host while
+// no manager runs, as a restore of the host from before they were made does. The
+// host's policy lets no admin take Xylem's finalizers off, so it is done in the
+// manager's name.
+func (w *workload) lose(ctx context.Context) error {
+	if err := w.x.Manager.Stop(); err != nil {
+		return err
+	}
+	if err := w.second.Stop(); err != nil {
+		return err
+	}
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := w.x.Host.API.Get(ctx, client.ObjectKey{Namespace: space, Name: keptClaim}, claim); err != nil {
+		return fmt.Errorf("get claim %s: %w", keptClaim, err)
+	}
+	config, err := w.x.Host.RESTConfig(controlplane.Direct)
+	if err != nil {
+		return err
+	}
+	config.Impersonate = rest.ImpersonationConfig{UserName: harness.HostUser, Groups: []string{"system:masters"}}
+	api, err := client.New(config, client.Options{})
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	for _, obj := range []client.Object{
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: keptClaim}},
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: claim.Spec.VolumeName}},
+		claim,
+	} {
+		if err := api.Delete(ctx, obj, client.GracePeriodSeconds(0)); err != nil {
+			return fmt.Errorf("delete %s: %w", obj.GetName(), err)
+		}
+		unheld := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+		if err := api.Patch(ctx, obj, unheld); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("take the finalizers off %s: %w", obj.GetName(), err)
+		}
+		if err := harness.Await(ctx, "the end of "+obj.GetName(), func(ctx context.Context) error {
+			err := api.Get(ctx, client.ObjectKeyFromObject(obj), obj)
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return fmt.Errorf("it is there, or: %w", err)
+		}); err != nil {
+			return err
+		}
+	}
+	if err := w.x.Manager.Start(ctx); err != nil {
+		return err
+	}
+	return w.second.Start(ctx)
+}

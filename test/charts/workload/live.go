@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+const (
+	space        = "shop"
+	classMirror  = "mirrored"
+	classPromise = "promised"
+	// keptClaim is not deleted.
+	keptClaim = "kept"
+	// pace is how often a claim is made, and all are looked at.
+	pace = 700 * time.Millisecond
+	// age is how old a claim is before it is grown, and as long after that it is deleted.
+	age = 8 * time.Second
+)
+
+var (
+	claimSize = resource.MustParse("1Gi")
+	grownSize = resource.MustParse("2Gi")
+)
+
+// prepare makes the classes, the namespace, and the claim that is lost later on.
+func (w *workload) prepare(ctx context.Context) error {
+	for name, mode := range map[string]string{classMirror: v1alpha1.ProvisioningMirror, classPromise: v1alpha1.ProvisioningPromise} {
+		class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		class.Provisioner = v1alpha1.ProvisionerName
+		class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: mode, v1alpha1.ParameterMemberClass: controlplane.ClassHostpath}
+		if err := w.x.Host.API.Create(ctx, &class); err != nil {
+			return fmt.Errorf("create StorageClass %s: %w", name, err)
+		}
+	}
+	if err := w.x.Host.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}); err != nil {
+		return fmt.Errorf("create namespace %s: %w", space, err)
+	}
+	// Pods need its service account.
+	if err := harness.Await(ctx, "namespace "+space, func(ctx context.Context) error {
+		return w.x.Host.API.Get(ctx, client.ObjectKey{Namespace: space, Name: "default"}, &corev1.ServiceAccount{})
+	}); err != nil {
+		return err
+	}
+	return w.make(ctx, keptClaim, classMirror, steady)
+}
+
+// make makes a claim and its Pod, which runs in one of the members.
+func (w *workload) make(ctx context.Context, name, class string, members ...string) error {
+	claim := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: claimSize}},
+		},
+	}
+	nodes := make([]string, 0, len(members))
+	for _, member := range members {
+		nodes = append(nodes, v1alpha1.DefaultNodeNamePrefix+member)
+	}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name},
+		Spec: corev1.PodSpec{
+			Containers:  []corev1.Container{{Name: "main", Image: "example/main"}},
+			Tolerations: []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+			}}},
+			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes}},
+				}}},
+			}},
+		},
+	}
+	for _, obj := range []client.Object{claim, pod} {
+		if err := w.x.Host.API.Create(ctx, obj); err != nil {
+			return fmt.Errorf("create %T %s: %w", obj, name, err)
+		}
+	}
+	return nil
+}
+
+// live makes claims with a Pod each at a steady pace; each is grown when its Pod has
+// run for a while, and deleted a while after it has grown.
+func (w *workload) live(ctx context.Context) error {
+	ticker := time.NewTicker(pace)
+	defer ticker.Stop()
+	grown := map[string]time.Time{}
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		members := [][]string{{steady}, {troubled}, {steady, troubled}}[i%3]
+		class := classMirror
+		if i%4 == 0 {
+			class = classPromise
+		}
+		err := w.make(ctx, fmt.Sprintf("claim-%04d", i), class, members...)
+		if err == nil {
+			err = w.age(ctx, grown)
+		}
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+	}
+}
+
+// age grows and deletes the claims whose time has come.
+func (w *workload) age(ctx context.Context, grown map[string]time.Time) error {
+	var claims corev1.PersistentVolumeClaimList
+	if err := w.x.Host.API.List(ctx, &claims, client.InNamespace(space)); err != nil {
+		return fmt.Errorf("list claims: %w", err)
+	}
+	var pods corev1.PodList
+	if err := w.x.Host.API.List(ctx, &pods, client.InNamespace(space)); err != nil {
+		return fmt.Errorf("list Pods: %w", err)
+	}
+	running := map[string]bool{}
+	for i := range pods.Items {
+		running[pods.Items[i].Name] = pods.Items[i].Status.Phase == corev1.PodRunning
+	}
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if claim.Name == keptClaim || claim.DeletionTimestamp != nil || !running[claim.Name] || time.Since(claim.CreationTimestamp.Time) < age {
+			continue
+		}
+		if claim.Spec.Resources.Requests.Storage().Cmp(grownSize) < 0 {
+			grow := fmt.Appendf(nil, `{"spec":{"resources":{"requests":{"storage":%q}}}}`, grownSize.String())
+			if err := w.x.Host.API.Patch(ctx, claim, client.RawPatch("application/merge-patch+json", grow)); err != nil {
+				return fmt.Errorf("grow claim %s: %w", claim.Name, err)
+			}
+			continue
+		}
+		if claim.Status.Capacity.Storage().Cmp(grownSize) < 0 {
+			continue
+		}
+		if grown[claim.Name].IsZero() {
+			grown[claim.Name] = time.Now()
+		}
+		if time.Since(grown[claim.Name]) < age {
+			continue
+		}
+		for _, obj := range []client.Object{&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: claim.Name}}, claim} {
+			if err := w.x.Host.API.Delete(ctx, obj); client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("delete %T %s: %w", obj, claim.Name, err)
+			}
+		}
+	}
+	return nil
+}
