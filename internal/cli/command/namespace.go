@@ -22,6 +22,16 @@ func Ours(obj client.Object) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == string(FieldOwner) })
 }
 
+// LabelName with its value is on every object that Xylem's manifests and charts make.
+const (
+	LabelName      = "app.kubernetes.io/name"
+	LabelNameValue = "xylem"
+)
+
+// Xylems reports whether an object of a name that Xylem uses was made for it, by
+// whomever. Pure.
+func Xylems(obj client.Object) bool { return obj.GetLabels()[LabelName] == LabelNameValue }
+
 // few objects of each kind are enough to say that a namespace is not empty.
 const few = 20
 

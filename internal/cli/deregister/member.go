@@ -161,6 +161,10 @@ func (r *run) remove(ctx context.Context, obj *unstructured.Unstructured) error 
 		r.stays("in the member: %s, which is Helm's (helm uninstall)", what)
 		return nil
 	}
+	if !command.Xylems(now) {
+		r.stays("in the member: %s, which was not made for Xylem (it lacks the label %s=%s)", what, command.LabelName, command.LabelNameValue)
+		return nil
+	}
 	uid := now.GetUID()
 	if err := client.IgnoreNotFound(r.member.Delete(ctx, now, client.Preconditions{UID: &uid})); err != nil {
 		return fmt.Errorf("delete %s: %w", what, err)

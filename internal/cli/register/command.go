@@ -48,8 +48,10 @@ type run struct {
 
 	name, server, serverName, account, dry string
 	// print is whose objects a dry run prints.
-	print             string
-	prepared          bool
+	print    string
+	prepared bool
+	// overwrite a Secret that somebody else made.
+	overwrite         bool
 	lifetime, timeout time.Duration
 
 	way          way
@@ -94,6 +96,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	flags.BoolVar(&r.prepared, "member-prepared", false, "Take it that the member has what it needs, by the chart xylem-member for example: make nothing there, only ask for a token.")
 	flags.StringVar(&r.account, "member-account", command.MemberAccount, "With --member-prepared: the ServiceAccount there, in the namespace --xylem-namespace.")
 	flags.DurationVar(&r.lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is to be valid, %s to %s; the manager renews it well before.", shortest, longest))
+	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret was made by hand.")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
 	flags.StringVar(&r.dry, "dry-run", dryNone, "client: print what would be made, and ask no cluster. server: have both clusters check it, and change nothing.")
 	flags.Lookup("dry-run").NoOptDefVal = dryClient

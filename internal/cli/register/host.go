@@ -74,8 +74,12 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 		return nil
 	case err != nil:
 		return command.Explain("the host", r.host.Config, fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err))
-	case r.before == nil && there.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue:
+	case there.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue:
+	case r.before == nil:
 		return fmt.Errorf("the host has a Secret %s/%s, which no registration uses and this command did not make: delete it, or choose another name", r.env.Namespace, name)
+	case !r.overwrite:
+		return fmt.Errorf("this command did not make Secret %s/%s, which has the credentials of registration %s: give --overwrite-secret to have them replaced by a token that the manager renews, and the Secret removed when the member is deregistered; or put other credentials there yourself",
+			r.env.Namespace, name, r.name)
 	}
 	r.secretBefore = &there
 	return nil

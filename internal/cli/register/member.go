@@ -117,12 +117,18 @@ func (r *run) may(ctx context.Context, verb string, obj *unstructured.Unstructur
 }
 
 func (r *run) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {
-	if there, err := r.found(ctx, obj); err != nil {
+	there, err := r.found(ctx, obj)
+	switch {
+	case err != nil:
 		return err
-	} else if there != nil && there.GetLabels()[v1alpha1.LabelManagedBy] == "Helm" {
+	case there == nil:
+	case there.GetLabels()[v1alpha1.LabelManagedBy] == "Helm":
 		return fmt.Errorf("%s in the member is Helm's: give --member-prepared, and upgrade the chart xylem-member there if need be", named(obj))
+	case !command.Xylems(there):
+		return fmt.Errorf("%s in the member was not made for Xylem (it lacks the label %s=%s), and would be overwritten: remove or rename it there; or label it so, if it is Xylem's",
+			named(obj), command.LabelName, command.LabelNameValue)
 	}
-	err := r.member.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), append(opts, fieldOwner, client.ForceOwnership)...)
+	err = r.member.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), append(opts, fieldOwner, client.ForceOwnership)...)
 	if err != nil {
 		return command.Explain("the member", r.member.Config, fmt.Errorf("apply %s: %w", named(obj), err))
 	}

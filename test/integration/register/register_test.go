@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -397,6 +398,55 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(now.DeletionTimestamp).To(BeNil())
 		Expect(now.Labels).To(Equal(its.Labels))
 		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem ")))
+	})
+
+	It("overwrites and removes nothing in a member that has Xylem's name and is not Xylem's", SpecTimeout(storyTime), func(ctx SpecContext) {
+		api := x.Member(two).API
+		its := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "xylem-member"}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"example.com"}, Resources: []string{"trees"}, Verbs: []string{"get"},
+		}}}
+		Expect(api.Create(ctx, its)).To(Succeed())
+		before := xylems(ctx)
+		_, _, err := plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
+		Expect(err).To(MatchError(And(ContainSubstring("nothing was changed"), ContainSubstring("ClusterRole xylem-member in the member was not made for Xylem"))))
+		Expect(xylems(ctx)).To(Equal(before))
+		now := &rbacv1.ClusterRole{}
+		Expect(api.Get(ctx, client.ObjectKeyFromObject(its), now)).To(Succeed())
+		Expect(now.Rules).To(Equal(its.Rules))
+
+		By("labelling it, as the message says")
+		now.Labels = map[string]string{"app.kubernetes.io/name": "xylem"}
+		Expect(api.Update(ctx, now)).To(Succeed())
+		_, _, err = plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
+		Expect(err).NotTo(HaveOccurred())
+		By("its label is taken off while the member is registered")
+		Expect(api.Patch(ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`)))).To(Succeed())
+		out, _, err := plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("Stays in the member: ClusterRole xylem-member, which was not made for Xylem"))
+		Expect(api.Delete(ctx, its)).To(Succeed())
+	})
+
+	It("overwrites no Secret that was made by hand, unless told to", SpecTimeout(storyTime), func(ctx SpecContext) {
+		its := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: two + "-kubeconfig"}, Data: map[string][]byte{v1alpha1.KubeconfigKey: []byte("its own")}}
+		Expect(x.Host.API.Create(ctx, its)).To(Succeed())
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}
+		cr.Spec.KubeconfigSecretRef.Name = its.Name
+		Expect(x.Host.API.Create(ctx, cr)).To(Succeed())
+		before := xylems(ctx)
+		_, _, err := plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
+		Expect(err).To(MatchError(And(ContainSubstring("did not make Secret xylem-system/cluster39-kubeconfig"), ContainSubstring("--overwrite-secret"))))
+		Expect(xylems(ctx)).To(Equal(before))
+		Expect(secret(ctx, two).Data).To(Equal(its.Data))
+		Expect(secret(ctx, two).Labels).To(BeEmpty())
+
+		out, _, err := plugin(ctx, "register", two, "--member-kubeconfig", admin(two), "--overwrite-secret")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(ContainSubstring("cluster39 is a member: Connected"))
+		Expect(secret(ctx, two).Data).NotTo(Equal(its.Data))
+		_, _, err = plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring(its.Name)))
 	})
 
 	It("removes the Secret that an interrupted run has left", SpecTimeout(storyTime), func(ctx SpecContext) {
