@@ -19,13 +19,22 @@ const (
 	namedAtMost = 10
 )
 
+// refused is what Helm does not say of a release whose hook has failed.
+const refused = `Nothing was removed. When what is said above is done, run helm uninstall again. To go on as before instead:
+helm rollback xylem REVISION, with the revision that helm history shows last (without one, Helm goes back to the one before).
+`
+
 // Removable reports whether the manager may go: nothing waits for it any more. An
 // error says what does, and how to end that.
 func (c *Checker) Removable(ctx context.Context) error {
-	return c.all(ctx, []question{
+	err := c.all(ctx, []question{
 		{"no cluster is registered", c.unregistered},
 		{"no volume waits for Xylem", c.released},
 	})
+	if err != nil {
+		fmt.Fprint(c.Out, refused)
+	}
+	return err
 }
 
 // unregistered holds as well where the CRD is gone, and every registration with it.
@@ -44,7 +53,7 @@ func (c *Checker) unregistered(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s. Deregister them first, while the manager can leave their clusters in order: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To go without that: helm uninstall --no-hooks; then they stay as they are until Xylem is installed again)",
+	return fmt.Errorf("there are %s. Deregister them first, while the manager can leave their clusters in order: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To go without that: helm uninstall --no-hooks; then they stay as they are until Xylem is installed again)",
 		enumerate(names))
 }
 
@@ -69,7 +78,7 @@ func (c *Checker) released(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s. Delete their claims, or have the volumes forgotten and their data kept: kubectl annotate pv NAME %s=true",
+	return fmt.Errorf("there are %s. Delete their claims, or have the volumes forgotten and their data kept: kubectl annotate pv NAME %s=true",
 		enumerate(names), v1alpha1.AnnotationAbandon)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -234,6 +235,7 @@ var _ = Describe("A release", Ordered, func() {
 
 			kubectl(ctx, registration, "apply", "-f", "-")
 			Expect(removable()).To(MatchError(And(ContainSubstring("cluster38"), ContainSubstring("kubectl xylem deregister"))))
+			Expect(out.String()).To(ContainSubstring("Nothing was removed"))
 			kubectl(ctx, "", "delete", "clusterregistration", "cluster38")
 			Expect(removable()).To(Succeed())
 
@@ -251,9 +253,36 @@ var _ = Describe("A release", Ordered, func() {
 		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted)
 		Expect(err).To(MatchError(ContainSubstring("xylem-uninstall")))
 		Expect(kubectl(ctx, "", "get", "deployment", "--namespace", restricted, "--output", "name")).To(ContainSubstring("xylem-controller-manager"))
-		By("going back to what was, as the README says")
-		_, err = helm(ctx, "rollback", "xylem", "--namespace", restricted)
+		_, err = helm(ctx, "upgrade", "xylem", path("charts", "xylem"), "--namespace", restricted)
+		Expect(err).To(MatchError(ContainSubstring("has no deployed releases")))
+		By("going back to the revision that it is at, as the README says")
+		shown, err := helm(ctx, "history", "xylem", "--namespace", restricted, "--max", "1", "--output", "json")
 		Expect(err).NotTo(HaveOccurred())
+		var history []struct{ Revision int }
+		Expect(yaml.Unmarshal([]byte(shown), &history)).To(Succeed())
+		Expect(history).To(HaveLen(1))
+		values := func() string {
+			GinkgoHelper()
+			values, err := helm(ctx, "get", "values", "xylem", "--namespace", restricted)
+			Expect(err).NotTo(HaveOccurred())
+			return values
+		}
+		was := values()
+		_, err = helm(ctx, "rollback", "xylem", strconv.Itoa(history[0].Revision), "--namespace", restricted)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(values()).To(Equal(was))
+		install(ctx, path("charts", "xylem"), hooksComplete)
+	}, SpecTimeout(3*settle))
+
+	It("goes without its hook where no Pod of that can end", func(ctx SpecContext) {
+		const seconds = 3
+		install(ctx, path("charts", "xylem"), "--set", "uninstall.timeoutSeconds="+strconv.Itoa(seconds))
+		_, err := helm(ctx, "uninstall", "xylem", "--namespace", restricted)
+		Expect(err).To(MatchError(ContainSubstring("Job/xylem-system/xylem-uninstall not ready. status: Failed")))
+		Expect(kubectl(ctx, "", "describe", "job", "xylem-uninstall", "--namespace", restricted)).To(ContainSubstring("DeadlineExceeded"))
+		_, err = helm(ctx, "uninstall", "xylem", "--namespace", restricted, "--no-hooks")
+		Expect(err).NotTo(HaveOccurred())
+		kubectl(ctx, "", "delete", "job", "xylem-uninstall", "--namespace", restricted)
 		install(ctx, path("charts", "xylem"), hooksComplete)
 	}, SpecTimeout(3*settle))
 

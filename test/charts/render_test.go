@@ -71,6 +71,7 @@ storageClasses:
   allowedTopologies: [{matchLabelExpressions: [{key: xylem.io/cluster, values: [east]}]}]}
 hooks: {podAnnotations: {sidecar.istio.io/inject: "false"}}
 test: {timeout: 1m}
+uninstall: {timeoutSeconds: 90}
 `
 
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

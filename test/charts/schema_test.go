@@ -34,6 +34,21 @@ var _ = Describe("Wrong values", func() {
 		Entry("pull secrets by name alone", "xylem", `{imagePullSecrets: [registry]}`, "/imagePullSecrets/0"),
 		Entry("a duration without a unit", "xylem", `{fence: {duration: "30"}}`, "/fence/duration"),
 		Entry("a duration that is a number", "xylem", `{nodeGrace: 40}`, "/nodeGrace"),
+		Entry("a fence that ends at once", "xylem", `{fence: {duration: 0s}}`, "/fence/duration"),
+		Entry("a fence that is shorter than three probes", "xylem", `{fence: {duration: 15s}}`,
+			"fence.probeInterval (10s) is more than a third of fence.duration (15s): set fence.probeInterval to 5s or less, or fence.duration to 30s or more"),
+		Entry("a fence that is shorter than three probes, in other units", "xylem", `{fence: {duration: 1m1.5s, probeInterval: 20501ms}}`, "is more than a third of fence.duration"),
+		Entry("a fence that is too short for any manager", "xylem", `{fence: {duration: 900ms, probeInterval: 100ms}}`, "fence.duration 900ms: at least 1s"),
+		Entry("probes without a pause", "xylem", `{fence: {probeInterval: "0.0s"}}`, "/fence/probeInterval"),
+		Entry("epochs without a pause", "xylem", `{fence: {epochInterval: 0h0m}}`, "/fence/epochInterval"),
+		Entry("no grace for nodes", "xylem", `{nodeGrace: 0s}`, "/nodeGrace"),
+		Entry("deletions that are stuck at once", "xylem", `{stuckAfter: 0s}`, "/stuckAfter"),
+		Entry("volumes that are looked at on and on", "xylem", `{orphanInterval: 500ms}`, "orphanInterval 500ms: at least 1s"),
+		Entry("tokens that are renewed at the end", "xylem", `{renewTokensAfter: 0.7}`, "/renewTokensAfter"),
+		Entry("the same by --set, which gives a string", "xylem", `{renewTokensAfter: "0.7"}`, "renewTokensAfter 0.7: 0.6 at most"),
+		Entry("tokens that are renewed on and on", "xylem", `{renewTokensAfter: "0.0"}`, "/renewTokensAfter"),
+		Entry("a test without time", "xylem", `{test: {timeout: 0s}}`, "/test/timeout"),
+		Entry("a check of the uninstallation without time", "xylem", `{uninstall: {timeoutSeconds: 0}}`, "/uninstall/timeoutSeconds"),
 		Entry("a log level that is none", "xylem", `{log: {level: loud}}`, "/log/level"),
 		Entry("a log level below what there is", "xylem", `{log: {level: 0}}`, "/log/level"),
 		Entry("an argument that is no flag", "xylem", `{extraArgs: [check]}`, "/extraArgs/0"),
@@ -55,6 +70,16 @@ var _ = Describe("Wrong values", func() {
 		Entry("a parameter that is no string", "xylem", `{storageClasses: [{name: a, parameters: {xylem.io/member-class: 3}}]}`, "/storageClasses/0/parameters"),
 		Entry("an account's name that is none", "xylem-member", `{serviceAccount: {name: "system:admin"}}`, "/serviceAccount/name"),
 		Entry("an unknown key of the member's", "xylem-member", `{rbac: {create: false}}`, "rbac"),
+	)
+
+	DescribeTable("are told from what the manager takes", func(ctx context.Context, values string) {
+		_, err := render(ctx, "xylem", restricted, values)
+		Expect(err).NotTo(HaveOccurred())
+	},
+		Entry("three probes in a fence", `{fence: {duration: 15s, probeInterval: 5s}}`),
+		Entry("in other units", `{fence: {duration: 1m1.5s, probeInterval: 20500ms}}`),
+		Entry("a share by --set, which gives a string", `{renewTokensAfter: "0.1"}`),
+		Entry("a second", `{fence: {duration: 1s, probeInterval: 300ms}, orphanInterval: 1000ms}`),
 	)
 
 	It("are refused at every level: no object that is the chart's own takes unknown keys", func() {

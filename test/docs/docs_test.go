@@ -48,7 +48,7 @@ var elsewhere = map[string]string{
 	"helm test":         "test/charts",
 	"helm upgrade xylem charts/xylem --namespace xylem-system --reset-then-reuse-values \\\n": "test/charts",
 	"helm uninstall xylem ":                   "test/charts",
-	"helm rollback":                           "test/charts",
+	"revision=$(helm history xylem":           "make test-e2e",
 	"kubectl delete customresourcedefinition": "test/charts",
 }
 

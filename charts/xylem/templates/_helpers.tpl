@@ -47,3 +47,32 @@ node, and on Linux. */}}
 {{- end }}
 {{- toYaml $constraints }}
 {{- end }}
+
+{{/* A duration, as Go writes it and the schema lets through, in seconds. */}}
+{{- define "xylem.seconds" -}}
+{{- $units := dict "ns" 0.000000001 "us" 0.000001 "µs" 0.000001 "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 }}
+{{- $sum := 0.0 }}
+{{- range regexFindAll "[0-9.]+[a-zµ]+" . -1 }}
+{{- $sum = addf $sum (mulf (float64 (regexFind "[0-9.]+" .)) (get $units (regexFind "[a-zµ]+" .))) }}
+{{- end }}
+{{- $sum }}
+{{- end }}
+
+{{/* Refuses what the schema cannot and the manager would: it would not start. */}}
+{{- define "xylem.checkValues" -}}
+{{- $duration := include "xylem.seconds" .Values.fence.duration | float64 }}
+{{- $probe := include "xylem.seconds" .Values.fence.probeInterval | float64 }}
+{{- if lt $duration 1.0 }}
+{{- fail (printf "fence.duration %s: at least 1s" .Values.fence.duration) }}
+{{- end }}
+{{- if gt (mulf $probe 3.0) (addf $duration 0.000001) }}
+{{- fail (printf "fence.probeInterval (%s) is more than a third of fence.duration (%s): set fence.probeInterval to %ss or less, or fence.duration to %ss or more"
+  .Values.fence.probeInterval .Values.fence.duration (divf $duration 3.0 | toString) (mulf $probe 3.0 | toString)) }}
+{{- end }}
+{{- if lt (include "xylem.seconds" .Values.orphanInterval | float64) 1.0 }}
+{{- fail (printf "orphanInterval %s: at least 1s" .Values.orphanInterval) }}
+{{- end }}
+{{- if gt (float64 .Values.renewTokensAfter) 0.6 }}{{/* given by --set it is a string */}}
+{{- fail (printf "renewTokensAfter %v: 0.6 at most" .Values.renewTokensAfter) }}
+{{- end }}
+{{- end }}
