@@ -42,16 +42,26 @@ func upgrade(ctx context.Context) {
 	GinkgoHelper()
 	repository, tag := managerImage()
 	Expect(onKind.Retag(repository+":"+tag, repository+":"+next)).To(Succeed())
+	// Tokens are renewed early, so that a story need not wait for hours.
 	run(ctx, world.Host(), "helm", "upgrade", "xylem", "charts/xylem", "--namespace", system, "--reset-then-reuse-values",
-		"--set", "image.tag="+next, "--wait", "--timeout", settle.String())
+		"--set", "image.tag="+next, "--set", "renewTokensAfter=0.1", "--wait", "--timeout", settle.String())
+}
+
+// works has the chart's own test run, in a Pod.
+func works(ctx context.Context) {
+	GinkgoHelper()
+	out := run(ctx, world.Host(), "helm", "test", "xylem", "--namespace", system, "--timeout", settle.String())
+	Expect(out).To(MatchRegexp(`(?m)^Phase: +Succeeded$`))
+	Expect(out).To(ContainSubstring("ok      "), "what it asked")
+	Expect(out).NotTo(ContainSubstring("FAILED"))
 }
 
 // registerByPlugin registers a member as the documentation says.
-func registerByPlugin(ctx context.Context, name string) {
+func registerByPlugin(ctx context.Context, name string, flags ...string) {
 	GinkgoHelper()
 	member := world.Member(name)
-	run(ctx, world.Host(), "kubectl", "xylem", "register", name, "--member-kubeconfig", member.Kubeconfig,
-		"--member-server", onKind.Server(name))
+	run(ctx, world.Host(), "kubectl", append([]string{"xylem", "register", name, "--member-kubeconfig", member.Kubeconfig,
+		"--member-server", onKind.Server(name)}, flags...)...)
 	registered(ctx, name)
 }
 
@@ -105,10 +115,11 @@ func deregister(ctx context.Context, name string) {
 	run(ctx, world.Host(), "kubectl", "delete", resource, "--timeout", settle.String())
 }
 
-// tree shows a claim's whole chain.
+// tree shows a claim's whole chain, with what the member says of its part.
 func tree(ctx context.Context, namespace, claim string) {
 	GinkgoHelper()
-	out := run(ctx, world.Host(), "kubectl", "xylem", "tree", "pvc", claim, "--namespace", namespace)
+	out := run(ctx, world.Host(), "kubectl", "xylem", "tree", "pvc", claim, "--namespace", namespace,
+		"--member-kubeconfig", world.Member(fleet.First).Kubeconfig)
 	Expect(out).To(ContainSubstring(fleet.First))
 }
 

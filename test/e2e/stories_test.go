@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -36,6 +37,13 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		run(ctx, world.Host(), "kubectl", "get", "clusterregistrations,nodes")
 	}, SpecTimeout(storyTime))
 
+	It("is found to work by helm test", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("there is no chart there")
+		}
+		works(ctx)
+	}, SpecTimeout(storyTime))
+
 	It("runs seed 001's example, whose Pod really writes", func(ctx SpecContext) {
 		apply(ctx, world.Host(), sample("storageclass.yaml"))
 		apply(ctx, world.Host(), sample("nginx.yaml"))
@@ -55,7 +63,9 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		By("what the Pod writes is on the disk")
 		write(ctx, member, "test-new", pod.Name, "written in the first story")
 		holds(ctx, member, "test-new", pod.Name, "started "+pod.Name, "written in the first story")
+		show(ctx, member, "test-new", pod.Name)
 		run(ctx, world.Host(), "kubectl", "-n", "test-new", "get", "pods,pvc", "-o", "wide")
+		run(ctx, world.Host(), "kubectl", "-n", "test-new", "describe", "pvc", "nginx-pvc")
 		tree(ctx, "test-new", "nginx-pvc")
 	}, SpecTimeout(storyTime))
 
@@ -112,6 +122,34 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		holds(ctx, member, "test-promise", second.Name, "promised and kept")
 		removeNamespace(ctx, "test-promise")
 		emptied(ctx, member, "test-promise")
+	}, SpecTimeout(storyTime))
+
+	It("leaves the host's DaemonSets alone, which are kept off virtual nodes", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("the host has no DaemonSets there")
+		}
+		const namespace, name = "kube-system", "kube-proxy"
+		By("one that bears every taint has Pods on virtual nodes, which stay Pending and say why")
+		var pods []corev1.Pod
+		Eventually(func() ([]string, error) {
+			pods = nil
+			return nodesOf(ctx, namespace, name, &pods)
+		}).WithContext(ctx).Should(ContainElements(nodeName(fleet.First), nodeName(fleet.Second)))
+		for _, p := range pods {
+			if strings.HasPrefix(p.Spec.NodeName, v1alpha1.DefaultNodeNamePrefix) {
+				Expect(p.Status.Phase).To(Equal(corev1.PodPending))
+				Eventually(func() (string, error) {
+					return user(ctx, world.Host(), "", "kubectl", "-n", namespace, "get", "events", "--field-selector", "involvedObject.name="+p.Name)
+				}).WithContext(ctx).Should(ContainSubstring(v1alpha1.ReasonDaemonSet))
+			}
+		}
+		By("by the command of the documentation")
+		block := documented("config/samples/README.md", "patch daemonset")
+		shell(ctx, world.Host(), strings.NewReplacer("-n agents", "-n "+namespace, "node-agent", name).Replace(block))
+		run(ctx, world.Host(), "kubectl", "-n", namespace, "rollout", "status", "daemonset/"+name, "--timeout", settle.String())
+		Eventually(func() ([]string, error) { return nodesOf(ctx, namespace, name, nil) }).WithContext(ctx).
+			Should(HaveEach(Not(HavePrefix(v1alpha1.DefaultNodeNamePrefix))))
+		run(ctx, world.Host(), "kubectl", "-n", namespace, "get", "daemonset", name)
 	}, SpecTimeout(storyTime))
 
 	It("loses and doubles nothing when the manager is killed in the middle", func(ctx SpecContext) {
@@ -181,19 +219,87 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		removeNamespace(ctx, namespace)
 	}, SpecTimeout(storyTime))
 
-	It("finds everything again when a member's node was killed and is back", func(ctx SpecContext) {
-		const namespace = "node"
+	It("goes on when a node of a member is killed that has others", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("there a node is there in name only")
+		}
+		const namespace = "worker"
 		member := world.Member(fleet.First)
 		makeNamespace(ctx, namespace)
-		apply(ctx, world.Host(), workload(namespace, "app", fleet.First))
+		By("two Pods that are not to share a node are on two nodes of the member")
+		apply(ctx, world.Host(), apart(namespace, "struck", fleet.First)+apart(namespace, "spared", fleet.First))
+		var leaves, roots [2]*corev1.Pod
+		var volumes [2]string
+		for i, app := range []string{"struck", "spared"} {
+			volumes[i] = boundClaim(ctx, namespace, app).Spec.VolumeName
+			roots[i], leaves[i] = runningPod(ctx, world.Host(), namespace, app), runningPod(ctx, member, namespace, app)
+			write(ctx, member, namespace, leaves[i].Name, "before the kill")
+		}
+		struck, spared := leaves[0], leaves[1]
+		Expect(struck.Spec.NodeName).NotTo(Equal(spared.Spec.NodeName))
+		room := roomOf(ctx, fleet.First)
+
+		Expect(onKind.KillNode(ctx, struck.Spec.NodeName)).To(Succeed())
+		started := false
+		defer func() {
+			if !started {
+				Expect(onKind.StartNode(context.WithoutCancel(ctx), struck.Spec.NodeName)).To(Succeed())
+			}
+		}()
+		By("the member finds out, and the host shows it: this Pod is not Ready, and there is less room")
+		Eventually(func() error {
+			_, err := onlyPod(ctx, world.Host(), namespace, "struck")
+			return err
+		}).WithContext(ctx).Should(MatchError(ContainSubstring(roots[0].Name)))
+		Eventually(func() int64 { return roomOf(ctx, fleet.First) }).WithContext(ctx).Should(BeNumerically("<", room*3/4))
+		By("the member's node in the host is Ready, the other Pod writes on, and a new one gets its disk")
+		Expect(nodeReady(ctx, fleet.First)).To(Equal(corev1.ConditionTrue))
+		write(ctx, member, namespace, spared.Name, "during the outage")
+		apply(ctx, world.Host(), workload(namespace, "late", fleet.First))
+		runningPod(ctx, world.Host(), namespace, "late")
+		Expect(runningPod(ctx, member, namespace, "late").Spec.NodeName).To(Equal(spared.Spec.NodeName))
+		run(ctx, world.Host(), "kubectl", "-n", namespace, "get", "pods,pvc")
+
+		started = true
+		Expect(onKind.StartNode(ctx, struck.Spec.NodeName)).To(Succeed())
+		By("the node is back: the same Pod, on its own disk, with its data")
+		Eventually(func() error {
+			leaf, err := onlyPod(ctx, member, namespace, "struck")
+			if err != nil {
+				return err
+			}
+			if restarts(leaf) == 0 {
+				return fmt.Errorf("%s is as it was before the kill", leaf.Name)
+			}
+			_, err = onlyPod(ctx, world.Host(), namespace, "struck")
+			return err
+		}).WithContext(ctx).Should(Succeed())
+		for i, app := range []string{"struck", "spared"} {
+			Expect(runningPod(ctx, world.Host(), namespace, app).UID).To(Equal(roots[i].UID), "it is the same Pod")
+			Expect(runningPod(ctx, member, namespace, app).UID).To(Equal(leaves[i].UID), "it is the same Pod")
+			holds(ctx, member, namespace, leaves[i].Name, "before the kill")
+			Expect(boundClaim(ctx, namespace, app).Spec.VolumeName).To(Equal(volumes[i]))
+		}
+		holds(ctx, member, namespace, spared.Name, "during the outage")
+		Expect(restarts(runningPod(ctx, member, namespace, "spared"))).To(BeZero())
+		Eventually(func() int64 { return roomOf(ctx, fleet.First) }).WithContext(ctx).Should(BeNumerically(">", room*3/4))
+		removeNamespace(ctx, namespace)
+		emptied(ctx, member, namespace)
+	}, SpecTimeout(storyTime))
+
+	It("finds everything again when a member's only node was killed and is back", func(ctx SpecContext) {
+		const namespace = "node"
+		member := world.Member(fleet.Second)
+		makeNamespace(ctx, namespace)
+		apply(ctx, world.Host(), workload(namespace, "app", fleet.Second))
 		pod, claim := runningPod(ctx, world.Host(), namespace, "app"), boundClaim(ctx, namespace, "app")
 		write(ctx, member, namespace, pod.Name, "before the kill")
 
-		Expect(world.Kill(ctx, fleet.First)).To(Succeed())
-		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).ShouldNot(Equal(corev1.ConditionTrue))
+		Expect(world.Kill(ctx, fleet.Second)).To(Succeed())
+		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.Second) }).WithContext(ctx).ShouldNot(Equal(corev1.ConditionTrue))
 		Expect(boundClaim(ctx, namespace, "app").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
-		Expect(world.Start(ctx, fleet.First)).To(Succeed())
-		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).Should(Equal(corev1.ConditionTrue))
+		Expect(world.Start(ctx, fleet.Second)).To(Succeed())
+		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.Second) }).WithContext(ctx).Should(Equal(corev1.ConditionTrue))
 		By("the kubelet has started the container anew, and the host shows the Pod as it is now")
 		var leaf *corev1.Pod
 		Eventually(func() error {
@@ -240,6 +346,29 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		removeNamespace(ctx, "upgraded")
 	}, SpecTimeout(storyTime))
 
+	It("renews a member's token without a Pod noticing", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("test/integration/register has it")
+		}
+		By("registering again rotates the token, here to one that is short-lived")
+		registerByPlugin(ctx, fleet.First, "--token-lifetime", "10m")
+		first, was := registered(ctx, fleet.First).Status.TokenExpires, snapshot(ctx, "test-new")
+		By("the manager renews it, by the member's own API")
+		Eventually(func() (bool, error) {
+			var cr v1alpha1.ClusterRegistration
+			err := world.Host().API.Get(ctx, client.ObjectKey{Name: fleet.First}, &cr)
+			return cr.Status.TokenExpires != nil && first.Before(cr.Status.TokenExpires), err
+		}).WithContext(ctx).Should(BeTrue())
+		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes, in every cluster, are as they were")
+		Expect(nodeReady(ctx, fleet.First)).To(Equal(corev1.ConditionTrue))
+		run(ctx, world.Host(), "kubectl", "get", "events", "-A", "--field-selector", "involvedObject.kind=ClusterRegistration,involvedObject.name="+fleet.First)
+		By("and it works")
+		makeNamespace(ctx, "renewed")
+		apply(ctx, world.Host(), workload("renewed", "app", fleet.First))
+		runningPod(ctx, world.Host(), "renewed", "app")
+		removeNamespace(ctx, "renewed")
+	}, SpecTimeout(storyTime))
+
 	It("leaves a member that is deregistered its claims and disks, and finds them again", func(ctx SpecContext) {
 		const namespace = "left"
 		member := world.Member(fleet.Second)
@@ -267,12 +396,46 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		emptied(ctx, member, namespace)
 	}, SpecTimeout(storyTime))
 
+	It("is not uninstalled while members are registered, and works on", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("there is no chart there")
+		}
+		claim := boundClaim(ctx, "test-new", "nginx-pvc")
+		for _, m := range world.Members() { // those of earlier stories are gone
+			Eventually(func() ([]string, error) { return namespacesOf(ctx, m) }).WithContext(ctx).Should(Or(BeEmpty(), HaveEach("test-new")))
+		}
+		objects, was := map[string][]string{}, snapshot(ctx, "test-new")
+		for _, c := range everywhere() {
+			list, err := fleet.Inventory(ctx, c)
+			Expect(err).NotTo(HaveOccurred())
+			objects[c.Name] = list
+		}
+		out, err := user(ctx, world.Host(), "", "helm", "uninstall", "xylem", "--namespace", system, "--wait", "--timeout", settle.String())
+		Expect(err).To(HaveOccurred())
+		By("it says what is in the way, and how to go on")
+		Expect(out).To(And(ContainSubstring("no cluster is registered: there are "+fleet.First+", "+fleet.Second), ContainSubstring("kubectl xylem deregister"),
+			ContainSubstring(claim.Spec.VolumeName), ContainSubstring("helm rollback")))
+		By("nothing is lost")
+		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes, in every cluster, are as they were")
+		for _, c := range everywhere() {
+			after, err := fleet.Inventory(ctx, c)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(after).To(ContainElements(objects[c.Name]), "objects of %s", c.Name)
+		}
+		By("the release goes on from the revision that it is at, as the documentation says")
+		shell(ctx, world.Host(), documented("charts/xylem/README.md", "helm rollback"))
+		Expect(run(ctx, world.Host(), "helm", "status", "xylem", "--namespace", system)).To(ContainSubstring("STATUS: deployed"))
+		Expect(snapshot(ctx, "test-new")).To(Equal(was))
+		works(ctx)
+		upgrade(ctx)
+	}, SpecTimeout(storyTime))
+
 	It("is uninstalled, and leaves what was asked to stay", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("there is no chart there")
 		}
 		// Those of stories that failed among them.
-		for _, namespace := range []string{"test-new", "test-promise", "killed", "cut", "node", "upgraded", "left"} {
+		for _, namespace := range []string{"test-new", "test-promise", "killed", "cut", "worker", "node", "upgraded", "renewed", "left"} {
 			removeNamespace(ctx, namespace)
 		}
 		for _, m := range world.Members() {
@@ -378,6 +541,34 @@ func emptied(ctx context.Context, member *fleet.Cluster, namespace string) {
 	}
 	Eventually(func() ([]string, error) { return onKind.Files(ctx, member.Name) }).WithContext(ctx).
 		ShouldNot(ContainElement(ContainSubstring(part)), "directories in %s", member.Name)
+}
+
+// nodesOf lists on which nodes of the host the Pods of a DaemonSet are, and, if it is
+// not nil, those Pods.
+func nodesOf(ctx context.Context, namespace, daemonSet string, pods *[]corev1.Pod) ([]string, error) {
+	var list corev1.PodList
+	if err := world.Host().API.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	var on []string
+	for _, p := range list.Items {
+		if owner := metav1.GetControllerOf(&p); owner == nil || owner.Kind != "DaemonSet" || owner.Name != daemonSet {
+			continue
+		}
+		on = append(on, p.Spec.NodeName)
+		if pods != nil {
+			*pods = append(*pods, p)
+		}
+	}
+	return on, nil
+}
+
+// roomOf is how many more Pods a member's node in the host has room for.
+func roomOf(ctx context.Context, registration string) int64 {
+	GinkgoHelper()
+	var n corev1.Node
+	Expect(world.Host().API.Get(ctx, client.ObjectKey{Name: nodeName(registration)}, &n)).To(Succeed())
+	return n.Status.Allocatable.Pods().Value()
 }
 
 // snapshot is what a disturbance would change: which Pods, claims and volumes

@@ -25,10 +25,10 @@ const (
 
 	// settle bounds how long anything may take to come about, poll is how often
 	// it is looked at. Nothing asserts that it is quick.
-	settle = 3 * time.Minute
+	settle = 6 * time.Minute
 	poll   = 500 * time.Millisecond
 	// storyTime bounds a story, setUpTime the start of the clusters.
-	storyTime, setUpTime = 12 * time.Minute, 30 * time.Minute
+	storyTime, setUpTime = 20 * time.Minute, 30 * time.Minute
 )
 
 var (

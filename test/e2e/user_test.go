@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/docs"
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
 
@@ -37,8 +38,12 @@ func user(ctx context.Context, c *fleet.Cluster, input, program string, args ...
 	fmt.Fprintf(GinkgoWriter, "\n%s $ %s %s\n", c.Name, program, strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir = root
-	// kubectl finds its plugins in PATH.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "NO_COLOR=1", "PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))
+	// kubectl finds its plugins in PATH, and a shell finds everything there.
+	search := []string{filepath.Join(root, "bin")}
+	for _, known := range programs {
+		search = append(search, filepath.Dir(known))
+	}
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "NO_COLOR=1", "PATH="+strings.Join(append(search, os.Getenv("PATH")), ":"))
 	cmd.Stdin = strings.NewReader(input)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -55,6 +60,31 @@ func run(ctx context.Context, c *fleet.Cluster, program string, args ...string) 
 	out, err := user(ctx, c, "", program, args...)
 	Expect(err).NotTo(HaveOccurred())
 	return out
+}
+
+// shell runs a block of commands of the documentation.
+func shell(ctx context.Context, c *fleet.Cluster, commands string) {
+	GinkgoHelper()
+	fmt.Fprintf(GinkgoWriter, "\n%s", commands)
+	_, err := user(ctx, c, "set -euo pipefail\n"+commands, "bash", "-s")
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// documented is the block of commands of a page that has a text.
+func documented(page, text string) string {
+	GinkgoHelper()
+	content, err := os.ReadFile(filepath.Join(root, page))
+	Expect(err).NotTo(HaveOccurred())
+	blocks, err := docs.Blocks(page, string(content))
+	Expect(err).NotTo(HaveOccurred())
+	var found []string
+	for _, b := range blocks {
+		if strings.Contains(b.Commands, text) {
+			found = append(found, b.Commands)
+		}
+	}
+	Expect(found).To(HaveLen(1), "blocks of %s with %q", page, text)
+	return found[0]
 }
 
 func apply(ctx context.Context, c *fleet.Cluster, manifest string) {
@@ -106,6 +136,21 @@ spec:
       volumes: [{name: data, persistentVolumeClaim: {claimName: %[2]s}}]
 ---
 `, namespace, name, nodeName(registration), fleet.Class, fleet.WorkloadImage)
+}
+
+// apart is a workload whose Pod shares no node of the member with those of others that
+// are so.
+func apart(namespace, name, registration string) string {
+	return strings.NewReplacer(
+		"metadata: {labels: {app: "+name+"}}", "metadata: {labels: {app: "+name+", nodes: apart}}",
+		"      containers:\n", `      topologySpreadConstraints:
+      - topologyKey: kubernetes.io/hostname
+        maxSkew: 1
+        whenUnsatisfiable: DoNotSchedule
+        nodeTaintsPolicy: Honor
+        labelSelector: {matchLabels: {nodes: apart}}
+      containers:
+`).Replace(workload(namespace, name, registration))
 }
 
 func makeNamespace(ctx context.Context, name string) {
@@ -275,6 +320,14 @@ func holds(ctx context.Context, member *fleet.Cluster, namespace, pod string, li
 		return
 	}
 	Eventually(func() ([]string, error) { return written(ctx, member, namespace, pod) }).WithContext(ctx).Should(ContainElements(lines))
+}
+
+// show prints what a Pod's disk holds.
+func show(ctx context.Context, member *fleet.Cluster, namespace, pod string) {
+	GinkgoHelper()
+	if world.Kubelets() {
+		run(ctx, member, "kubectl", "get", "--raw", "/api/v1/namespaces/"+namespace+"/pods/http:"+pod+":80/proxy/")
+	}
 }
 
 // memberOf is the member whose node a Pod of the host is on.

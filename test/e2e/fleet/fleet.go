@@ -80,7 +80,7 @@ type Fleet interface {
 	// Cut and Mend the way between the manager and a member, which goes on running.
 	Cut(ctx context.Context, member string) error
 	Mend(ctx context.Context, member string) error
-	// Kill and Start a member's only node, with its control plane.
+	// Kill and Start a member's control plane, with the node that it runs on.
 	Kill(ctx context.Context, member string) error
 	Start(ctx context.Context, member string) error
 

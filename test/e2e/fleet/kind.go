@@ -69,7 +69,11 @@ type KindOptions struct {
 	Progress func(format string, args ...any)
 }
 
-// Kind is a host and two members, each a kind cluster of one node.
+// workers are how many nodes a cluster has beside that of its control plane, on
+// which then nothing of users runs. The others have one node for everything.
+var workers = map[string]int{First: 2}
+
+// Kind is a host and two members, each a kind cluster.
 type Kind struct {
 	options  KindOptions
 	provider *cluster.Provider
@@ -109,7 +113,8 @@ func (*Kind) Kubelets() bool { return true }
 // name of its node, which stays when its address changes.
 func (*Kind) Server(name string) string { return "https://" + node(name) + ":6443" }
 
-// node is the name of a cluster's only node, which is that of its container.
+// node is the name of the node with a cluster's control plane, which is that of its
+// container.
 func node(name string) string { return prefix + name + "-control-plane" }
 
 // Up implements Fleet.
@@ -140,15 +145,19 @@ func (k *Kind) Up(ctx context.Context) error {
 	return nil
 }
 
-// configuration of every cluster. A kubelet refuses control groups of version 1
+// configuration of a cluster. A kubelet refuses control groups of version 1
 // unless it is told; where there are those of version 2 this says nothing.
-const configuration = `kind: Cluster
+func configuration(name string) []byte {
+	return []byte(`kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
 kubeadmConfigPatches:
 - |
   kind: KubeletConfiguration
   failCgroupV1: false
-`
+nodes:
+- role: control-plane
+` + strings.Repeat("- role: worker\n", workers[name]))
+}
 
 // up starts one cluster, unless it runs, and gives it what the tests need.
 func (k *Kind) up(ctx context.Context, name string, workload map[string]v1.Image) (*Cluster, error) {
@@ -163,7 +172,7 @@ func (k *Kind) up(ctx context.Context, name string, workload map[string]v1.Image
 		k.made = append(k.made, name)
 		k.mu.Unlock()
 		options := []cluster.CreateOption{
-			cluster.CreateWithRawConfig([]byte(configuration)), cluster.CreateWithKubeconfigPath(kubeconfig),
+			cluster.CreateWithRawConfig(configuration(name)), cluster.CreateWithKubeconfigPath(kubeconfig),
 			cluster.CreateWithWaitForReady(patience),
 		}
 		if k.options.NodeImage != "" {
@@ -391,15 +400,21 @@ func (k *Kind) filter(ctx context.Context, member, verb string) error {
 }
 
 // Kill implements Fleet.
-func (*Kind) Kill(ctx context.Context, member string) error { return docker(ctx, "kill", node(member)) }
+func (k *Kind) Kill(ctx context.Context, member string) error { return k.KillNode(ctx, node(member)) }
 
 // Start implements Fleet.
 func (k *Kind) Start(ctx context.Context, member string) error {
-	if err := docker(ctx, "start", node(member)); err != nil {
+	if err := k.StartNode(ctx, node(member)); err != nil {
 		return err
 	}
 	return ready(ctx, k.Member(member))
 }
+
+// KillNode kills one node, by its name in its cluster, with no warning.
+func (*Kind) KillNode(ctx context.Context, name string) error { return docker(ctx, "kill", name) }
+
+// StartNode starts a node that was killed.
+func (*Kind) StartNode(ctx context.Context, name string) error { return docker(ctx, "start", name) }
 
 func docker(ctx context.Context, args ...string) error {
 	out, err := exec.CommandContext(ctx, "docker", args...).CombinedOutput() //nolint:gosec // Our own arguments.
@@ -409,14 +424,19 @@ func docker(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// Files lists the paths of directories that a member's provisioner has made and
+// Files lists the directories that a member's provisioner has made on its nodes and
 // not removed.
-func (*Kind) Files(ctx context.Context, member string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "docker", "exec", node(member), "sh", "-c", "ls /var/local-path-provisioner 2>/dev/null || true").Output() //nolint:gosec // Our own node.
-	if err != nil {
-		return nil, fmt.Errorf("listing the disks of %s: %w", member, err)
-	}
-	return strings.Fields(string(out)), nil
+func (k *Kind) Files(ctx context.Context, member string) ([]string, error) {
+	var files []string
+	err := k.eachNode(member, func(n nodes.Node) error {
+		out, err := exec.CommandContext(ctx, "docker", "exec", n.String(), "sh", "-c", "ls /var/local-path-provisioner 2>/dev/null || true").Output() //nolint:gosec // Our own node.
+		if err != nil {
+			return fmt.Errorf("listing the disks on %s: %w", n, err)
+		}
+		files = append(files, strings.Fields(string(out))...)
+		return nil
+	})
+	return files, err
 }
 
 // Collect implements Fleet.

@@ -11,6 +11,9 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 	"github.com/xylem-io/xylem/test/e2e/fleet"
 )
@@ -18,6 +21,7 @@ import (
 func main() {
 	flag.Usage = func() { fmt.Fprintln(os.Stderr, "clusters up|down") }
 	flag.Parse()
+	log.SetLogger(logr.Discard()) // Clients are to say nothing of their own.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, flag.Arg(0))
 	stop()
