@@ -21,7 +21,7 @@ type Leaf struct {
 
 // NewLeaf makes the writer to one member; cluster is the registration's name.
 func NewLeaf(c client.Client, hostID, cluster string, guard Guard) *Leaf {
-	return &Leaf{writer: writer{client: c, guard: guard, cluster: cluster, side: sideLeaf}, hostID: hostID}
+	return &Leaf{writer: newWriter(c, cluster, sideLeaf, guard), hostID: hostID}
 }
 
 // Create makes a stamped object. AlreadyExists is returned as it is: whose the

@@ -22,7 +22,7 @@ type Root struct{ writer }
 
 // NewRoot makes the writer; cluster is the registration's name.
 func NewRoot(c client.Client, cluster string, guard Guard) *Root {
-	return &Root{writer{client: c, guard: guard, cluster: cluster, side: sideRoot}}
+	return &Root{newWriter(c, cluster, sideRoot, guard)}
 }
 
 // ApplyStatus applies the status of a user's Pod or claim, whose UID obj names.

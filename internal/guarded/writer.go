@@ -20,13 +20,26 @@ type writer struct {
 	guard   Guard
 	cluster string
 	side    string
+	// overwritten keeps writes from being sent that cannot succeed.
+	overwritten overwritten
+}
+
+func newWriter(c client.Client, cluster, side string, guard Guard) writer {
+	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: newOverwritten()}
 }
 
 func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error {
 	if err := w.guard.Held(); err != nil {
 		return err
 	}
-	return count(w.cluster, w.side, "create", obj, w.client.Create(ctx, obj, by.owner()))
+	if err := w.overwritten.checkNew(obj); err != nil {
+		return err
+	}
+	err := w.client.Create(ctx, obj, by.owner())
+	if err == nil {
+		w.overwritten.made.Add(nameOf(obj), true, memoryOfCreation)
+	}
+	return count(w.cluster, w.side, "create", obj, err)
 }
 
 // patch sends what after changes of before, on condition that the object is
@@ -35,7 +48,15 @@ func (w *writer) patch(ctx context.Context, by Actor, before, after client.Objec
 	if err := w.guard.Held(); err != nil {
 		return err
 	}
-	return count(w.cluster, w.side, "patch", before, w.client.Patch(ctx, after, preconditioned{before}, by.owner()))
+	if err := w.overwritten.check(before); err != nil {
+		return err
+	}
+	uid, version := before.GetUID(), before.GetResourceVersion()
+	err := w.client.Patch(ctx, after, preconditioned{before}, by.owner())
+	if err == nil {
+		w.overwritten.by(uid, version, after.GetResourceVersion())
+	}
+	return count(w.cluster, w.side, "patch", before, err)
 }
 
 // apply sends a server-side apply to a status; without a UID it would be free
@@ -58,9 +79,17 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 	if err := w.guard.Held(); err != nil {
 		return err
 	}
-	uid := obj.GetUID()
+	if err := w.overwritten.check(obj); err != nil {
+		return err
+	}
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid}}, opts...)
-	return count(w.cluster, w.side, "delete", obj, w.client.Delete(ctx, obj, opts...))
+	err := w.client.Delete(ctx, obj, opts...)
+	if err == nil {
+		w.overwritten.by(uid, version, "")
+		w.overwritten.made.Remove(nameOf(obj))
+	}
+	return count(w.cluster, w.side, "delete", obj, err)
 }
 
 // unchanged is the delete option that adds a resourceVersion precondition: only

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -205,6 +206,9 @@ func (r *rig) atRest(ctx context.Context, p part, name string) error {
 		return err
 	}
 	run.Values[heapKiB] = bytes / 1024
+	if err := r.keepHeap(ctx, strings.ReplaceAll(p.scenario+"-"+name, " ", "-")); err != nil {
+		return err
+	}
 	r.b.say("      writes %.0f, probes per member and 10 s %.2f, other requests %.0f, CPU %.1f %% of a core, heap %.1f MiB",
 		run.Values[restWrites], run.Values[restProbes], run.Values[restRequests], run.Values[restCPU], bytes/(1<<20))
 	r.b.report.add(run)

@@ -101,7 +101,7 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.volumes, "scale-volumes", value(50_000, 450), "Volumes in all members when memory is measured: scale.")
 	flags.DurationVar(&s.rest, "rest", seconds(60, 10), "How long is looked at what is done at rest.")
 	flags.IntVar(&s.apart, "isolation-members", value(3, 2), "Members, of which one is black-holed: isolation.")
-	flags.BoolVar(&s.profile, "profile", false, "Keep CPU profiles of the manager beside the results.")
+	flags.BoolVar(&s.profile, "profile", false, "Keep profiles of the manager, of CPU and of the heap, beside the results.")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}

@@ -130,6 +130,18 @@ func (r *rig) heap(ctx context.Context) (bytes float64, err error) {
 	return bytes, nil
 }
 
+// keepHeap keeps a profile of the heap beside the results, if profiles are asked for.
+func (r *rig) keepHeap(ctx context.Context, name string) error {
+	if !r.b.profile {
+		return nil
+	}
+	content, err := get(ctx, r.x.Manager.ProfilesURL()+"heap?gc=1")
+	if err != nil {
+		return fmt.Errorf("read the manager's heap: %w", err)
+	}
+	return r.b.save(name+".heap.pprof", content)
+}
+
 // resetPeak makes the kernel begin anew with a process's peak of memory; where it
 // cannot, the peak is of its whole life.
 func (r *rig) resetPeak() {

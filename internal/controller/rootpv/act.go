@@ -14,6 +14,10 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
+// volumeProtection is the finalizer by which Kubernetes keeps a PV as long as it is
+// Bound (k8s.io/component-helpers and kubernetes/pkg/volume/util: PVProtectionFinalizer).
+const volumeProtection = "kubernetes.io/pv-protection"
+
 func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
 	switch d := d.(type) {
 	case nothing:
@@ -43,6 +47,9 @@ func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 		}
 		return client.IgnoreNotFound(r.Leaf.Delete(ctx, o.claim))
 	case release:
+		if protected(o.host) {
+			return nil // the end of that wakes us
+		}
 		if d.leafGone {
 			// In a cluster that was restored, absence is no evidence: the host PV is
 			// the last that knows of the volume.
@@ -55,6 +62,9 @@ func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 		}
 		return r.release(ctx, o.host, d.also)
 	case releasePromise:
+		if protected(o.host) {
+			return nil
+		}
 		return r.releasePromise(ctx, o)
 	}
 	return fmt.Errorf("unknown decision %T", d)
@@ -131,6 +141,13 @@ func (r *reconciler) leafClaimGone(ctx context.Context, o observed) (bool, error
 		return false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
 	}
 	return true, nil
+}
+
+// protected reports whether Kubernetes is about to take its own finalizer off a PV that
+// is deleted. Two that take one off at the same time collide, and the PV stays until
+// both are gone whichever is first.
+func protected(pv *corev1.PersistentVolume) bool {
+	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && controllerutil.ContainsFinalizer(pv, volumeProtection)
 }
 
 // release deletes the host PV, if it is to go, and drops our finalizer: in this

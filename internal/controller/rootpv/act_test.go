@@ -7,9 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 )
@@ -140,6 +142,31 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 			}
 			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, want) {
 				t.Errorf("error is %v, want %v", err, want)
+			}
+		})
+	}
+}
+
+func TestProtected(t *testing.T) {
+	deleted := metav1.Now()
+	for name, test := range map[string]struct {
+		change func(*corev1.PersistentVolume)
+		want   bool
+	}{
+		"Kubernetes' finalizer is there":             {func(*corev1.PersistentVolume) {}, true},
+		"it was taken off":                           {func(pv *corev1.PersistentVolume) { pv.Finalizers = []string{v1alpha1.FinalizerLeafVolume} }, false},
+		"not deleted":                                {func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = nil }, false},
+		"Bound: Kubernetes will not take it off":     {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, false},
+		"somebody else's, who may never take it off": {func(pv *corev1.PersistentVolume) { pv.Finalizers[0] = "example.com/backup" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pv := &corev1.PersistentVolume{
+				ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &deleted, Finalizers: []string{volumeProtection, v1alpha1.FinalizerLeafVolume}},
+				Status:     corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased},
+			}
+			test.change(pv)
+			if got := protected(pv); got != test.want {
+				t.Errorf("protected is %v, want %v", got, test.want)
 			}
 		})
 	}

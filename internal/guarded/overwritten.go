@@ -1,0 +1,72 @@
+package guarded
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// rememberedWrites bounds what is remembered of a side of a member.
+	rememberedWrites = 4096
+	// memory of a write: caches are behind by milliseconds as a rule.
+	memory = 5 * time.Second
+	// memoryOfCreation is shorter: somebody may take away what we made, and then it is
+	// to be made anew.
+	memoryOfCreation = time.Second
+)
+
+// name of an object, as caches have it before they know of a UID.
+type name struct {
+	kind string
+	client.ObjectKey
+}
+
+func nameOf(obj client.Object) name {
+	return name{fmt.Sprintf("%T", obj), client.ObjectKeyFromObject(obj)}
+}
+
+// overwritten is which states of objects writes of ours have replaced a moment ago. A
+// write on condition of such a state, which a cache that is behind still shows, cannot
+// succeed: it is refused here, as the API server would, and not sent. Nor is the creation
+// of what was made a moment ago.
+type overwritten struct{ versions, made *cache.LRUExpireCache }
+
+func newOverwritten() overwritten {
+	return overwritten{versions: cache.NewLRUExpireCache(rememberedWrites), made: cache.NewLRUExpireCache(rememberedWrites)}
+}
+
+// checkNew returns a conflict if we made an object of that name a moment ago.
+func (o overwritten) checkNew(obj client.Object) error {
+	if _, known := o.made.Get(nameOf(obj)); !known {
+		return nil
+	}
+	return conflict(obj, errors.New("it was made a moment ago"))
+}
+
+// by notes that a write has taken an object from one resourceVersion to another. A
+// write that changed nothing leaves the version as it was.
+func (o overwritten) by(uid types.UID, before, after string) {
+	if uid != "" && before != "" && before != after {
+		o.versions.Add(uid, before, memory)
+	}
+}
+
+// check returns a conflict if the object is in a state that a write of ours replaced.
+func (o overwritten) check(obj client.Object) error {
+	version, known := o.versions.Get(obj.GetUID())
+	if !known || version != obj.GetResourceVersion() {
+		return nil
+	}
+	return conflict(obj, fmt.Errorf("resourceVersion %s is older than a write of ours", obj.GetResourceVersion()))
+}
+
+func conflict(obj client.Object, err error) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}, obj.GetName(), err)
+}

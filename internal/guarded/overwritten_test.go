@@ -1,0 +1,125 @@
+package guarded
+
+import (
+	"context"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// numbering is a client that answers writes with the next resourceVersion, and counts.
+type numbering struct {
+	client.Client
+	version, sent int
+	err           error
+}
+
+func (n *numbering) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	n.sent++
+	if n.err == nil {
+		obj.SetResourceVersion(strconv.Itoa(n.version))
+	}
+	return n.err
+}
+
+func (n *numbering) Create(context.Context, client.Object, ...client.CreateOption) error {
+	n.sent++
+	return n.err
+}
+
+func (n *numbering) Delete(context.Context, client.Object, ...client.DeleteOption) error {
+	n.sent++
+	return n.err
+}
+
+func volumeOf(version int) *corev1.PersistentVolume {
+	pv := hostVolume()
+	pv.UID, pv.ResourceVersion = "uid", strconv.Itoa(version)
+	return pv
+}
+
+func TestWritesOnStatesThatWeReplaced(t *testing.T) {
+	patch := func(ctx context.Context, r *Root, version int) error {
+		return r.Patch(ctx, actor, volumeOf(version), volumeOf(version))
+	}
+	remove := func(ctx context.Context, r *Root, version int) error { return r.Delete(ctx, volumeOf(version)) }
+	type write = func(context.Context, *Root, int) error
+	for name, test := range map[string]struct {
+		answer      int // resourceVersion after the first write, which is of 7
+		err         error
+		first, then write
+		version     int
+		sent        int
+		refused     bool
+	}{
+		"a patch of the state before it":                  {answer: 8, first: patch, then: patch, version: 7, sent: 1, refused: true},
+		"a delete of the state before it":                 {answer: 8, first: patch, then: remove, version: 7, sent: 1, refused: true},
+		"a second delete":                                 {answer: 8, first: remove, then: remove, version: 7, sent: 1, refused: true},
+		"a patch of what is being deleted, seen before":   {answer: 8, first: remove, then: patch, version: 7, sent: 1, refused: true},
+		"a patch of the state after it":                   {answer: 8, first: patch, then: patch, version: 8, sent: 2},
+		"a patch of the state that somebody made of it":   {answer: 8, first: patch, then: patch, version: 9, sent: 2},
+		"a patch after one that changed nothing":          {answer: 7, first: patch, then: patch, version: 7, sent: 2},
+		"a patch after one that failed, or may have done": {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: patch, then: patch, version: 7, sent: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &numbering{version: test.answer, err: test.err}
+			r := NewRoot(c, "cluster", open)
+			if err := test.first(t.Context(), r, 7); (err != nil) != (test.err != nil) {
+				t.Fatal(err)
+			}
+			c.err = nil
+			err := test.then(t.Context(), r, test.version)
+			if refused := apierrors.IsConflict(err); refused != test.refused || err != nil && !refused || c.sent != test.sent {
+				t.Errorf("error %v, %d sent; want refused: %v, %d sent", err, c.sent, test.refused, test.sent)
+			}
+		})
+	}
+}
+
+// An object made anew may have any version that another one had.
+func TestVersionsOfOthers(t *testing.T) {
+	c := &numbering{version: 8}
+	r := NewRoot(c, "cluster", open)
+	for _, uid := range []types.UID{"one", "two"} {
+		pv := volumeOf(7)
+		pv.UID = uid
+		if err := r.Patch(t.Context(), actor, pv, pv.DeepCopy()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWhatWasMadeAMomentAgo(t *testing.T) {
+	for name, test := range map[string]struct {
+		err     error
+		between func(*Root) error
+		sent    int
+		refused bool
+	}{
+		"made twice":                        {sent: 1, refused: true},
+		"made after it failed, or may have": {err: apierrors.NewTimeoutError("the reply is lost", 1), sent: 2},
+		"made anew after we took it away":   {between: func(r *Root) error { return r.Delete(t.Context(), volumeOf(7)) }, sent: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &numbering{err: test.err}
+			r := NewRoot(c, "cluster", open)
+			if err := r.Create(t.Context(), actor, volumeOf(0)); (err != nil) != (test.err != nil) {
+				t.Fatal(err)
+			}
+			c.err = nil
+			if test.between != nil {
+				if err := test.between(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err := r.Create(t.Context(), actor, volumeOf(0))
+			if refused := apierrors.IsConflict(err); refused != test.refused || err != nil && !refused || c.sent != test.sent {
+				t.Errorf("error %v, %d sent; want refused: %v, %d sent", err, c.sent, test.refused, test.sent)
+			}
+		})
+	}
+}
