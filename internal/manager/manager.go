@@ -32,6 +32,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/share"
 )
 
 const (
@@ -169,8 +170,23 @@ func hostCache(namespace string) cache.Options {
 			&corev1.Secret{}:                {Namespaces: own},
 			&storagev1.CSIStorageCapacity{}: {Namespaces: own},
 			&corev1.Node{}:                  {Transform: reduceNode},
+			&corev1.PersistentVolumeClaim{}: {Transform: shared},
+			&corev1.PersistentVolume{}:      {Transform: shared},
 		},
 	}
+}
+
+// shared lets claims and volumes have in common what most of them have alike.
+func shared(obj any) (any, error) {
+	switch obj := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		obj.ManagedFields = nil
+		share.Claim(obj)
+	case *corev1.PersistentVolume:
+		obj.ManagedFields = nil
+		share.Volume(obj)
+	}
+	return obj, nil
 }
 
 // reduceNode leaves out what kubelets report at length and nothing here reads.

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/share"
 )
 
 // newCache makes the cache of what a member's controllers decide on. Reading a
@@ -37,7 +38,7 @@ func newCache(ctx context.Context, c *connection, scheme *runtime.Scheme, hostID
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                   {Label: ours},
-			&corev1.PersistentVolumeClaim{}: {Label: ours},
+			&corev1.PersistentVolumeClaim{}: {Label: ours, Transform: shareClaim},
 			&corev1.ConfigMap{}:             {Label: ours},
 			&corev1.Secret{}:                {Label: ours},
 			&corev1.PersistentVolume{}:      {Transform: reduceVolume},
@@ -118,7 +119,16 @@ func reduceVolume(obj any) (any, error) {
 	if pv.Spec.CSI != nil {
 		pv.Spec.CSI.VolumeAttributes = nil
 	}
+	share.Volume(pv)
 	return pv, nil
+}
+
+func shareClaim(obj any) (any, error) {
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
+		claim.ManagedFields = nil
+		share.Claim(claim)
+	}
+	return obj, nil
 }
 
 // reduceCapacity keeps of a CSIStorageCapacity what room is made out from: of its
