@@ -146,7 +146,9 @@ func (r *Router) subscribe(ctx context.Context, owner Owner, k kind, s *sink) er
 	if !ok {
 		return fmt.Errorf("%T is no list", k.list)
 	}
-	if err := r.cache.List(ctx, list); err != nil {
+	// Not copied, as those of events are not: every source of every member lists all
+	// there is, and keeps nothing of it.
+	if err := r.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("fill a subscription of %T: %w", k.object, err)
 	}
 	return meta.EachListItem(list, func(item runtime.Object) error {
