@@ -142,6 +142,9 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observed) error {
 // place takes the claim for this member. What is to be made there is measured from
 // here on; a leaf or a volume that is there already is not.
 func (r *reconciler) place(ctx context.Context, o observed) error {
+	if o.unasked() && r.pace.wait(o.root.UID, o.root.ResourceVersion) {
+		return nil // its write to the claim and ours would collide
+	}
 	begun := r.Clock.Now()
 	if err := r.annotate(ctx, o.root, func(annotations map[string]string) { annotations[v1alpha1.AnnotationPlacedIn] = r.ClusterID }); err != nil {
 		return err

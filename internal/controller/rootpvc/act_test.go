@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -81,5 +83,29 @@ func TestPlacementIsLive(t *testing.T) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
+	}
+}
+
+// Kubernetes' PV controller writes to a claim when we do, as soon as its node is
+// chosen: one of the two would be refused.
+func TestPlacementComesAfterTheRequest(t *testing.T) {
+	r := &reconciler{pace: newPace(), Link: &member.Link{
+		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+	}}
+	place := func(o observed) bool { return errors.Is(r.act(t.Context(), o, place{}), errWrite) }
+	fresh := seen(placedIn(""))
+	if place(fresh) || r.pace.owes(fresh.root.UID) != answer {
+		t.Error("placed before the volume was asked for")
+	}
+	if !place(fresh) {
+		t.Error("waited twice for a controller that does not answer")
+	}
+	fresh.root.ResourceVersion = "2"
+	if place(fresh) {
+		t.Error("not waited for after a change")
+	}
+	fresh.root.Annotations[volumehelpers.AnnStorageProvisioner] = v1alpha1.ProvisionerName
+	if !place(fresh) {
+		t.Error("not placed once the volume is asked for")
 	}
 }

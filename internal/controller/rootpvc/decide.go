@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -296,6 +297,13 @@ func (o observed) boundElsewhere() decision {
 	}
 	return refuse(v1alpha1.ReasonSurplusVolume, "the claim is bound to %s; member %s has another volume for it, %s, that is not used: delete the claim %s/%s there if its data are not needed",
 		o.root.Spec.VolumeName, o.member.Registration, o.leaf.Spec.VolumeName, o.leaf.Namespace, o.leaf.Name)
+}
+
+// unasked: the scheduler has chosen a node, and the PV controller, which acts on that
+// as we do, has not asked for the volume yet.
+func (o observed) unasked() bool {
+	_, asked := o.root.Annotations[volumehelpers.AnnStorageProvisioner]
+	return o.root.Spec.VolumeName == "" && o.leaf == nil && o.root.Annotations[route.AnnSelectedNode] != "" && !asked
 }
 
 func (o observed) unbound() decision {

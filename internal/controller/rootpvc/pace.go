@@ -17,17 +17,35 @@ const (
 	paceRefill = 10 * time.Second
 	// paced is for how many claims it is counted.
 	paced = 4096
+	// answer is how long the host's PV controller is given to ask for a volume, after
+	// the scheduler has chosen the node: it does so within milliseconds.
+	answer = 100 * time.Millisecond
 )
 
-// pace bounds, for each root, what is told of it because a member says so.
+// pace bounds, for each root, what is told of it because a member says so, and how
+// long others are waited for.
 type pace struct {
-	mu    sync.Mutex
-	roots *lru.Cache // root UID -> *rate.Limiter
-	owed  map[types.UID]time.Duration
+	mu     sync.Mutex
+	roots  *lru.Cache // root UID -> *rate.Limiter
+	waited *lru.Cache // root UID -> its resourceVersion then
+	owed   map[types.UID]time.Duration
 }
 
 func newPace() *pace {
-	return &pace{roots: lru.New(paced), owed: map[types.UID]time.Duration{}}
+	return &pace{roots: lru.New(paced), waited: lru.New(paced), owed: map[types.UID]time.Duration{}}
+}
+
+// wait is true the first time that a root is seen at this version; then owes says
+// until when.
+func (p *pace) wait(root types.UID, version string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if before, known := p.waited.Get(root); known && before == version {
+		return false
+	}
+	p.waited.Add(root, version)
+	p.owed[root] = answer
+	return true
 }
 
 // spend is false if there has been enough for now; then owes says when to look again.
