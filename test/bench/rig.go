@@ -97,7 +97,7 @@ func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
 // directly: the proxy in front of them is of this program, and would cost.
 func (b *bench) harness(host controlplane.ClusterOptions, members []controlplane.ClusterOptions) harness.Options {
 	return harness.Options{
-		Host: host, Members: members, Unregistered: true, ManagerArgs: managerArgs,
+		Host: host, Members: members, Unregistered: true, Alone: []string{nativeName}, ManagerArgs: managerArgs,
 		FenceDuration: fenceDuration, ProbeInterval: probeInterval,
 		Front: func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error) {
 			if c.Name() == b.proxied {

@@ -56,6 +56,8 @@ type Options struct {
 	// Unregistered leaves the members unregistered; Unprepared without config/member
 	// as well.
 	Unregistered, Unprepared bool
+	// Alone are members that get nothing of Xylem's.
+	Alone []string
 	// Bare starts the clusters alone: the caller installs Xylem, and RunManager
 	// starts the manager. Manager must be given.
 	Bare bool
@@ -264,7 +266,7 @@ func (x *Xylem) prepare(ctx context.Context, c *controlplane.Cluster) error {
 	if err != nil {
 		return err
 	}
-	if !x.options.Unprepared {
+	if !x.options.Unprepared && !slices.Contains(x.options.Alone, c.Name()) {
 		if _, err := x.Kubectl(ctx, c, "apply", "--server-side", "-k", x.Root("config", "member")); err != nil {
 			return err
 		}
