@@ -15,7 +15,7 @@ import (
 type account struct {
 	r     *rig
 	marks map[string]controlplane.Mark
-	cpu   float64
+	metrics
 }
 
 // clustersOf Xylem, the native one left out.
@@ -36,8 +36,8 @@ func (r *rig) open(ctx context.Context) (account, error) {
 		}
 		a.marks[c.Name()] = mark
 	}
-	m, err := r.metrics(ctx)
-	a.cpu = m.cpu()
+	var err error
+	a.metrics, err = r.metrics(ctx)
 	r.resetPeak()
 	return a, err
 }
@@ -78,7 +78,13 @@ func (a account) close(ctx context.Context, run *Run) error {
 	if err != nil {
 		return err
 	}
-	run.CPUSeconds, run.PeakMiB = m.cpu()-a.cpu, a.r.peak()/(1<<20)
+	run.CPUSeconds, run.PeakMiB = m.cpu()-a.cpu(), a.r.peak()/(1<<20)
+	run.Reconciles = map[string]float64{}
+	for name, n := range m {
+		if controller, ok := strings.CutPrefix(name, reconciles); ok && n > a.metrics[name] {
+			run.Reconciles[controller] = (n - a.metrics[name]) / float64(max(run.Claims, 1))
+		}
+	}
 	counts := map[Count]*Count{}
 	for i, c := range a.r.clustersOf() {
 		all, err := c.Audit().Since(ctx, a.marks[c.Name()])

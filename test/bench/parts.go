@@ -43,7 +43,7 @@ type part struct {
 }
 
 func (p part) run(r *rig, name string) *Run {
-	run := &Run{Scenario: p.scenario, Part: name, Repeat: p.repeat, Claims: p.claims, Members: r.members, Load: loadAverage(), Times: map[string]Distribution{}, Values: map[string]float64{}, Series: map[string][][2]float64{}}
+	run := &Run{Scenario: p.scenario, Part: name, Repeat: p.repeat, Claims: p.claims, Members: r.members, Load: loadAverage(), busy: newBusy(), Times: map[string]Distribution{}, Values: map[string]float64{}, Series: map[string][][2]float64{}}
 	r.b.say("   %s %s, repeat %d: %d claims (load %s)", p.scenario, name, p.repeat, p.claims, run.Load)
 	return run
 }
@@ -104,6 +104,7 @@ func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
 	if err := errors.Join(err, p.disturb(false)); err != nil {
 		return err
 	}
+	run.Busy = run.busy.processors()
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
@@ -134,6 +135,7 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 	}); err != nil {
 		return err
 	}
+	run.Busy = run.busy.processors()
 	if err := r.settle(ctx); err != nil {
 		return err
 	}
@@ -171,6 +173,7 @@ func (r *rig) yardNative(ctx context.Context, p part) error {
 	}); err != nil {
 		return err
 	}
+	run.Busy = run.busy.processors()
 	run.Times[askedRuns] = between(asked, ofPods(r.native.times(running, b.namespace)))
 	run.finish(r, asked, r.native.times(bound, b.namespace))
 	if err := b.remove(ctx, r.native.client); err != nil {
@@ -208,6 +211,7 @@ func (r *rig) yardFloor(ctx context.Context, p part) error {
 	if err := r.await(ctx, "bound", b.claims, func() int { return r.native.count(bound, b.namespace) }); err != nil {
 		return err
 	}
+	run.Busy = run.busy.processors()
 	for i := range b.claims {
 		asked[claimName(i)] = begin.Add(r.due(b, i))
 	}
@@ -302,6 +306,7 @@ func (r *rig) yardDriver(ctx context.Context, p part) error {
 	}); err != nil {
 		return err
 	}
+	run.Busy = run.busy.processors()
 	times := map[string]time.Time{}
 	for i, at := range asked {
 		times[claimName(i)] = at

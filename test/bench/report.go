@@ -130,18 +130,19 @@ func (r *report) text() string {
 	section("Throughput, and what the manager used", r.throughput())
 	section("Times in ms", r.times())
 	section("Requests of the manager's for each claim", r.requests())
+	section("Reconciles for each claim", r.reconciles())
 	section("Other values", r.values())
 	section("Goals", r.goals())
 	return out.String()
 }
 
 func (r *report) throughput() [][]string {
-	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "MEMBERS", "REPEAT", "LOAD", "SECONDS", "PER SECOND", "CPU S", "PEAK MIB", "READS", "WRITES OF VOLUME", "OF POD"}}
+	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "MEMBERS", "REPEAT", "LOAD", "BUSY", "SECONDS", "PER SECOND", "CPU S", "PEAK MIB", "READS", "WRITES OF VOLUME", "OF POD"}}
 	for _, run := range r.Runs {
 		if run.Seconds == 0 {
 			continue
 		}
-		rows = append(rows, []string{run.Scenario, run.Part, fmt.Sprint(run.Claims), fmt.Sprint(run.Members), fmt.Sprint(run.Repeat), run.Load,
+		rows = append(rows, []string{run.Scenario, run.Part, fmt.Sprint(run.Claims), fmt.Sprint(run.Members), fmt.Sprint(run.Repeat), run.Load, unless0(run.Busy),
 			fmt.Sprintf("%.1f", run.Seconds), fmt.Sprintf("%.1f", run.Rate), unless0(run.CPUSeconds), unless0(run.PeakMiB),
 			unless0(run.reads()), unless0(run.writes(func(c Count) bool { return !c.ofPod() })), unless0(run.writes(Count.ofPod))})
 	}
@@ -180,6 +181,22 @@ func (r *report) requests() [][]string {
 				continue
 			}
 			rows = append(rows, []string{run.Scenario, run.Part, fmt.Sprint(run.Claims), c.Side, c.Verb, c.Resource, fmt.Sprintf("%.2f", c.Each), fmt.Sprint(c.Refused)})
+		}
+	}
+	return rows
+}
+
+// reconciles of the first repeat of each part, by controller: what wakes the manager.
+func (r *report) reconciles() [][]string {
+	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "CONTROLLER", "EACH"}}
+	for _, run := range r.Runs {
+		if run.Repeat > 1 {
+			continue
+		}
+		for _, controller := range sortedKeys(run.Reconciles) {
+			if each := run.Reconciles[controller]; each >= 0.05 {
+				rows = append(rows, []string{run.Scenario, run.Part, fmt.Sprint(run.Claims), controller, fmt.Sprintf("%.2f", each)})
+			}
 		}
 	}
 	return rows

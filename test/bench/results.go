@@ -16,15 +16,21 @@ type Run struct {
 	Members  int    `json:"members"`
 	// Load of the machine when the run began: what else it had to do.
 	Load string `json:"load"`
+	// Busy is how many processors were, on average, from the first claim until all was
+	// done: close to all that there are, the machine is what is measured.
+	Busy float64 `json:"busy,omitempty"`
+	busy *busy
 	// Seconds from the first claim to the last Bound, and Rate from both.
 	Seconds float64 `json:"seconds,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	// Times by what they are between, in milliseconds.
 	Times map[string]Distribution `json:"times,omitempty"`
 	// Requests of the manager's.
-	Requests   []Count `json:"requests,omitempty"`
-	CPUSeconds float64 `json:"cpuSeconds,omitempty"`
-	PeakMiB    float64 `json:"peakMiB,omitempty"`
+	Requests []Count `json:"requests,omitempty"`
+	// Reconciles for each claim, by controller.
+	Reconciles map[string]float64 `json:"reconciles,omitempty"`
+	CPUSeconds float64            `json:"cpuSeconds,omitempty"`
+	PeakMiB    float64            `json:"peakMiB,omitempty"`
 	// Values that only this scenario has, and Series of them over seconds.
 	Values map[string]float64      `json:"values,omitempty"`
 	Series map[string][][2]float64 `json:"series,omitempty"`

@@ -26,6 +26,9 @@ func (b *bench) latency(ctx context.Context) error {
 		if err := r.yardNative(ctx, p); err != nil {
 			return err
 		}
+		if err := r.yardDriver(ctx, p); err != nil {
+			return err
+		}
 		for _, mode := range []string{partMirror, partPromise} {
 			if err := r.mirrored(ctx, p, mode); err != nil {
 				return err

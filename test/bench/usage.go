@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -38,8 +39,16 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// metrics are the manager's, summed over their labels.
+// metrics are the manager's, summed over their labels; and reconciles by controller,
+// under "reconciles " and its name.
 type metrics map[string]float64
+
+const (
+	reconciles = "reconciles "
+	// ofLink and ofHost count what controllers of members and of the host have done.
+	ofLink = "xylem_reconcile_seconds"
+	ofHost = "workqueue_work_duration_seconds"
+)
 
 func (r *rig) metrics(ctx context.Context) (metrics, error) {
 	text, err := get(ctx, r.x.Manager.MetricsURL())
@@ -55,6 +64,14 @@ func (r *rig) metrics(ctx context.Context) (metrics, error) {
 	for name, family := range families {
 		for _, m := range family.GetMetric() {
 			sums[name] += valueOf(m)
+			if name != ofLink && name != ofHost {
+				continue
+			}
+			for _, label := range m.GetLabel() {
+				if label.GetName() == "controller" {
+					sums[reconciles+label.GetValue()] += valueOf(m)
+				}
+			}
 		}
 	}
 	return sums, nil
@@ -72,7 +89,7 @@ func (m metrics) queued() float64 { return m["xylem_queue_depth"] + m["workqueue
 
 // worked is how many requests controllers were done with so far.
 func (m metrics) worked() float64 {
-	return m["xylem_reconcile_seconds"] + m["workqueue_work_duration_seconds"]
+	return m[ofLink] + m[ofHost]
 }
 
 func (m metrics) cpu() float64 { return m["process_cpu_seconds_total"] }
@@ -181,6 +198,37 @@ func (r *rig) profiled(ctx context.Context, name string, do func() error) error 
 	}()
 	err := do()
 	return errors.Join(err, <-done)
+}
+
+// busy measures how many of the machine's processors are.
+type busy struct {
+	begin time.Time
+	idle  float64 // seconds of all processors, until then
+}
+
+// userHertz is the unit of /proc/stat (proc(5)), on all that Go runs on.
+const userHertz = 100
+
+func newBusy() *busy { return &busy{time.Now(), idleSeconds()} }
+
+func (b *busy) processors() float64 {
+	return float64(runtime.NumCPU()) - (idleSeconds()-b.idle)/time.Since(b.begin).Seconds()
+}
+
+// idleSeconds of all processors together, waiting for disks included.
+func idleSeconds() float64 {
+	content, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := strings.Cut(string(content), "\n")
+	var seconds float64
+	for i, field := range strings.Fields(line) {
+		if ticks, err := strconv.ParseFloat(field, 64); err == nil && (i == 4 || i == 5) { // cpu user nice system idle iowait
+			seconds += ticks / userHertz
+		}
+	}
+	return seconds
 }
 
 // loadAverage of the machine in the last minute: what else it had to do.
