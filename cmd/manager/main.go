@@ -30,7 +30,8 @@ func main() {
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
 	logging.Level = discreet(logging.Level)
-	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
+	ctrl.SetLogger(lazy(zap.New(zap.UseFlagOptions(&logging))))
+	tuneMemory(ctrl.Log)
 
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -41,16 +42,4 @@ func main() {
 		ctrl.Log.Error(err, "the manager ended")
 		os.Exit(1)
 	}
-}
-
-// bodies is the level from which on client-go logs what is sent and answered,
-// Secrets and all (k8s.io/client-go/rest, logBody).
-const bodies = zapcore.Level(-8)
-
-// discreet is the level that was asked for, short of that.
-func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
-	if asked == nil || !asked.Enabled(bodies) {
-		return asked
-	}
-	return bodies + 1
 }

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/go-logr/logr"
+	"go.uber.org/zap/zapcore"
+)
+
+// bodies is the level from which on client-go logs what is sent and answered,
+// Secrets and all (k8s.io/client-go/rest, logBody).
+const bodies = zapcore.Level(-8)
+
+// discreet is the level that was asked for, short of that.
+func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
+	if asked == nil || !asked.Enabled(bodies) {
+		return asked
+	}
+	return bodies + 1
+}
+
+// lazySink keeps values until a line is logged, and only then has them encoded. Each
+// reconcile has a logger of its own with several values, and nearly none logs a line:
+// that was a twentieth of the manager's time.
+type lazySink struct {
+	logr.LogSink
+	values []any
+}
+
+func lazy(log logr.Logger) logr.Logger { return logr.New(lazySink{LogSink: log.GetSink()}) }
+
+// Init accounts for the frame that this one adds.
+func (s lazySink) Init(info logr.RuntimeInfo) {
+	info.CallDepth++
+	s.LogSink.Init(info)
+}
+
+func (s lazySink) full() logr.LogSink {
+	if len(s.values) == 0 {
+		return s.LogSink
+	}
+	return s.LogSink.WithValues(s.values...)
+}
+
+func (s lazySink) Info(level int, message string, values ...any) {
+	s.full().Info(level, message, values...)
+}
+
+func (s lazySink) Error(err error, message string, values ...any) {
+	s.full().Error(err, message, values...)
+}
+
+func (s lazySink) WithValues(values ...any) logr.LogSink {
+	return lazySink{s.LogSink, append(slices.Clip(s.values), values...)}
+}
+
+func (s lazySink) WithName(name string) logr.LogSink {
+	return lazySink{s.LogSink.WithName(name), s.values}
+}
+
+// WithCallDepth is of logr.CallDepthLogSink.
+func (s lazySink) WithCallDepth(depth int) logr.LogSink {
+	if sink, ok := s.LogSink.(logr.CallDepthLogSink); ok {
+		return lazySink{sink.WithCallDepth(depth), s.values}
+	}
+	return s
+}
