@@ -49,6 +49,7 @@ func (s settings) draw(ctx context.Context, db *tsdb.DB, out io.Writer) error {
 	if picture.Note, err = s.note(ctx, d, from); err != nil {
 		return err
 	}
+	panels := 0
 	var empty []string
 	for _, panel := range d.Panels {
 		series, err := ask(ctx, from, panel, values)
@@ -56,6 +57,9 @@ func (s settings) draw(ctx context.Context, db *tsdb.DB, out io.Writer) error {
 			return fmt.Errorf("panel %q: %w", panel.Title, err)
 		}
 		picture.Series[panel.ID] = series
+		if panel.Type != board.Row {
+			panels++
+		}
 		if panel.Type != board.Row && len(series) == 0 {
 			nothing := panel.FieldConfig.Defaults.NoValue
 			fmt.Fprintf(out, "panel %q has no data; it then says %q\n", panel.Title, nothing)
@@ -75,7 +79,7 @@ func (s settings) draw(ctx context.Context, db *tsdb.DB, out io.Writer) error {
 	if err := os.WriteFile(s.out, file.Bytes(), 0o644); err != nil { //nolint:gosec // for everybody to look at
 		return fmt.Errorf("write the picture: %w", err)
 	}
-	fmt.Fprintf(out, "%s: %d panels over %s, a point every %s, %d KiB\n", s.out, len(picture.Series), length.Round(time.Second), from.step, file.Len()>>10)
+	fmt.Fprintf(out, "%s: %d panels over %s, a point every %s, %d KiB\n", s.out, panels, length.Round(time.Second), from.step, file.Len()>>10)
 	if s.rules != "" {
 		if err := s.alerts(ctx, from, out); err != nil {
 			return err

@@ -53,7 +53,11 @@ func Text(unit string, value float64, decimals int) string {
 		if scaled != 0 {
 			decimals = max(0, 2-int(math.Floor(math.Log10(math.Abs(scaled)))))
 		}
-		return trimmed(strconv.FormatFloat(scaled, 'f', min(decimals, 3), 64)) + chosen.name
+		number := trimmed(strconv.FormatFloat(scaled, 'f', min(decimals, 3), 64))
+		if number == "1" && chosen.from >= 60 && unit == "s" {
+			return number + strings.TrimSuffix(chosen.name, "s")
+		}
+		return number + chosen.name
 	}
 	return strconv.FormatFloat(scaled, 'f', decimals, 64) + chosen.name
 }

@@ -17,7 +17,7 @@ func TestText(t *testing.T) {
 	}{
 		{"none", 0, -1, "0"}, {"none", 12, -1, "12"}, {"none", 0.25, -1, "0.25"}, {"none", 1234.5, -1, "1234"}, {"", 2, 1, "2.0"},
 		{"s", 0, -1, "0 s"}, {"s", 0.0005, -1, "500 µs"}, {"s", 0.25, -1, "250 ms"}, {"s", 1.5, -1, "1.5 s"},
-		{"s", 90, -1, "1.5 mins"}, {"s", 5400, -1, "1.5 hours"}, {"s", 86400, -1, "1 days"}, {"s", -90, -1, "-1.5 mins"},
+		{"s", 90, -1, "1.5 mins"}, {"s", 5400, -1, "1.5 hours"}, {"s", 86400, -1, "1 day"}, {"s", -90, -1, "-1.5 mins"},
 		{"bytes", 512, -1, "512 B"}, {"bytes", 96 << 20, -1, "96 MiB"}, {"bytes", 3 << 29, -1, "1.5 GiB"},
 		{"percentunit", 0.125, -1, "12.5%"}, {"wps", 2500, -1, "2.5K wr/s"}, {"cps", 0.5, -1, "0.5 c/s"},
 	} {
@@ -37,7 +37,7 @@ func TestTicks(t *testing.T) {
 	}{
 		"decimal":         {Field{}, 0, 1, 5, []string{"0", "0.2", "0.4", "0.6", "0.8", "1"}},
 		"whole":           {Field{Decimals: &whole}, 0, 2, 5, []string{"0", "1", "2"}},
-		"minutes":         {Field{Unit: "s"}, 0, 95, 4, []string{"0 s", "30 s", "1 mins", "1.5 mins"}},
+		"minutes":         {Field{Unit: "s"}, 0, 95, 4, []string{"0 s", "30 s", "1 min", "1.5 mins"}},
 		"bytes":           {Field{Unit: "bytes"}, 0, 100 << 20, 3, []string{"0 B", "64 MiB"}},
 		"not from nought": {Field{}, 3, 11, 4, []string{"4", "6", "8", "10"}},
 	} {
