@@ -291,12 +291,13 @@ func (r *reconciler) unplace(ctx context.Context, root *corev1.PersistentVolumeC
 	if empty, err := r.empty(ctx, root); err != nil || !empty {
 		return err
 	}
-	volumes, err := index.VolumesIn(ctx, r.Host, r.ClusterID)
+	volumes, err := index.VolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(root))
 	if err != nil {
 		return err
 	}
 	for i := range volumes {
-		if ref := volumes[i].Spec.ClaimRef; ref != nil && ref.UID == root.UID && root.Spec.VolumeName == "" {
+		here := volumes[i].Labels[v1alpha1.LabelClusterID] == r.ClusterID
+		if ref := volumes[i].Spec.ClaimRef; here && ref.UID == root.UID && root.Spec.VolumeName == "" {
 			return nil // about to bind the root
 		}
 	}
