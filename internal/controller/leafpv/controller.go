@@ -75,33 +75,58 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	if err := r.observeClaims(ctx, &o); err != nil {
 		return o, err
 	}
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, name)
-	if err != nil {
+	if err := r.observeHost(ctx, &o); err != nil {
 		return o, err
-	}
-	for i := range hosts {
-		if _, _, uid, _ := mirror.LeafVolumeOf(&hosts[i]); uid == o.leaf.UID {
-			o.host = &hosts[i]
-		}
-	}
-	if o.host == nil {
-		if o.promise, err = index.PromiseOf(ctx, r.Host, o.origin.UID); err != nil {
-			return o, err
-		}
-		if o.lost, err = r.lost(ctx, o.root); err != nil {
-			return o, err
-		}
-		if o.nameTaken, err = r.taken(ctx, mirror.HostVolumeName(name, r.ClusterID, false)); err != nil {
-			return o, err
-		}
-		if o.suffixTaken, err = r.taken(ctx, mirror.HostVolumeName(name, r.ClusterID, true)); err != nil {
-			return o, err
-		}
 	}
 	if err := r.observeRoot(ctx, &o); err != nil {
 		return o, err
 	}
 	return o, r.observeConsumers(ctx, &o)
+}
+
+// observeHost looks up the host PV that stands for the leaf, or what there is in its
+// place. Each read shows the cache as it is then: a PV that came after the first one, and
+// is found by a later, stands for the leaf as well, and is not in the way.
+func (r *reconciler) observeHost(ctx context.Context, o *observed) error {
+	stands := func(pv *corev1.PersistentVolume) bool {
+		if pv == nil {
+			return false
+		}
+		cluster, _, uid, ours := mirror.LeafVolumeOf(pv)
+		if !ours || cluster != r.ClusterID || uid != o.leaf.UID {
+			return false
+		}
+		o.host = pv
+		return true
+	}
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Name)
+	if err != nil {
+		return err
+	}
+	for i := range hosts {
+		if stands(&hosts[i]) {
+			return nil
+		}
+	}
+	promise, err := index.PromiseOf(ctx, r.Host, o.origin.UID)
+	if err != nil || stands(promise) {
+		return err
+	}
+	o.promise = promise
+	if o.lost, err = r.lost(ctx, o.root); err != nil {
+		return err
+	}
+	for _, name := range []struct {
+		collides bool
+		taken    *bool
+	}{{false, &o.nameTaken}, {true, &o.suffixTaken}} {
+		pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(mirror.HostVolumeName(o.leaf.Name, r.ClusterID, name.collides)))
+		if err != nil || stands(pv) {
+			return err
+		}
+		*name.taken = pv != nil
+	}
+	return nil
 }
 
 // observeConsumers looks up the Pods that a promise is fulfilled for.
@@ -116,18 +141,13 @@ func (r *reconciler) observeConsumers(ctx context.Context, o *observed) error {
 	return err
 }
 
-func (r *reconciler) taken(ctx context.Context, name string) (bool, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(name))
-	return pv != nil, err
-}
-
 // lost reports whether a claim is bound to a promise that the host does not have.
 func (r *reconciler) lost(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	if root == nil || !mirror.NamesPromise(root.Spec.VolumeName) {
 		return false, nil
 	}
-	there, err := r.taken(ctx, root.Spec.VolumeName)
-	return !there && err == nil, err
+	there, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(root.Spec.VolumeName))
+	return there == nil && err == nil, err
 }
 
 // observeRoot looks up the class and the namespace of the root, or of the claim
