@@ -37,11 +37,12 @@ func recovery() []Scenario {
 	}
 }
 
-// failing has the first member's driver fail the claims, each with another answer.
+// failing has the first member's driver fail the claims, each with another answer, of
+// which none leaves open whether the volume is being made.
 func (w *World) failing(claims ...string) error {
 	var faults []csidriver.Fault
 	for i, claim := range claims {
-		code := []codes.Code{codes.Internal, codes.Unavailable}[i%2]
+		code := []codes.Code{codes.Internal, codes.InvalidArgument}[i%2]
 		faults = append(faults, csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + claim, Code: code})
 	}
 	return w.Member(rig.One).SetFaults(faults...)
