@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -47,6 +48,12 @@ func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, 
 	if err != nil {
 		return nil, fmt.Errorf("look up what kinds of objects there are: %w", err)
 	}
+	quiet := rest.CopyConfig(c.Config)
+	quiet.WarningHandler = rest.NoWarnings{} // that a kind is deprecated is not for who did not ask for it
+	reader, err := client.New(quiet, client.Options{Mapper: c.RESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", c.Config.Host, err)
+	}
 	var held []string
 	for _, group := range groups {
 		version, err := schema.ParseGroupVersion(group.GroupVersion)
@@ -60,7 +67,7 @@ func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, 
 			}
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(version.WithKind(resource.Kind + "List"))
-			if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(few)); err != nil {
+			if err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(few)); err != nil {
 				return nil, fmt.Errorf("list the %s of namespace %s: %w", resource.Name, namespace, err)
 			}
 			for j := range list.Items {

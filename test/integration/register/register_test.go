@@ -367,8 +367,9 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 
 		By("draining it: nothing of it is left anywhere")
 		Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, client.InNamespace(users))).To(Succeed())
-		_, _, err = plugin(ctx, "deregister", "again", "--yes", "--policy", "Drain", "--member-kubeconfig", admin(one))
+		_, told, err := plugin(ctx, "deregister", "again", "--yes", "--policy", "Drain", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
+		Expect(told).NotTo(ContainSubstring("Warning"), "that kinds are deprecated which it looks for, and nobody asked for")
 		Eventually(ctx, xylems).WithContext(ctx).Should(BeEmpty())
 	})
 
