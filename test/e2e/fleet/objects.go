@@ -60,7 +60,7 @@ func each(ctx context.Context, c *Cluster, do func(kind schema.GroupVersionResou
 // passing are kinds whose objects come and go by themselves.
 var passing = map[string]bool{
 	"events": true, "componentstatuses": true, "certificatesigningrequests": true, "endpointslices": true,
-	"endpoints": true, "ipaddresses": true,
+	"endpoints": true, "ipaddresses": true, "controllerrevisions": true,
 }
 
 // Inventory lists the objects of a cluster by kind, namespace and name, but for
