@@ -1,7 +1,6 @@
 package rootpvc
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -37,8 +36,7 @@ const (
 type reconciler struct {
 	*member.Link
 	Options
-	pace      *pace
-	handovers *handovers
+	pace *pace
 }
 
 // Options of the controller in all members.
@@ -61,7 +59,7 @@ type Options struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, o Options) error {
-	r := &reconciler{link, o, newPace(), newHandovers()}
+	r := &reconciler{link, o, newPace()}
 	return link.Controller(Name, workers, r,
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
 		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume),
@@ -86,7 +84,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.act(ctx, o, decide(o)); err != nil || o.root == nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: cmp.Or(o.handover, r.pace.owes(o.root.UID))}, nil
+	return reconcile.Result{RequeueAfter: r.pace.owes(o.root.UID)}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
@@ -123,7 +121,6 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err := r.observePlace(ctx, &o); err != nil {
 		return o, err
 	}
-	r.observeHandover(&o)
 	return o, r.observeAttempt(ctx, &o)
 }
 

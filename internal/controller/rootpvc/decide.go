@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -64,8 +63,6 @@ type observed struct {
 	memberClasses []string
 	// attempt: how the claim does here while it has no volume.
 	attempt attempt
-	// handover is for how long the claim is still the host's PV controller's.
-	handover time.Duration
 }
 
 // decision is what to do next. The set is closed.
@@ -325,8 +322,8 @@ func (o observed) unbound() decision {
 		return place{} // the host was restored from before it was placed
 	case o.leaf != nil:
 		return nothing{o.attempt.failure(o.member)} // the member's part, unless it fails
-	case placed == "" && (o.handover > 0 || !o.attempt.agreed(o.root, o.member)):
-		return nothing{} // not handed over yet; or steered here by us, and the scheduler has still to agree
+	case placed == "" && !o.attempt.agreed(o.root, o.member):
+		return nothing{} // steered here by us: the scheduler has still to agree
 	}
 	class, err := mirror.ReadClass(o.class)
 	if err != nil || class.Provisioning != v1alpha1.ProvisioningMirror ||

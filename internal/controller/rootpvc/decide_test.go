@@ -78,8 +78,6 @@ func retainedVolume(o *observed) {
 }
 func hostHolds(o *observed) { o.mirrored = true }
 
-func notHandedOver(o *observed) { o.handover = handoverPatience }
-
 // pointsBack: the leaf claim waits, and its volume names a claim of that UID.
 func pointsBack(uid types.UID) func(*observed) {
 	return func(o *observed) {
@@ -199,13 +197,11 @@ func TestDecide(t *testing.T) {
 		"neither root nor leaf": {observed{member: here}, nothing{}},
 
 		// Never bound.
-		"asked for here: placed before the first write in the member (I3)":       {seen(placedIn("")), place{}},
-		"placed here: the leaf claim is made":                                    {seen(), leaf},
-		"the leaf claim is made: the member's part":                              {seen(pushed), nothing{}},
-		"placed in another member: it waits, and nothing is made (I3)":           {seen(placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"placed in another member, and a leaf is here: nothing is made (I3)":     {seen(pushed, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"asked for here, and still the host's PV controller's: it is waited for": {seen(placedIn(""), notHandedOver), nothing{}},
-		"placed here, and the PV controller has not come to it: no matter":       {seen(notHandedOver), leaf},
+		"asked for here: placed before the first write in the member (I3)":   {seen(placedIn("")), place{}},
+		"placed here: the leaf claim is made":                                {seen(), leaf},
+		"the leaf claim is made: the member's part":                          {seen(pushed), nothing{}},
+		"placed in another member: it waits, and nothing is made (I3)":       {seen(placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"placed in another member, and a leaf is here: nothing is made (I3)": {seen(pushed, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"nobody asked for it":                     {seen(selected(""), placedIn("")), nothing{}},
 		"asked for on another node":               {seen(selected(elsewhereNode), placedIn("")), nothing{}},
 		"asked for on another node, placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), nothing{}},
