@@ -18,8 +18,9 @@ const (
 	// paced is for how many claims it is counted.
 	paced = 4096
 	// answer is how long the host's PV controller is given to ask for a volume, after
-	// the scheduler has chosen the node: it does so within milliseconds.
-	answer = 100 * time.Millisecond
+	// the scheduler has chosen the node. It does so within milliseconds, and later where
+	// it met with a conflict, of which it would tell the user as a Warning.
+	answer = time.Second
 )
 
 // pace bounds, for each root, what is told of it because a member says so, and how
