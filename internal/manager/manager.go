@@ -170,23 +170,10 @@ func hostCache(namespace string) cache.Options {
 			&corev1.Secret{}:                {Namespaces: own},
 			&storagev1.CSIStorageCapacity{}: {Namespaces: own},
 			&corev1.Node{}:                  {Transform: reduceNode},
-			&corev1.PersistentVolumeClaim{}: {Transform: shared},
-			&corev1.PersistentVolume{}:      {Transform: shared},
+			&corev1.PersistentVolumeClaim{}: {Transform: share.Transform},
+			&corev1.PersistentVolume{}:      {Transform: share.Transform},
 		},
 	}
-}
-
-// shared lets claims and volumes have in common what most of them have alike.
-func shared(obj any) (any, error) {
-	switch obj := obj.(type) {
-	case *corev1.PersistentVolumeClaim:
-		obj.ManagedFields = nil
-		share.Claim(obj)
-	case *corev1.PersistentVolume:
-		obj.ManagedFields = nil
-		share.Volume(obj)
-	}
-	return obj, nil
 }
 
 // reduceNode leaves out what kubelets report at length and nothing here reads.

@@ -38,7 +38,7 @@ func newCache(ctx context.Context, c *connection, scheme *runtime.Scheme, hostID
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                   {Label: ours},
-			&corev1.PersistentVolumeClaim{}: {Label: ours, Transform: shareClaim},
+			&corev1.PersistentVolumeClaim{}: {Label: ours, Transform: share.Transform},
 			&corev1.ConfigMap{}:             {Label: ours},
 			&corev1.Secret{}:                {Label: ours},
 			&corev1.PersistentVolume{}:      {Transform: reduceVolume},
@@ -121,14 +121,6 @@ func reduceVolume(obj any) (any, error) {
 	}
 	share.Volume(pv)
 	return pv, nil
-}
-
-func shareClaim(obj any) (any, error) {
-	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok {
-		claim.ManagedFields = nil
-		share.Claim(claim)
-	}
-	return obj, nil
 }
 
 // reduceCapacity keeps of a CSIStorageCapacity what room is made out from: of its

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"unique"
@@ -30,6 +31,20 @@ func shared[T any](key string, value T) T {
 
 // Text is a string that equal ones have in common, as long as any of them is in use.
 func Text(s string) string { return unique.Make(s).Value() }
+
+// Transform is of a cache (k8s.io/client-go/tools/cache: TransformFunc): claims and
+// volumes share what they have alike, and lose their managed fields. It never fails.
+func Transform(obj any) (any, error) {
+	switch obj := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		obj.ManagedFields = nil
+		Claim(obj)
+	case *corev1.PersistentVolume:
+		obj.ManagedFields = nil
+		Volume(obj)
+	}
+	return obj, nil
+}
 
 // Claim shares what a claim has alike with others. It may be written to until then
 // only.
@@ -86,14 +101,9 @@ func labels(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
 	}
-	keys := make([]string, 0, len(of))
-	for key := range of {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	var all strings.Builder
 	all.WriteString("labels")
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(of)) {
 		all.WriteByte(0)
 		all.WriteString(key)
 		all.WriteByte(0)
@@ -127,17 +137,12 @@ func resources(of corev1.ResourceList) corev1.ResourceList {
 	if len(of) == 0 {
 		return of
 	}
-	names := make([]string, 0, len(of))
-	for name := range of {
-		names = append(names, string(name))
-	}
-	slices.Sort(names)
 	var all strings.Builder
 	all.WriteString("resources")
-	for _, name := range names {
-		amount := of[corev1.ResourceName(name)]
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		amount := of[name]
 		all.WriteByte(0)
-		all.WriteString(name)
+		all.WriteString(string(name))
 		all.WriteByte(0)
 		all.WriteString(amount.String())
 	}

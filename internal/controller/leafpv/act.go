@@ -90,7 +90,7 @@ func (r *reconciler) create(ctx context.Context, o observed, host *corev1.Persis
 	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(host), &there); err != nil {
 		return fmt.Errorf("read the volume in the way: %w", err)
 	}
-	if cluster, _, uid, ours := mirror.LeafVolumeOf(&there); ours && cluster == r.ClusterID && uid == o.leaf.UID {
+	if r.standsFor(&there, o.leaf) {
 		return nil
 	}
 	return fmt.Errorf("create volume %s: %w", host.Name, err) // with the cache caught up, under another name

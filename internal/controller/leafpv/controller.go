@@ -89,15 +89,10 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 // is found by a later, stands for the leaf as well, and is not in the way.
 func (r *reconciler) observeHost(ctx context.Context, o *observed) error {
 	stands := func(pv *corev1.PersistentVolume) bool {
-		if pv == nil {
-			return false
+		if pv != nil && r.standsFor(pv, o.leaf) {
+			o.host = pv
 		}
-		cluster, _, uid, ours := mirror.LeafVolumeOf(pv)
-		if !ours || cluster != r.ClusterID || uid != o.leaf.UID {
-			return false
-		}
-		o.host = pv
-		return true
+		return o.host != nil
 	}
 	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Name)
 	if err != nil {
@@ -127,6 +122,12 @@ func (r *reconciler) observeHost(ctx context.Context, o *observed) error {
 		*name.taken = pv != nil
 	}
 	return nil
+}
+
+// standsFor reports whether a host PV is the mirror of this very leaf PV.
+func (r *reconciler) standsFor(host, leaf *corev1.PersistentVolume) bool {
+	cluster, _, uid, ours := mirror.LeafVolumeOf(host)
+	return ours && cluster == r.ClusterID && uid == leaf.UID
 }
 
 // observeConsumers looks up the Pods that a promise is fulfilled for.
