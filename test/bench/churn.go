@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 const (
@@ -187,7 +189,7 @@ func (r *rig) atRest(ctx context.Context, p part, name string) error {
 		return err
 	}
 	run.Values[restWrites], run.Values[restProbes], run.Values[restRequests] = 0, 0, 0
-	tens := r.b.rest.Seconds() / probeInterval.Seconds()
+	tens := r.b.rest.Seconds() / harness.ShippedProbe.Seconds()
 	for _, c := range run.Requests {
 		lease := c.Resource == "leases"
 		switch {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // report is all that was measured, and on what.
@@ -39,7 +40,7 @@ func newReport(ctx context.Context, s settings) *report {
 			"kube-controller-manager, kube-scheduler, csi-provisioner, csi-resizer": fmt.Sprintf("%d requests a second", s.qps),
 			"manager, and this program":    "none of their own",
 			"workers of csi-provisioner":   "its default, 100",
-			"fence and probe of a member":  fmt.Sprintf("%s, %s, as shipped", fenceDuration, probeInterval),
+			"fence and probe of a member":  fmt.Sprintf("%s, %s, as shipped", harness.ShippedFence, harness.ShippedProbe),
 			"kube-apiserver":               "its defaults (priority and fairness on)",
 			"audit log of each API server": "on, metadata of every request",
 		},

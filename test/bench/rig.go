@@ -29,9 +29,6 @@ const (
 	// classDriver is of the yardstick driver's claims in the host.
 	classDriver = "bench-driver"
 	classMember = controlplane.ClassHostpath
-	// fenceDuration and probeInterval are the manager's defaults; the harness has others.
-	fenceDuration = 30 * time.Second
-	probeInterval = 10 * time.Second
 	// stall is how long nothing may happen of what is waited for.
 	stall = 2 * time.Minute
 	// look is how often what is waited for is looked at, tell how often it is told.
@@ -98,7 +95,7 @@ func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
 func (b *bench) harness(host controlplane.ClusterOptions, members []controlplane.ClusterOptions) harness.Options {
 	return harness.Options{
 		Host: host, Members: members, Unregistered: true, Alone: []string{nativeName}, ManagerArgs: managerArgs,
-		FenceDuration: fenceDuration, ProbeInterval: probeInterval,
+		FenceDuration: harness.ShippedFence, ProbeInterval: harness.ShippedProbe,
 		Front: func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error) {
 			if c.Name() == b.proxied {
 				return kubeconfig, nil

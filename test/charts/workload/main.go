@@ -28,9 +28,6 @@ const (
 var managerArgs = []string{"--leader-elect", "--orphan-interval=30s", "--stuck-after=20s"}
 
 const (
-	// fenceDuration and probeInterval are the manager's defaults; the harness has others.
-	fenceDuration = 30 * time.Second
-	probeInterval = 10 * time.Second
 	// finish is what the other command gets to draw.
 	finish = 5 * time.Minute
 )
@@ -59,7 +56,7 @@ func run(ctx context.Context, command []string) (err error) {
 	}
 	x, err := harness.Start(ctx, harness.Options{
 		Members: controlplane.Members(steady, troubled), ManagerArgs: managerArgs,
-		FenceDuration: fenceDuration, ProbeInterval: probeInterval,
+		FenceDuration: harness.ShippedFence, ProbeInterval: harness.ShippedProbe,
 		Progress: say,
 	})
 	if err != nil {

@@ -34,6 +34,12 @@ const (
 	memberAccount  = "xylem"
 	deployment     = "xylem-controller-manager"
 
+	// ShippedFence is the manager's default of --fence-duration, for what is measured or
+	// shown as it is shipped.
+	ShippedFence = 30 * time.Second
+	// ShippedProbe is that of --probe-interval.
+	ShippedProbe = 10 * time.Second
+
 	// fenceDuration and probeInterval are the manager's unless Options say
 	// otherwise: a tenth of its defaults, so that stories of reconnecting are short.
 	fenceDuration = 6 * time.Second
