@@ -417,17 +417,19 @@ func TestWritesAreGuarded(t *testing.T) {
 		}},
 
 		"apply a Pod's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.ApplyStatus(ctx, actor, status("Pod", "uid"))
+			return r.ApplyStatus(ctx, actor, &corev1.Pod{}, status("Pod", "uid"))
 		}},
 		"apply a claim's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.ApplyStatus(ctx, actor, status("PersistentVolumeClaim", "uid"))
+			return r.ApplyStatus(ctx, actor, &corev1.PersistentVolumeClaim{}, status("PersistentVolumeClaim", "uid"))
 		}},
-		"apply a status without UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error { return r.ApplyStatus(ctx, actor, status("Pod", "")) }, foreign: true},
+		"apply a status without UID": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
+			return r.ApplyStatus(ctx, actor, &corev1.Pod{}, status("Pod", ""))
+		}, foreign: true},
 		"apply a volume's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.ApplyStatus(ctx, actor, status("PersistentVolume", "uid"))
+			return r.ApplyStatus(ctx, actor, &corev1.PersistentVolume{}, status("PersistentVolume", "uid"))
 		}, foreign: true},
 		"apply a node's status": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
-			return r.ApplyStatus(ctx, actor, status("Node", "uid"))
+			return r.ApplyStatus(ctx, actor, &corev1.Node{}, status("Node", "uid"))
 		}, foreign: true},
 		"annotate a claim": {write: func(ctx context.Context, _ *Leaf, r *Root) error {
 			return r.AnnotateClaim(ctx, actor, claim(), claim())

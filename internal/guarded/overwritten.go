@@ -32,10 +32,18 @@ func nameOf(obj client.Object) name {
 	return name{fmt.Sprintf("%T", obj), client.ObjectKeyFromObject(obj)}
 }
 
+// partOf is what an actor applies of an object's status.
+type partOf struct {
+	object types.UID
+	by     Actor
+}
+
 // overwritten is which states of objects writes of ours have replaced a moment ago. A
 // write on condition of such a state, which a cache that is behind still shows, cannot
 // succeed: it is refused here, as the API server would, and not sent. Nor is the creation
-// of what was made a moment ago.
+// of what was made a moment ago. An apply has no such condition, and what is decided on
+// the state before an actor's last one mostly says the same again: it waits for the newer
+// state as well.
 type overwritten struct{ versions, made *cache.LRUExpireCache }
 
 func newOverwritten() overwritten {
@@ -50,17 +58,17 @@ func (o overwritten) checkNew(obj client.Object) error {
 	return conflict(obj, errors.New("it was made a moment ago"))
 }
 
-// by notes that a write has taken an object from one resourceVersion to another. A
-// write that changed nothing leaves the version as it was.
-func (o overwritten) by(uid types.UID, before, after string) {
-	if uid != "" && before != "" && before != after {
-		o.versions.Add(uid, before, memory)
+// by notes that a write of an object (its UID), or of a part of it, has taken it from one
+// resourceVersion to another. A write that changed nothing leaves the version as it was.
+func (o overwritten) by(written any, before, after string) {
+	if before != "" && before != after {
+		o.versions.Add(written, before, memory)
 	}
 }
 
-// check returns a conflict if the object is in a state that a write of ours replaced.
-func (o overwritten) check(obj client.Object) error {
-	version, known := o.versions.Get(obj.GetUID())
+// check returns a conflict if the object is in a state that such a write replaced.
+func (o overwritten) check(written any, obj client.Object) error {
+	version, known := o.versions.Get(written)
 	if !known || version != obj.GetResourceVersion() {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -36,6 +38,29 @@ func (n *numbering) Delete(context.Context, client.Object, ...client.DeleteOptio
 	return n.err
 }
 
+func (n *numbering) Status() client.SubResourceWriter { return statusOf{numbering: n} }
+
+type statusOf struct {
+	client.SubResourceWriter
+	*numbering
+}
+
+func (s statusOf) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+	s.sent++
+	if s.err == nil {
+		obj.(interface{ SetResourceVersion(string) }).SetResourceVersion(strconv.Itoa(s.version))
+	}
+	return s.err
+}
+
+func (s statusOf) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
+	panic("not called")
+}
+
+func (s statusOf) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	panic("not called")
+}
+
 func volumeOf(version int) *corev1.PersistentVolume {
 	pv := hostVolume()
 	pv.UID, pv.ResourceVersion = "uid", strconv.Itoa(version)
@@ -47,6 +72,13 @@ func TestWritesOnStatesThatWeReplaced(t *testing.T) {
 		return r.Patch(ctx, actor, volumeOf(version), volumeOf(version))
 	}
 	remove := func(ctx context.Context, r *Root, version int) error { return r.Delete(ctx, volumeOf(version)) }
+	applyBy := func(by Actor) func(context.Context, *Root, int) error {
+		return func(ctx context.Context, r *Root, version int) error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "uid", ResourceVersion: strconv.Itoa(version)}}
+			return r.ApplyStatus(ctx, by, pod, status("Pod", "uid"))
+		}
+	}
+	apply := applyBy(actor)
 	type write = func(context.Context, *Root, int) error
 	for name, test := range map[string]struct {
 		answer      int // resourceVersion after the first write, which is of 7
@@ -63,6 +95,11 @@ func TestWritesOnStatesThatWeReplaced(t *testing.T) {
 		"a patch of the state after it":                   {answer: 8, first: patch, then: patch, version: 8, sent: 2},
 		"a patch of the state that somebody made of it":   {answer: 8, first: patch, then: patch, version: 9, sent: 2},
 		"a patch after one that changed nothing":          {answer: 7, first: patch, then: patch, version: 7, sent: 2},
+		"an apply to the state before one":                {answer: 8, first: apply, then: apply, version: 7, sent: 1, refused: true},
+		"an apply to the state after one":                 {answer: 8, first: apply, then: apply, version: 8, sent: 2},
+		"an apply after one that changed nothing":         {answer: 7, first: apply, then: apply, version: 7, sent: 2},
+		"an apply after one that failed":                  {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: apply, then: apply, version: 7, sent: 2},
+		"another actor's apply to the state before one":   {answer: 8, first: apply, then: applyBy("another"), version: 7, sent: 2},
 		"a patch after one that failed, or may have done": {answer: 8, err: apierrors.NewTimeoutError("the reply is lost", 1), first: patch, then: patch, version: 7, sent: 2},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,13 +25,14 @@ func NewRoot(c client.Client, cluster string, guard Guard) *Root {
 	return &Root{newWriter(c, cluster, sideRoot, guard)}
 }
 
-// ApplyStatus applies the status of a user's Pod or claim, whose UID obj names.
-func (r *Root) ApplyStatus(ctx context.Context, by Actor, obj *unstructured.Unstructured) error {
-	switch obj.GetKind() {
+// ApplyStatus applies an actor's part of the status of a user's Pod or claim, as it
+// follows from what was seen of it.
+func (r *Root) ApplyStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
+	switch status.GetKind() {
 	case "Pod", "PersistentVolumeClaim":
-		return r.applyStatus(ctx, by, obj)
+		return r.applyStatus(ctx, by, seen, status)
 	}
-	return foreign(obj, "only the statuses of Pods and claims are ours to write")
+	return foreign(status, "only the statuses of Pods and claims are ours to write")
 }
 
 // AnnotateClaim changes annotations of a user's claim: keys of ours, and the

@@ -48,7 +48,7 @@ func (w *writer) patch(ctx context.Context, by Actor, before, after client.Objec
 	if err := w.guard.Held(); err != nil {
 		return err
 	}
-	if err := w.overwritten.check(before); err != nil {
+	if err := w.overwritten.check(before.GetUID(), before); err != nil {
 		return err
 	}
 	uid, version := before.GetUID(), before.GetResourceVersion()
@@ -59,17 +59,24 @@ func (w *writer) patch(ctx context.Context, by Actor, before, after client.Objec
 	return count(w.cluster, w.side, "patch", before, err)
 }
 
-// apply sends a server-side apply to a status; without a UID it would be free
+// applyStatus sends a server-side apply to a status; without a UID it would be free
 // to meet another object of that name.
-func (w *writer) applyStatus(ctx context.Context, by Actor, obj *unstructured.Unstructured) error {
-	if obj.GetUID() == "" {
-		return foreign(obj, "an apply needs the UID of the object that it is meant for")
+func (w *writer) applyStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
+	if status.GetUID() == "" {
+		return foreign(status, "an apply needs the UID of the object that it is meant for")
 	}
 	if err := w.guard.Held(); err != nil {
 		return err
 	}
-	err := w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), by.owner(), client.ForceOwnership)
-	return count(w.cluster, w.side, "apply_status", obj, err)
+	part := partOf{status.GetUID(), by}
+	if err := w.overwritten.check(part, seen); err != nil {
+		return err
+	}
+	err := w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), by.owner(), client.ForceOwnership)
+	if err == nil {
+		w.overwritten.by(part, seen.GetResourceVersion(), status.GetResourceVersion())
+	}
+	return count(w.cluster, w.side, "apply_status", status, err)
 }
 
 func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
@@ -79,7 +86,7 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 	if err := w.guard.Held(); err != nil {
 		return err
 	}
-	if err := w.overwritten.check(obj); err != nil {
+	if err := w.overwritten.check(obj.GetUID(), obj); err != nil {
 		return err
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()

@@ -399,7 +399,7 @@ func (r *Reconciler) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegist
 		if shown == nil {
 			continue
 		}
-		if err := writer.ApplyStatus(ctx, guarded.Actor("root-pvc"), shown); client.IgnoreNotFound(err) != nil {
+		if err := writer.ApplyStatus(ctx, guarded.Actor("root-pvc"), &claims[i], shown); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}

@@ -49,6 +49,7 @@ type Reconciler struct {
 	// Clock dates conditions.
 	Clock clock.PassiveClock
 
+	root    *guarded.Root
 	waiting *waitingClaims
 }
 
@@ -63,7 +64,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.waiting = newWaitingClaims()
+	r.root, r.waiting = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), newWaitingClaims()
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
@@ -96,7 +97,7 @@ func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolum
 	after := claim.DeepCopy()
 	delete(after.Annotations, route.AnnSelectedNode)
 	delete(after.Annotations, v1alpha1.AnnotationSteeredTo)
-	err := r.writer().AnnotateClaim(ctx, actor, claim, after)
+	err := r.root.AnnotateClaim(ctx, actor, claim, after)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return false, nil // the watch is about to bring what is new
 	}
@@ -120,7 +121,7 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 	if shown == nil {
 		return nil
 	}
-	if err := r.writer().ApplyStatus(ctx, actor, shown); client.IgnoreNotFound(err) != nil {
+	if err := r.root.ApplyStatus(ctx, actor, claim, shown); client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if problem != nil {
@@ -128,8 +129,6 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 	}
 	return nil
 }
-
-func (r *Reconciler) writer() *guarded.Root { return guarded.NewRoot(r.Client, "", guarded.HostOnly{}) }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{now: r.Clock.Now()}

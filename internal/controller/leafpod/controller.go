@@ -133,7 +133,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 }
 
 func (r *reconciler) apply(ctx context.Context, root *corev1.Pod, want corev1.PodStatus) error {
-	return r.Root.ApplyStatus(ctx, actor, mirror.StatusApply(root, mirror.Dated(want, metav1.NewTime(r.Clock.Now()))))
+	return r.Root.ApplyStatus(ctx, actor, root, mirror.StatusApply(root, mirror.Dated(want, metav1.NewTime(r.Clock.Now()))))
 }
 
 // leafGone proves by a live read that nothing runs for the root in the member.

@@ -94,7 +94,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if mirror.ClaimStatusCurrent(root, want) {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, r.Root.ApplyStatus(ctx, actor, mirror.ClaimStatusApply(root, want))
+	return reconcile.Result{}, r.Root.ApplyStatus(ctx, actor, root, mirror.ClaimStatusApply(root, want))
 }
 
 // mirrors reports whether the root is bound to the mirror of the leaf's volume:

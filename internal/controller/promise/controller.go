@@ -44,6 +44,7 @@ type Reconciler struct {
 	// Clock dates conditions.
 	Clock clock.PassiveClock
 
+	root *guarded.Root
 	told *lru.Cache // UIDs of Pods
 }
 
@@ -56,7 +57,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.told = lru.New(remembered)
+	r.root, r.told = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), lru.New(remembered)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
@@ -101,7 +102,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 	case nothing:
 		return nil
 	case create:
-		err := r.writer().Create(ctx, actor, d.promise)
+		err := r.root.Create(ctx, actor, d.promise)
 		if apierrors.IsAlreadyExists(err) {
 			return nil // seen by the cache before long: its name has the claim's UID
 		}
@@ -114,12 +115,10 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 		if d.reason == v1alpha1.ReasonBroken {
 			r.eventBroken(o.claim, d.message)
 		}
-		return r.writer().ApplyStatus(ctx, actor, shown)
+		return r.root.ApplyStatus(ctx, actor, o.claim, shown)
 	}
 	return fmt.Errorf("unknown decision %T", d)
 }
-
-func (r *Reconciler) writer() *guarded.Root { return guarded.NewRoot(r.Client, "", guarded.HostOnly{}) }
 
 // warn tells Pods that use a promise on a node of the host itself, each once, that
 // this cannot work. The scheduler sends them there as long as the promise is not

@@ -166,5 +166,5 @@ func (r *reconciler) tell(ctx context.Context, root *corev1.Pod, problem *mirror
 }
 
 func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, status corev1.ConditionStatus, reason, message string) error {
-	return r.Root.ApplyStatus(ctx, actor, mirror.PodCondition(root, v1alpha1.PodPushed, status, reason, message, r.Clock.Now()))
+	return r.Root.ApplyStatus(ctx, actor, root, mirror.PodCondition(root, v1alpha1.PodPushed, status, reason, message, r.Clock.Now()))
 }

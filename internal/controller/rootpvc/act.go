@@ -327,5 +327,5 @@ func (r *reconciler) tell(ctx context.Context, root *corev1.PersistentVolumeClai
 	if problem != nil {
 		r.eventProblem(root, problem)
 	}
-	return r.Root.ApplyStatus(ctx, actor, shown)
+	return r.Root.ApplyStatus(ctx, actor, root, shown)
 }
