@@ -53,11 +53,14 @@ func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
 	return corev1.PodUnknown
 }
 
-// observed is the generation of the root that the leaf's status is about.
-// Kubelets before 1.33 tell nothing, and are taken to be prompt.
+// observed is the generation of the root that the leaf's status is about: that of
+// a kubelet which has taken the leaf up. Kubelets before 1.33 tell nothing, and are
+// taken to be prompt.
 func observed(root, leaf *corev1.Pod, m Member) int64 {
+	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
+	untold := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
 	behind := leaf.Status.ObservedGeneration != 0 && leaf.Status.ObservedGeneration < leaf.Generation
-	if behind || LeafPodDrift(root, leaf, m).SpecChanged() {
+	if waits || untold || behind || LeafPodDrift(root, leaf, m).SpecChanged() {
 		return root.Status.ObservedGeneration
 	}
 	return root.Generation

@@ -162,6 +162,8 @@ func TestObservedGeneration(t *testing.T) {
 	}{
 		"the leaf is up to date":             {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 4 }, 3},
 		"the member's kubelet tells nothing": {func(_, leaf *corev1.Pod) { leaf.Generation = 4 }, 3},
+		"no kubelet has taken the leaf up":   {func(_, leaf *corev1.Pod) { leaf.Status.Phase, leaf.Status.StartTime = corev1.PodPending, nil }, 2},
+		"the leaf is still to be deleted":    {func(root, _ *corev1.Pod) { root.DeletionTimestamp = &metav1.Time{} }, 2},
 		"the member's kubelet is behind":     {func(_, leaf *corev1.Pod) { leaf.Generation, leaf.Status.ObservedGeneration = 4, 3 }, 2},
 		"a change of the root is not pushed": {func(root, _ *corev1.Pod) { root.Spec.Containers[0].Image = "web:2" }, 2},
 		"a new label is no new spec":         {func(root, _ *corev1.Pod) { root.Labels = map[string]string{"a": "b"} }, 3},

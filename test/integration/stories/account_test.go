@@ -208,7 +208,7 @@ func (a account) spent(ctx context.Context, s *story, member *harness.Cluster) m
 var removal = budget{
 	"host get persistentvolumes": 2, "host get persistentvolumeclaims": 2, "host patch persistentvolumes": 1, "host delete persistentvolumes": 1,
 	"member get persistentvolumes": 3, "member get persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member delete persistentvolumeclaims": 1,
-	"member delete pods": 1, "member get pods": 2, "host delete pods": 2, "host patch pods/status": 3,
+	"member delete pods": 1, "member get pods": 2, "host delete pods": 2, "host patch pods/status": 1,
 }
 
 var _ = Describe("The cost of a volume", Serial, func() {
@@ -255,13 +255,13 @@ var _ = Describe("The cost of a volume", Serial, func() {
 		Entry("mirrored", classMirror, budget{
 			"host patch persistentvolumeclaims": 1, "host get persistentvolumeclaims": 1, "member create persistentvolumeclaims": 1,
 			"member patch persistentvolumes": 1, "host create persistentvolumes": 1, "host create events": 1,
-			"member create pods": 1, "host patch pods/status": 3,
+			"member create pods": 1, "host patch pods/status": 2,
 		}, removal, SpecTimeout(storyTime)),
 		Entry("promised", classPromise, budget{
 			"host create persistentvolumes": 1, "host patch persistentvolumes": 2, "host get persistentvolumes": 2,
 			"host patch persistentvolumeclaims": 1, "host patch persistentvolumeclaims/status": 3, "host get persistentvolumeclaims": 2,
 			"member create persistentvolumeclaims": 1, "member get persistentvolumes": 1, "member patch persistentvolumes": 1,
-			"member create pods": 1, "host patch pods/status": 4, "host create events": 2,
+			"member create pods": 1, "host patch pods/status": 3, "host create events": 2,
 		}, removal, SpecTimeout(storyTime)),
 	)
 })
