@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -137,9 +138,10 @@ func (l *Link) Run(runnable func(context.Context) error) {
 	l.runnables = append(l.runnables, runnable)
 }
 
-// LeafSource is a source of the member's events of one kind, from its cache.
-func (l *Link) LeafSource(object client.Object, requests route.Requests) source.Source {
-	return source.Kind(l.Cache, object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(requests)))
+// LeafSource is a source of the member's events of one kind, from its cache; of those
+// that the predicates let through.
+func (l *Link) LeafSource(object client.Object, requests route.Requests, only ...predicate.Predicate) source.Source {
+	return source.Kind(l.Cache, object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(requests)), only...)
 }
 
 // RootSource is a source of the host's events of one kind that concern this

@@ -11,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
@@ -48,12 +51,15 @@ func Setup(link *member.Link) error {
 		link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject),
 		link.RootSource(&corev1.Namespace{}, ofNamespace),
 		link.LeafSource(&corev1.Namespace{}, ofNamespace),
-		link.LeafSource(&corev1.Pod{}, ofObject),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject),
-		link.LeafSource(&corev1.ConfigMap{}, ofObject),
-		link.LeafSource(&corev1.Secret{}, ofObject),
+		link.LeafSource(&corev1.Pod{}, ofObject, comesOrGoes),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject, comesOrGoes),
+		link.LeafSource(&corev1.ConfigMap{}, ofObject, comesOrGoes),
+		link.LeafSource(&corev1.Secret{}, ofObject, comesOrGoes),
 	)
 }
+
+// comesOrGoes: whatever else becomes of a leaf, its namespace is occupied.
+var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 func newReconciler(link *member.Link) *reconciler {
 	return &reconciler{Link: link, idle: map[string]time.Time{}}
@@ -159,9 +165,6 @@ func (r *reconciler) idleFor(name string, idle bool) time.Duration {
 	return r.Clock.Since(since)
 }
 
-// readOnly spares the copies of lists that are only looked at.
-const readOnly = client.UnsafeDisableDeepCopy
-
 // needed looks whether anything in the host's namespace is, or is about to be,
 // placed here.
 func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
@@ -170,7 +173,7 @@ func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
 		return len(pods) > 0, err
 	}
 	var claims corev1.PersistentVolumeClaimList
-	if err := r.Host.List(ctx, &claims, client.InNamespace(name), readOnly); err != nil {
+	if err := r.Host.List(ctx, &claims, client.InNamespace(name), index.ReadOnly); err != nil {
 		return false, fmt.Errorf("list the claims of namespace %s in the host: %w", name, err)
 	}
 	for i := range claims.Items {
@@ -184,7 +187,7 @@ func (r *reconciler) needed(ctx context.Context, name string) (bool, error) {
 // needingPods are not to be changed: they are the cache's own.
 func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.Host.List(ctx, &list, client.InNamespace(name), readOnly); err != nil {
+	if err := r.Host.List(ctx, &list, client.InNamespace(name), index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the Pods of namespace %s in the host: %w", name, err)
 	}
 	var pods []*corev1.Pod
@@ -199,7 +202,7 @@ func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Po
 // occupied looks for leaves of ours in the member's namespace.
 func (r *reconciler) occupied(ctx context.Context, name string) (bool, error) {
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
-		if err := r.Cache.List(ctx, list, client.InNamespace(name), client.Limit(1), readOnly); err != nil {
+		if err := r.Cache.List(ctx, list, client.InNamespace(name), client.Limit(1), index.ReadOnly); err != nil {
 			return false, fmt.Errorf("list what is ours in namespace %s of the member: %w", name, err)
 		}
 		if meta.LenList(list) > 0 {
