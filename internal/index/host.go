@@ -75,8 +75,8 @@ func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.P
 }
 
 // PromisesIn are the promises without a disk that a cluster has.
-func PromisesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{promisesByPlace: clusterID})
+func PromisesIn(ctx context.Context, r client.Reader, clusterID string, opts ...client.ListOption) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, append(opts, client.MatchingFields{promisesByPlace: clusterID})...)
 }
 
 // UnboundOfClass are the claims of a class that name no volume.
@@ -99,14 +99,14 @@ func PodsOfReference(ctx context.Context, r client.Reader, kind string, key type
 }
 
 // PodsOnNode are the host's Pods that are bound to a node.
-func PodsOnNode(ctx context.Context, r client.Reader, node string) ([]corev1.Pod, error) {
-	return pods(ctx, r, client.MatchingFields{podsByNode: node})
+func PodsOnNode(ctx context.Context, r client.Reader, node string, opts ...client.ListOption) ([]corev1.Pod, error) {
+	return pods(ctx, r, append(opts, client.MatchingFields{podsByNode: node})...)
 }
 
 // ClaimsPlacedIn are the root claims whose placed-in names a cluster ID.
-func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolumeClaim, error) {
+func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string, opts ...client.ListOption) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
-	if err := r.List(ctx, &list, client.MatchingFields{claimsByPlace: clusterID}); err != nil {
+	if err := r.List(ctx, &list, append(opts, client.MatchingFields{claimsByPlace: clusterID})...); err != nil {
 		return nil, fmt.Errorf("list the claims placed in cluster %s: %w", clusterID, err)
 	}
 	return list.Items, nil
@@ -119,8 +119,8 @@ func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string)
 }
 
 // VolumesIn are the host PVs whose leaf volume is in a cluster.
-func VolumesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{volumesByPlace: clusterID})
+func VolumesIn(ctx context.Context, r client.Reader, clusterID string, opts ...client.ListOption) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, append(opts, client.MatchingFields{volumesByPlace: clusterID})...)
 }
 
 // VolumesOfClaim are the host PVs of members whose claimRef names a claim.

@@ -8,6 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// ReadOnly spares the copies of a list that is only looked at: what it points to is
+// the cache's own.
+const ReadOnly = client.UnsafeDisableDeepCopy
+
 type field struct {
 	object  client.Object
 	name    string

@@ -41,6 +41,27 @@ const (
 	byAll
 )
 
+// String is the key in the index by owner.
+func (k key) String() string {
+	switch k.kind {
+	case byNode:
+		return "node/" + k.value
+	case byCluster:
+		return "cluster/" + k.value
+	}
+	return "all"
+}
+
+// ownerNames are the keys of an object in the index by owner.
+func ownerNames(obj client.Object) []string {
+	keys := ownersOf(obj)
+	names := make([]string, 0, len(keys))
+	for _, k := range keys {
+		names = append(names, k.String())
+	}
+	return names
+}
+
 func (o Owner) keys() []key {
 	return []key{{byNode, o.NodeName}, {byCluster, o.ClusterID}, {kind: byAll}}
 }
@@ -102,20 +123,12 @@ func pushed(pod *corev1.Pod) bool {
 	})
 }
 
-func owns(o Owner, obj client.Object) bool {
-	for _, k := range ownersOf(obj) {
-		switch k.kind {
-		case byNode:
-			if k.value == o.NodeName {
-				return true
-			}
-		case byCluster:
-			if k.value == o.ClusterID {
-				return true
-			}
-		case byAll:
-			return true
-		}
+// firstOf a member's names is the first by which an object names it.
+func firstOf(names []key, obj client.Object) (first key, owned bool) {
+	owners := ownersOf(obj)
+	i := slices.IndexFunc(names, func(name key) bool { return slices.Contains(owners, name) })
+	if i < 0 {
+		return key{}, false
 	}
-	return false
+	return names[i], true
 }

@@ -60,9 +60,16 @@ func New(hostCache cache.Cache) *Router {
 	return &Router{cache: hostCache, sinks: map[reflect.Type]map[key]map[*sink]struct{}{}}
 }
 
-// Setup adds the permanent handlers to the host's informers.
+// byOwner is the index of the host's cache by the names of members.
+const byOwner = "xylem.by-owner"
+
+// Setup adds the permanent handlers, and the index by owner, to the host's informers;
+// before these start.
 func (r *Router) Setup(ctx context.Context) error {
 	for _, k := range kinds() {
+		if err := r.cache.IndexField(ctx, k.object, byOwner, ownerNames); err != nil {
+			return fmt.Errorf("route %T: index it: %w", k.object, err)
+		}
 		informer, err := r.cache.GetInformer(ctx, k.object)
 		if err != nil {
 			return fmt.Errorf("route %T: get its informer: %w", k.object, err)
@@ -118,13 +125,21 @@ func (s *sink) wake(obj client.Object) {
 // controller's context.
 func (r *Router) Source(owner Owner, object client.Object, requests Requests) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		for _, k := range kinds() {
-			if reflect.TypeOf(k.object) == reflect.TypeOf(object) {
-				return r.subscribe(ctx, owner, k, &sink{ctx: ctx, requests: requests, queue: queue})
-			}
+		k, err := kindOf(object)
+		if err != nil {
+			return err
 		}
-		return fmt.Errorf("%T is not a routed kind", object)
+		return r.subscribe(ctx, owner, k, &sink{ctx: ctx, requests: requests, queue: queue})
 	})
+}
+
+func kindOf(object client.Object) (kind, error) {
+	for _, k := range kinds() {
+		if reflect.TypeOf(k.object) == reflect.TypeOf(object) {
+			return k, nil
+		}
+	}
+	return kind{}, fmt.Errorf("%T is not a routed kind", object)
 }
 
 func (r *Router) subscribe(ctx context.Context, owner Owner, k kind, s *sink) error {
@@ -141,22 +156,44 @@ func (r *Router) subscribe(ctx context.Context, owner Owner, k kind, s *sink) er
 	}
 	r.mu.Unlock()
 	context.AfterFunc(ctx, func() { r.unsubscribe(owner, t, s) })
+	return r.each(ctx, owner, k, s.wake)
+}
 
-	list, ok := k.list.DeepCopyObject().(client.ObjectList)
-	if !ok {
-		return fmt.Errorf("%T is no list", k.list)
+// Each visits the objects of a host kind that concern a member. They are the cache's
+// own: not to be changed, or kept.
+func (r *Router) Each(ctx context.Context, owner Owner, object client.Object, visit func(client.Object)) error {
+	k, err := kindOf(object)
+	if err != nil {
+		return err
 	}
-	// Not copied, as those of events are not: every source of every member lists all
-	// there is, and keeps nothing of it.
-	if err := r.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("fill a subscription of %T: %w", k.object, err)
-	}
-	return meta.EachListItem(list, func(item runtime.Object) error {
-		if obj, ok := item.(client.Object); ok && owns(owner, obj) {
-			s.wake(obj)
+	return r.each(ctx, owner, k, visit)
+}
+
+func (r *Router) each(ctx context.Context, owner Owner, k kind, visit func(client.Object)) error {
+	names := owner.keys()
+	for _, name := range names {
+		list, ok := k.list.DeepCopyObject().(client.ObjectList)
+		if !ok {
+			return fmt.Errorf("%T is no list", k.list)
 		}
-		return nil
-	})
+		if err := r.cache.List(ctx, list, client.MatchingFields{byOwner: name.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("list the %T of %s: %w", k.object, owner.NodeName, err)
+		}
+		if err := meta.EachListItem(list, func(item runtime.Object) error {
+			obj, ok := item.(client.Object)
+			if !ok {
+				return nil
+			}
+			// One that is listed by several names is visited by the first.
+			if first, owned := firstOf(names, obj); owned && first == name {
+				visit(obj)
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("visit the %T of %s: %w", k.object, owner.NodeName, err)
+		}
+	}
+	return nil
 }
 
 func (r *Router) unsubscribe(owner Owner, t reflect.Type, s *sink) {

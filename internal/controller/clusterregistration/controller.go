@@ -23,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/reflection"
 )
@@ -188,7 +189,7 @@ func (r *Reconciler) deletingOfPod(ctx context.Context, obj client.Object) []rec
 
 func (r *Reconciler) matching(ctx context.Context, match func(*v1alpha1.ClusterRegistration) bool) []reconcile.Request {
 	var list v1alpha1.ClusterRegistrationList
-	if err := r.Client.List(ctx, &list); err != nil {
+	if err := r.Client.List(ctx, &list, index.ReadOnly); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
 		return nil
 	}

@@ -253,24 +253,27 @@ func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reco
 // waiting wakes the claims that wait for something here: a class that came or
 // went may let them go on.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.claims(ctx, func(claim *corev1.PersistentVolumeClaim) bool {
-		return (claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName)) && chosen(claim, r.Member)
-	})
+	var requests []reconcile.Request
+	if err := r.Router.Each(ctx, r.Owner(), &corev1.PersistentVolumeClaim{}, func(obj client.Object) {
+		claim, ok := obj.(*corev1.PersistentVolumeClaim)
+		if ok && (claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName)) && chosen(claim, r.Member) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
+		}
+	}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that wait")
+	}
+	return requests
 }
 
 func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.claims(ctx, func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) }, client.InNamespace(namespace.GetName()))
-}
-
-func (r *reconciler) claims(ctx context.Context, match func(*corev1.PersistentVolumeClaim) bool, opts ...client.ListOption) []reconcile.Request {
 	var list corev1.PersistentVolumeClaimList
-	if err := r.Host.List(ctx, &list, opts...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list claims")
+	if err := r.Host.List(ctx, &list, client.InNamespace(namespace.GetName()), index.ReadOnly); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the claims of a namespace")
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if match(&list.Items[i]) {
+		if chosen(&list.Items[i], r.Member) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}

@@ -122,11 +122,11 @@ func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	add := func(kind string, obj client.Object, since time.Time, leaf string) {
 		found = append(found, candidate{Deletion: account.Deletion{Kind: kind, Key: client.ObjectKeyFromObject(obj), Since: since}, object: obj, leaf: leaf})
 	}
-	volumes, err := index.VolumesIn(ctx, w.Client, cr.Status.ClusterID)
+	volumes, err := index.VolumesIn(ctx, w.Client, cr.Status.ClusterID, index.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
-	promises, err := index.PromisesIn(ctx, w.Client, cr.Status.ClusterID)
+	promises, err := index.PromisesIn(ctx, w.Client, cr.Status.ClusterID, index.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 			add(kindVolume, &volumes[i], since.Time, leaf)
 		}
 	}
-	claims, err := index.ClaimsPlacedIn(ctx, w.Client, cr.Status.ClusterID)
+	claims, err := index.ClaimsPlacedIn(ctx, w.Client, cr.Status.ClusterID, index.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 			add(kindClaim, &claims[i], claims[i].DeletionTimestamp.Time, "")
 		}
 	}
-	pods, err := index.PodsOnNode(ctx, w.Client, cr.NodeName())
+	pods, err := index.PodsOnNode(ctx, w.Client, cr.NodeName(), index.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
