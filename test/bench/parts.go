@@ -232,14 +232,14 @@ func (r *rig) volume(ctx context.Context, v *view, claim *corev1.PersistentVolum
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:        fmt.Sprintf("%s-%s-%s", kind, claim.Namespace, claim.Name),
-			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "bench.invalid"},
+			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": driverName},
 		},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: corev1.ResourceList{corev1.ResourceStorage: claimSize}, AccessModes: claim.Spec.AccessModes,
 			StorageClassName: *claim.Spec.StorageClassName, PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
 			ClaimRef: &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
-				Driver: "bench.invalid", VolumeHandle: claim.Namespace + "/" + claim.Name,
+				Driver: driverName, VolumeHandle: claim.Namespace + "/" + claim.Name,
 				VolumeAttributes: map[string]string{"made-for": string(claim.UID)},
 			}},
 		},

@@ -14,6 +14,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -29,6 +30,8 @@ const (
 	// classDriver is of the yardstick driver's claims in the host.
 	classDriver = "bench-driver"
 	classMember = controlplane.ClassHostpath
+	// driverName is of that class, and of volumes that nobody provisions.
+	driverName = "bench.invalid"
 	// stall is how long nothing may happen of what is waited for.
 	stall = 2 * time.Minute
 	// look is how often what is waited for is looked at, tell how often it is told.
@@ -127,12 +130,20 @@ func (r *rig) prepare(ctx context.Context) (err error) {
 
 // classes of the host: one that mirrors, one that promises, one of nobody.
 func (r *rig) classes(ctx context.Context) error {
+	// Like our own driver: nothing is attached.
+	driver := &storagev1.CSIDriver{
+		ObjectMeta: metav1.ObjectMeta{Name: driverName},
+		Spec:       storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)},
+	}
+	if err := r.x.Host.API.Create(ctx, driver); err != nil {
+		return fmt.Errorf("create CSIDriver %s: %w", driver.Name, err)
+	}
 	for name, mode := range map[string]string{classMirror: v1alpha1.ProvisioningMirror, classPromise: v1alpha1.ProvisioningPromise, classDriver: ""} {
 		class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 		class.Provisioner = v1alpha1.ProvisionerName
 		class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: mode, v1alpha1.ParameterMemberClass: classMember}
 		if name == classDriver {
-			class.Provisioner, class.Parameters = "bench.invalid", nil
+			class.Provisioner, class.Parameters = driverName, nil
 		}
 		if err := r.x.Host.API.Create(ctx, &class); err != nil {
 			return fmt.Errorf("create StorageClass %s: %w", name, err)
