@@ -7,6 +7,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -251,10 +252,22 @@ func (f *Fence) Release(ctx context.Context) error {
 	if lease == nil {
 		return nil
 	}
-	released := lease.DeepCopy()
-	released.Spec.HolderIdentity = nil
-	if err := f.member.Patch(ctx, released, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
+	err := f.handBack(ctx, lease)
+	if apierrors.IsConflict(err) {
+		// A renewal whose answer nobody waited for may have got there.
+		now := &coordinationv1.Lease{}
+		if err = f.member.Get(ctx, client.ObjectKeyFromObject(lease), now); err == nil && ptr.Deref(now.Spec.HolderIdentity, "") == f.identity {
+			err = f.handBack(ctx, now)
+		}
+	}
+	if err != nil {
 		return explain("release the fence", err)
 	}
 	return nil
+}
+
+func (f *Fence) handBack(ctx context.Context, lease *coordinationv1.Lease) error {
+	released := lease.DeepCopy()
+	released.Spec.HolderIdentity = nil
+	return f.member.Patch(ctx, released, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }

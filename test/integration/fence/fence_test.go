@@ -275,6 +275,25 @@ var _ = Describe("the fence", func() {
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
+	It("is given back although nobody waited for the reply to the last renewal", func(ctx SpecContext) {
+		answered := true
+		a := w.manager("a", interceptor.Funcs{
+			Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if err := api.Patch(ctx, obj, patch, opts...); err != nil || answered {
+					return err
+				}
+				return errCut
+			},
+		})
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		w.clock.Step(time.Second)
+		answered = false
+		Expect(a.Renew(ctx)).To(HaveOccurred())
+		answered = true
+		Expect(a.Release(ctx)).To(Succeed())
+		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "it need not wait until the lease has run out")
+	}, NodeTimeout(timeout))
+
 	// Writes to the host are 1 (intent) and 2 (fact), to the member 1 (lease).
 	DescribeTable("a crash while it is taken is no restore (I6)", func(ctx SpecContext, crashes ...[2]interceptor.Funcs) {
 		first := w.manager("first")
