@@ -101,15 +101,16 @@ func (r *rig) settle(ctx context.Context) error {
 }
 
 // settled waits until so many members are connected and the queues have been empty
-// for a while, and returns since when.
+// for a while, and returns since when. With many members it takes both sides a while to
+// tell and to read the metrics: they are not asked for all the time.
 func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
-	ticker := time.NewTicker(look)
+	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	busy, began, worked := time.Now(), time.Now(), -1.0
 	for {
 		now := time.Now()
 		m, err := r.metrics(ctx)
-		if err != nil || m.queued() > 0 || int(m["xylem_member_connected"]) < members || m.worked()-worked > 5 {
+		if err != nil || m.queued() > 0 || int(m["xylem_member_connected"]) < members || m.worked()-worked > 100 {
 			busy = now
 		}
 		worked = m.worked()
