@@ -261,7 +261,7 @@ var _ = Describe("The cost of a volume", Serial, func() {
 			"host create persistentvolumes": 1, "host patch persistentvolumes": 2, "host get persistentvolumes": 2,
 			"host patch persistentvolumeclaims": 1, "host patch persistentvolumeclaims/status": 3, "host get persistentvolumeclaims": 2,
 			"member create persistentvolumeclaims": 1, "member get persistentvolumes": 1, "member patch persistentvolumes": 1,
-			"member create pods": 1, "host patch pods/status": 3, "host create events": 2,
+			"member create pods": 1, "host patch pods/status": 2, "host create events": 2,
 		}, removal, SpecTimeout(storyTime)),
 	)
 })
