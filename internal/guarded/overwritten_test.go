@@ -2,6 +2,7 @@ package guarded
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 
@@ -47,8 +48,12 @@ type statusOf struct {
 
 func (s statusOf) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
 	s.sent++
+	applied, ok := obj.(metav1.Object)
+	if !ok {
+		return fmt.Errorf("%T is no object", obj)
+	}
 	if s.err == nil {
-		obj.(interface{ SetResourceVersion(string) }).SetResourceVersion(strconv.Itoa(s.version))
+		applied.SetResourceVersion(strconv.Itoa(s.version))
 	}
 	return s.err
 }

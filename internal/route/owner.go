@@ -48,6 +48,7 @@ func (k key) String() string {
 		return "node/" + k.value
 	case byCluster:
 		return "cluster/" + k.value
+	case byAll:
 	}
 	return "all"
 }
