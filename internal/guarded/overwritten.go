@@ -41,8 +41,8 @@ type partOf struct {
 // overwritten is which states of objects writes of ours have replaced a moment ago. A
 // write on condition of such a state, which a cache that is behind still shows, cannot
 // succeed: it is refused here, as the API server would, and not sent. Nor is the creation
-// of what was made a moment ago. An apply has no such condition, and what is decided on
-// the state before an actor's last one mostly says the same again: it waits for the newer
+// of what was made a moment ago. An apply has no such condition; but on the very state that
+// an actor's last one was decided on, it mostly says the same again, and waits for the newer
 // state as well.
 type overwritten struct{ versions, made *cache.LRUExpireCache }
 

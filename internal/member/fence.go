@@ -254,16 +254,32 @@ func (f *Fence) Release(ctx context.Context) error {
 	}
 	err := f.handBack(ctx, lease)
 	if apierrors.IsConflict(err) {
-		// A renewal whose answer nobody waited for may have got there.
-		now := &coordinationv1.Lease{}
-		if err = f.member.Get(ctx, client.ObjectKeyFromObject(lease), now); err == nil && ptr.Deref(now.Spec.HolderIdentity, "") == f.identity {
-			err = f.handBack(ctx, now)
-		}
+		err = f.releaseRenewed(ctx, lease)
 	}
 	if err != nil {
 		return explain("release the fence", err)
 	}
 	return nil
+}
+
+// releaseRenewed gives a lease back that has gone on since by nothing but a renewal of
+// ours, whose answer nobody waited for. Any other is left alone: another fence of this
+// very process may have taken it, for another registration of the same cluster.
+func (f *Fence) releaseRenewed(ctx context.Context, lease *coordinationv1.Lease) error {
+	now, err := getLease(ctx, f.member, f.namespace, f.hostID)
+	if err != nil || now == nil {
+		return err
+	}
+	if f.wentBack(now) {
+		return f.noteRestored(ctx, epoch(now, v1alpha1.AnnotationFenceEpoch))
+	}
+	renewed := now.UID == lease.UID && ptr.Deref(now.Spec.HolderIdentity, "") == f.identity &&
+		now.Spec.AcquireTime.Equal(lease.Spec.AcquireTime) &&
+		epoch(now, v1alpha1.AnnotationFenceEpoch) == epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	if !renewed {
+		return nil
+	}
+	return f.handBack(ctx, now)
 }
 
 func (f *Fence) handBack(ctx context.Context, lease *coordinationv1.Lease) error {

@@ -101,8 +101,8 @@ func (r *rig) settle(ctx context.Context) error {
 }
 
 // settled waits until so many members are connected and the queues have been empty
-// for a while, and returns since when. With many members it takes both sides a while to
-// tell and to read the metrics: they are not asked for all the time.
+// for a while, and returns since when, to a second: with many members, to tell and to read
+// the metrics takes both sides too much to be done all the time.
 func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

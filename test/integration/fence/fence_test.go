@@ -294,6 +294,34 @@ var _ = Describe("the fence", func() {
 		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "it need not wait until the lease has run out")
 	}, NodeTimeout(timeout))
 
+	It("is not given back for another fence of the same process, which has taken it since", func(ctx SpecContext) {
+		first := w.manager("a")
+		Expect(first.Acquire(ctx, "")).To(Succeed())
+		w.clock.Step(time.Second)
+		second := w.manager("a")
+		Expect(second.Acquire(ctx, "")).To(Succeed(), "another registration of the same cluster")
+		Expect(first.Release(ctx)).To(Succeed())
+		Expect(w.lease(ctx).Spec.HolderIdentity).To(HaveValue(Equal("a")))
+		Expect(second.Renew(ctx)).To(Succeed())
+	}, NodeTimeout(timeout))
+
+	It("is not given back in a member that was restored meanwhile, which is recorded", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		old := w.lease(ctx)
+		w.clock.Step(time.Second)
+		Expect(a.Renew(ctx)).To(Succeed())
+		restore(ctx, w.hostID, old)
+		Expect(a.Release(ctx)).To(Succeed())
+
+		b := w.manager("b")
+		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		w.clock.Step(duration)
+		Expect(b.Acquire(ctx, "")).To(Succeed())
+		Expect(b.MayDestroy()).To(MatchError(guarded.ErrSuspended))
+		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonMemberRestored))
+	}, NodeTimeout(timeout))
+
 	// Writes to the host are 1 (intent) and 2 (fact), to the member 1 (lease).
 	DescribeTable("a crash while it is taken is no restore (I6)", func(ctx SpecContext, crashes ...[2]interceptor.Funcs) {
 		first := w.manager("first")
