@@ -164,7 +164,7 @@ func (r *reconciler[T]) get(ctx context.Context, from client.Reader, key types.N
 // users are the Pods of the host that need the copy. They are the cache's own,
 // not to be changed.
 func (r *reconciler[T]) users(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
-	pods, err := index.PodsOfReference(ctx, readOnly{r.Host}, r.kind.reference, key)
+	pods, err := index.PodsOfReference(ctx, r.Host, r.kind.reference, key, index.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (r *reconciler[T]) uses(ctx context.Context, pod *corev1.Pod) (bool, error)
 // run of a CronJob finds it while they are kept.
 func (r *reconciler[T]) held(ctx context.Context, key types.NamespacedName) (bool, error) {
 	var pods corev1.PodList
-	if err := (readOnly{r.Cache}).List(ctx, &pods, client.InNamespace(key.Namespace)); err != nil {
+	if err := r.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
 		return false, fmt.Errorf("list the leaf Pods of namespace %s: %w", key.Namespace, err)
 	}
 	for i := range pods.Items {
@@ -310,12 +310,4 @@ func (r *reconciler[T]) remember(o observed) time.Duration {
 	defer r.mu.Unlock()
 	r.readings[o.key] = reading{next: now.Add(pause), users: users}
 	return pause
-}
-
-// readOnly spares the copies of lists that are only looked at.
-type readOnly struct{ client.Reader }
-
-// List implements client.Reader.
-func (r readOnly) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	return r.Reader.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...)
 }

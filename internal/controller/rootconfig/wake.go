@@ -62,7 +62,7 @@ func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reco
 
 // ofClaim wakes what the Pods that use a claim refer to.
 func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
-	pods, err := index.PodsOfClaim(ctx, readOnly{r.Host}, client.ObjectKeyFromObject(claim))
+	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim), index.ReadOnly)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim")
 		return nil
@@ -80,7 +80,7 @@ func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reco
 // usable.
 func (r *reconciler[T]) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	var pods corev1.PodList
-	if err := (readOnly{r.Host}).List(ctx, &pods, client.InNamespace(namespace.GetName())); err != nil {
+	if err := r.Host.List(ctx, &pods, client.InNamespace(namespace.GetName()), index.ReadOnly); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list the Pods of a namespace")
 		return nil
 	}
