@@ -32,10 +32,11 @@ func nameOf(obj client.Object) name {
 	return name{fmt.Sprintf("%T", obj), client.ObjectKeyFromObject(obj)}
 }
 
-// partOf is what an actor applies of an object's status.
-type partOf struct {
+// part of an object that a write replaces: what an actor applies of its status, or, by
+// nobody, all of it.
+type part struct {
 	object types.UID
-	by     Actor
+	actor  Actor
 }
 
 // overwritten is which states of objects writes of ours have replaced a moment ago. A
@@ -58,16 +59,17 @@ func (o overwritten) checkNew(obj client.Object) error {
 	return conflict(obj, errors.New("it was made a moment ago"))
 }
 
-// by notes that a write of an object (its UID), or of a part of it, has taken it from one
-// resourceVersion to another. A write that changed nothing leaves the version as it was.
-func (o overwritten) by(written any, before, after string) {
-	if before != "" && before != after {
+// by notes that a write of a part has taken its object from one resourceVersion to
+// another. A write that changed nothing leaves the version as it was.
+func (o overwritten) by(written part, before, after string) {
+	if written.object != "" && before != "" && before != after {
 		o.versions.Add(written, before, memory)
 	}
 }
 
-// check returns a conflict if the object is in a state that such a write replaced.
-func (o overwritten) check(written any, obj client.Object) error {
+// check returns a conflict if the object is in a state that a write of ours replaced,
+// of the same part.
+func (o overwritten) check(written part, obj client.Object) error {
 	version, known := o.versions.Get(written)
 	if !known || version != obj.GetResourceVersion() {
 		return nil

@@ -39,31 +39,23 @@ func (n *numbering) Delete(context.Context, client.Object, ...client.DeleteOptio
 	return n.err
 }
 
-func (n *numbering) Status() client.SubResourceWriter { return statusOf{numbering: n} }
+func (n *numbering) Status() client.SubResourceWriter { return statusOf{of: n} }
 
 type statusOf struct {
 	client.SubResourceWriter
-	*numbering
+	of *numbering
 }
 
 func (s statusOf) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
-	s.sent++
+	s.of.sent++
 	applied, ok := obj.(metav1.Object)
 	if !ok {
 		return fmt.Errorf("%T is no object", obj)
 	}
-	if s.err == nil {
-		applied.SetResourceVersion(strconv.Itoa(s.version))
+	if s.of.err == nil {
+		applied.SetResourceVersion(strconv.Itoa(s.of.version))
 	}
-	return s.err
-}
-
-func (s statusOf) Create(context.Context, client.Object, client.Object, ...client.SubResourceCreateOption) error {
-	panic("not called")
-}
-
-func (s statusOf) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-	panic("not called")
+	return s.of.err
 }
 
 func volumeOf(version int) *corev1.PersistentVolume {

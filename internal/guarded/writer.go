@@ -48,13 +48,13 @@ func (w *writer) patch(ctx context.Context, by Actor, before, after client.Objec
 	if err := w.guard.Held(); err != nil {
 		return err
 	}
-	if err := w.overwritten.check(before.GetUID(), before); err != nil {
+	if err := w.overwritten.check(part{object: before.GetUID()}, before); err != nil {
 		return err
 	}
 	uid, version := before.GetUID(), before.GetResourceVersion()
 	err := w.client.Patch(ctx, after, preconditioned{before}, by.owner())
 	if err == nil {
-		w.overwritten.by(uid, version, after.GetResourceVersion())
+		w.overwritten.by(part{object: uid}, version, after.GetResourceVersion())
 	}
 	return count(w.cluster, w.side, "patch", before, err)
 }
@@ -68,13 +68,13 @@ func (w *writer) applyStatus(ctx context.Context, by Actor, seen client.Object, 
 	if err := w.guard.Held(); err != nil {
 		return err
 	}
-	part := partOf{status.GetUID(), by}
-	if err := w.overwritten.check(part, seen); err != nil {
+	applied := part{status.GetUID(), by}
+	if err := w.overwritten.check(applied, seen); err != nil {
 		return err
 	}
 	err := w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), by.owner(), client.ForceOwnership)
 	if err == nil {
-		w.overwritten.by(part, seen.GetResourceVersion(), status.GetResourceVersion())
+		w.overwritten.by(applied, seen.GetResourceVersion(), status.GetResourceVersion())
 	}
 	return count(w.cluster, w.side, "apply_status", status, err)
 }
@@ -86,14 +86,14 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 	if err := w.guard.Held(); err != nil {
 		return err
 	}
-	if err := w.overwritten.check(obj.GetUID(), obj); err != nil {
+	if err := w.overwritten.check(part{object: obj.GetUID()}, obj); err != nil {
 		return err
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid}}, opts...)
 	err := w.client.Delete(ctx, obj, opts...)
 	if err == nil {
-		w.overwritten.by(uid, version, "")
+		w.overwritten.by(part{object: uid}, version, "")
 		w.overwritten.made.Remove(nameOf(obj))
 	}
 	return count(w.cluster, w.side, "delete", obj, err)

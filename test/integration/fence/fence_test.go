@@ -104,6 +104,31 @@ func cut(nth int, replies bool) interceptor.Funcs {
 	}
 }
 
+// losing loses the reply to the next patch, when it is told to.
+func losing(lose *bool) interceptor.Funcs {
+	return interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+		if *lose {
+			*lose = false
+			Expect(api.Patch(ctx, obj.DeepCopyObject().(client.Object), patch, opts...)).To(Succeed())
+			return errCut
+		}
+		return api.Patch(ctx, obj, patch, opts...)
+	}}
+}
+
+// restoredUnder is a manager that has renewed the fence since the state that the member
+// was put back to.
+func (w *world) restoredUnder(ctx context.Context) *member.Fence {
+	GinkgoHelper()
+	a := w.manager("a")
+	Expect(a.Acquire(ctx, "")).To(Succeed())
+	backup := w.lease(ctx)
+	w.clock.Step(time.Second)
+	Expect(a.Renew(ctx)).To(Succeed())
+	restore(ctx, w.hostID, backup)
+	return a
+}
+
 // lease in the member, record in the host.
 func (w *world) lease(ctx context.Context) *coordinationv1.Lease { return read(ctx, w.hostID) }
 
@@ -276,20 +301,12 @@ var _ = Describe("the fence", func() {
 	}, NodeTimeout(timeout))
 
 	It("is given back although nobody waited for the reply to the last renewal", func(ctx SpecContext) {
-		answered := true
-		a := w.manager("a", interceptor.Funcs{
-			Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-				if err := api.Patch(ctx, obj, patch, opts...); err != nil || answered {
-					return err
-				}
-				return errCut
-			},
-		})
+		lose := false
+		a := w.manager("a", losing(&lose))
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		w.clock.Step(time.Second)
-		answered = false
+		lose = true
 		Expect(a.Renew(ctx)).To(HaveOccurred())
-		answered = true
 		Expect(a.Release(ctx)).To(Succeed())
 		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "it need not wait until the lease has run out")
 	}, NodeTimeout(timeout))
@@ -306,12 +323,7 @@ var _ = Describe("the fence", func() {
 	}, NodeTimeout(timeout))
 
 	It("is not given back in a member that was restored meanwhile, which is recorded", func(ctx SpecContext) {
-		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		old := w.lease(ctx)
-		w.clock.Step(time.Second)
-		Expect(a.Renew(ctx)).To(Succeed())
-		restore(ctx, w.hostID, old)
+		a := w.restoredUnder(ctx)
 		Expect(a.Release(ctx)).To(Succeed())
 
 		b := w.manager("b")
@@ -492,14 +504,7 @@ var _ = Describe("the fence", func() {
 
 	It("renews after an advance whose acknowledgement was lost", func(ctx SpecContext) {
 		lose := false
-		a := w.manager("a", interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			if lose {
-				lose = false
-				Expect(api.Patch(ctx, obj.DeepCopyObject().(client.Object), patch, opts...)).To(Succeed())
-				return errCut
-			}
-			return api.Patch(ctx, obj, patch, opts...)
-		}})
+		a := w.manager("a", losing(&lose))
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		lose = true
 		Expect(a.Advance(ctx)).To(beProblem(v1alpha1.ReasonUnreachable))
@@ -523,12 +528,7 @@ var _ = Describe("the fence", func() {
 	}, NodeTimeout(timeout))
 
 	DescribeTable("suspends destruction when the member was restored within an epoch (I2)", func(ctx SpecContext, away bool) {
-		a := w.manager("a")
-		Expect(a.Acquire(ctx, "")).To(Succeed())
-		backup := w.lease(ctx)
-		w.clock.Step(time.Second)
-		Expect(a.Renew(ctx)).To(Succeed())
-		restore(ctx, w.hostID, backup)
+		a := w.restoredUnder(ctx)
 		if away {
 			a.Drop()
 		} else {
