@@ -23,11 +23,13 @@ const (
 	promisesByClaim = "xylem.promises-by-claim"
 	promisesByPlace = "xylem.promises-by-place"
 	claimsByClass   = "xylem.unbound-claims-by-class"
+
+	registrationsByCluster = "xylem.registrations-by-cluster"
 )
 
 // SetupHost adds the indexes of the host's cache; before it starts.
 func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
-	return setup(ctx, indexer, []field{
+	return setup(ctx, indexer, append(endings(place), []field{
 		{&corev1.Pod{}, podsByClaim, onPod(mirror.ClaimNames)},
 		{&corev1.Pod{}, podsByReference, onPod(referenceKeys)},
 		{&corev1.Pod{}, podsByNode, onPod(func(pod *corev1.Pod) []string { return nonEmpty(pod.Spec.NodeName) })},
@@ -61,7 +63,24 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 			}
 			return nonEmpty(mirror.ClassName(claim))
 		}},
-	})
+		{&v1alpha1.ClusterRegistration{}, registrationsByCluster, func(obj client.Object) []string {
+			registration, ok := obj.(*v1alpha1.ClusterRegistration)
+			if !ok {
+				return nil
+			}
+			return nonEmpty(registration.Status.ClusterID)
+		}},
+	}...))
+}
+
+// RegistrationsOf are the registrations of a cluster: one, but for those that are
+// refused since it is registered.
+func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string, opts ...client.ListOption) ([]v1alpha1.ClusterRegistration, error) {
+	var list v1alpha1.ClusterRegistrationList
+	if err := r.List(ctx, &list, append(opts, client.MatchingFields{registrationsByCluster: clusterID})...); err != nil {
+		return nil, fmt.Errorf("list the registrations of cluster %s: %w", clusterID, err)
+	}
+	return list.Items, nil
 }
 
 // PromiseOf is the promise whose claimRef names a claim; nil if there is none, or
@@ -114,8 +133,8 @@ func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string, opts
 
 // VolumesOfLeaf are the host PVs that stand for one leaf PV: one, unless
 // somebody else made another.
-func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, client.MatchingFields{volumesByLeaf: clusterID + "/" + leaf})
+func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string, opts ...client.ListOption) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, append(opts, client.MatchingFields{volumesByLeaf: clusterID + "/" + leaf})...)
 }
 
 // VolumesIn are the host PVs whose leaf volume is in a cluster.

@@ -18,7 +18,7 @@ const (
 
 // SetupMember adds the indexes of a member's cache; before it starts.
 func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
-	return setup(ctx, indexer, []field{
+	return setup(ctx, indexer, append(endings(func(client.Object) string { return leaves }), []field{
 		{&corev1.Event{}, eventsByObject, func(obj client.Object) []string {
 			event, ok := obj.(*corev1.Event)
 			if !ok {
@@ -40,7 +40,7 @@ func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
 			}
 			return nonEmpty(capacity.StorageClassName)
 		}},
-	})
+	}...))
 }
 
 // EventsOf are the member's Warning events about an object.

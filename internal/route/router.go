@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -159,24 +160,25 @@ func (r *Router) subscribe(ctx context.Context, owner Owner, k kind, s *sink) er
 	return r.each(ctx, owner, k, s.wake)
 }
 
-// Each visits the objects of a host kind that concern a member. They are the cache's
-// own: not to be changed, or kept.
-func (r *Router) Each(ctx context.Context, owner Owner, object client.Object, visit func(client.Object)) error {
+// Each visits the objects of a host kind that concern a member, of one namespace if
+// an option says so. They are the cache's own: not to be changed, or kept.
+func (r *Router) Each(ctx context.Context, owner Owner, object client.Object, visit func(client.Object), opts ...client.ListOption) error {
 	k, err := kindOf(object)
 	if err != nil {
 		return err
 	}
-	return r.each(ctx, owner, k, visit)
+	return r.each(ctx, owner, k, visit, opts...)
 }
 
-func (r *Router) each(ctx context.Context, owner Owner, k kind, visit func(client.Object)) error {
+func (r *Router) each(ctx context.Context, owner Owner, k kind, visit func(client.Object), opts ...client.ListOption) error {
 	names := owner.keys()
 	for _, name := range names {
 		list, ok := k.list.DeepCopyObject().(client.ObjectList)
 		if !ok {
 			return fmt.Errorf("%T is no list", k.list)
 		}
-		if err := r.cache.List(ctx, list, client.MatchingFields{byOwner: name.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		named := append(slices.Clone(opts), client.MatchingFields{byOwner: name.String()}, client.UnsafeDisableDeepCopy)
+		if err := r.cache.List(ctx, list, named...); err != nil {
 			return fmt.Errorf("list the %T of %s: %w", k.object, owner.NodeName, err)
 		}
 		if err := meta.EachListItem(list, func(item runtime.Object) error {

@@ -171,9 +171,12 @@ func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcil
 	if id == "" {
 		return nil
 	}
-	return r.matching(ctx, func(registration *v1alpha1.ClusterRegistration) bool {
-		return registration.Status.ClusterID == id
-	})
+	registrations, err := index.RegistrationsOf(ctx, r.Client, id, index.ReadOnly)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the registration of an object")
+		return nil
+	}
+	return requests(registrations, func(*v1alpha1.ClusterRegistration) bool { return true })
 }
 
 // deletingOfPod is the registration under deletion that waits for a Pod.
@@ -193,13 +196,17 @@ func (r *Reconciler) matching(ctx context.Context, match func(*v1alpha1.ClusterR
 		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
 		return nil
 	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if match(&list.Items[i]) {
-			requests = append(requests, request(list.Items[i].Name))
+	return requests(list.Items, match)
+}
+
+func requests(registrations []v1alpha1.ClusterRegistration, match func(*v1alpha1.ClusterRegistration) bool) []reconcile.Request {
+	var found []reconcile.Request
+	for i := range registrations {
+		if match(&registrations[i]) {
+			found = append(found, request(registrations[i].Name))
 		}
 	}
-	return requests
+	return found
 }
 
 // delayed enqueues after a pause, so that many changes make one reconcile.

@@ -129,7 +129,7 @@ func (r *reconciler) mirrored(ctx context.Context, leaf *corev1.PersistentVolume
 	if leaf == nil {
 		return false, nil
 	}
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf.Name)
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf.Name, index.ReadOnly)
 	return slices.ContainsFunc(hosts, func(host corev1.PersistentVolume) bool {
 		return controllerutil.ContainsFinalizer(&host, v1alpha1.FinalizerLeafVolume)
 	}), err
@@ -189,7 +189,7 @@ func (r *reconciler) observeAsked(ctx context.Context, o *observed) error {
 	if candidate == nil || !mirror.AsksFor(o.root, candidate, r.Member) {
 		return nil
 	}
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, candidate.Name)
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, candidate.Name, index.ReadOnly)
 	if err != nil || len(hosts) > 0 {
 		return err
 	}
@@ -239,7 +239,7 @@ func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
 // of host PVs that stand for it.
 func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := ofHostVolume(ctx, obj)
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, obj.GetName())
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, obj.GetName(), index.ReadOnly)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the host volumes of a leaf volume")
 		return requests
@@ -253,29 +253,25 @@ func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reco
 // waiting wakes the claims that wait for something here: a class that came or
 // went may let them go on.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
-	var requests []reconcile.Request
-	if err := r.Router.Each(ctx, r.Owner(), &corev1.PersistentVolumeClaim{}, func(obj client.Object) {
-		claim, ok := obj.(*corev1.PersistentVolumeClaim)
-		if ok && (claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName)) && chosen(claim, r.Member) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
-		}
-	}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that wait")
-	}
-	return requests
+	return r.chosenOf(ctx, func(claim *corev1.PersistentVolumeClaim) bool {
+		return claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName)
+	})
 }
 
+// inNamespace wakes the claims of a namespace of the member.
 func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	var list corev1.PersistentVolumeClaimList
-	if err := r.Host.List(ctx, &list, client.InNamespace(namespace.GetName()), index.ReadOnly); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the claims of a namespace")
-		return nil
-	}
+	return r.chosenOf(ctx, func(*corev1.PersistentVolumeClaim) bool { return true }, client.InNamespace(namespace.GetName()))
+}
+
+// chosenOf are the claims for which this member is chosen, of those that are wanted.
+func (r *reconciler) chosenOf(ctx context.Context, wanted func(*corev1.PersistentVolumeClaim) bool, opts ...client.ListOption) []reconcile.Request {
 	var requests []reconcile.Request
-	for i := range list.Items {
-		if chosen(&list.Items[i], r.Member) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+	if err := r.Router.Each(ctx, r.Owner(), &corev1.PersistentVolumeClaim{}, func(obj client.Object) {
+		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && wanted(claim) && chosen(claim, r.Member) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
 		}
+	}, opts...); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a member")
 	}
 	return requests
 }

@@ -2,6 +2,7 @@ package stuck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -118,42 +119,31 @@ func (w *Watcher) late(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([
 
 // inHost are the deletions under way of objects of the host that concern a member.
 func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]candidate, error) {
+	var volumes corev1.PersistentVolumeList
+	var claims corev1.PersistentVolumeClaimList
+	var pods corev1.PodList
+	if err := errors.Join(
+		index.EndingIn(ctx, w.Client, cr.Status.ClusterID, &volumes),
+		index.EndingIn(ctx, w.Client, cr.Status.ClusterID, &claims),
+		index.EndingIn(ctx, w.Client, cr.NodeName(), &pods),
+	); err != nil {
+		return nil, err
+	}
 	var found []candidate
-	add := func(kind string, obj client.Object, since time.Time, leaf string) {
-		found = append(found, candidate{Deletion: account.Deletion{Kind: kind, Key: client.ObjectKeyFromObject(obj), Since: since}, object: obj, leaf: leaf})
-	}
-	volumes, err := index.VolumesIn(ctx, w.Client, cr.Status.ClusterID, index.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
-	promises, err := index.PromisesIn(ctx, w.Client, cr.Status.ClusterID, index.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
-	volumes = append(volumes, promises...)
-	for i := range volumes {
-		if since := endsSince(&volumes[i]); since != nil {
-			_, leaf, _, _ := mirror.LeafVolumeOf(&volumes[i])
-			add(kindVolume, &volumes[i], since.Time, leaf)
+	add := func(kind string, obj client.Object, leaf string) {
+		if since := index.EndsSince(obj); since != nil {
+			found = append(found, candidate{Deletion: account.Deletion{Kind: kind, Key: client.ObjectKeyFromObject(obj), Since: since.Time}, object: obj, leaf: leaf})
 		}
 	}
-	claims, err := index.ClaimsPlacedIn(ctx, w.Client, cr.Status.ClusterID, index.ReadOnly)
-	if err != nil {
-		return nil, err
+	for i := range volumes.Items {
+		_, leaf, _, _ := mirror.LeafVolumeOf(&volumes.Items[i])
+		add(kindVolume, &volumes.Items[i], leaf)
 	}
-	for i := range claims {
-		if claims[i].DeletionTimestamp != nil {
-			add(kindClaim, &claims[i], claims[i].DeletionTimestamp.Time, "")
-		}
+	for i := range claims.Items {
+		add(kindClaim, &claims.Items[i], "")
 	}
-	pods, err := index.PodsOnNode(ctx, w.Client, cr.NodeName(), index.ReadOnly)
-	if err != nil {
-		return nil, err
-	}
-	for i := range pods {
-		if pods[i].DeletionTimestamp != nil {
-			add(kindPod, &pods[i], pods[i].DeletionTimestamp.Time, "")
-		}
+	for i := range pods.Items {
+		add(kindPod, &pods.Items[i], "")
 	}
 	return found, nil
 }

@@ -33,17 +33,6 @@ type candidate struct {
 	leaf string
 }
 
-// endsSince is since when a host PV is on its way out; nil if it is not.
-func endsSince(pv *corev1.PersistentVolume) *metav1.Time {
-	switch {
-	case pv.DeletionTimestamp != nil:
-		return pv.DeletionTimestamp
-	case pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
-		return pv.Status.LastPhaseTransitionTime
-	}
-	return nil
-}
-
 // overdue are the deletions that have been under way for longer than a time, the
 // oldest first. One of a leaf object is left out where that of its root is there.
 func overdue(host, leaves []candidate, now time.Time, after time.Duration) []candidate {

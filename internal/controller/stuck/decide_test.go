@@ -26,33 +26,6 @@ func pvOf(claim string) *corev1.PersistentVolume {
 	return pv
 }
 
-func TestEndsSince(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change func(*corev1.PersistentVolume)
-		want   *metav1.Time
-	}{
-		"bound": {func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeBound }, nil},
-		"released, and kept": {func(pv *corev1.PersistentVolume) {
-			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain
-		}, nil},
-		"released, to be destroyed": {func(pv *corev1.PersistentVolume) {
-			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
-		}, &now},
-		"deleted": {func(pv *corev1.PersistentVolume) {
-			pv.Status.Phase, pv.DeletionTimestamp = corev1.VolumeBound, &now
-		}, &now},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pv := pvOf("data")
-			pv.Status.LastPhaseTransitionTime = &now
-			tc.change(pv)
-			if diff := cmp.Diff(tc.want, endsSince(pv)); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-}
-
 func TestOverdue(t *testing.T) {
 	deletion := func(kind, namespace, name string, since time.Duration, member bool) account.Deletion {
 		return account.Deletion{Kind: kind, Key: types.NamespacedName{Namespace: namespace, Name: name}, Since: ago(since), Member: member}

@@ -41,7 +41,7 @@ func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
 	var pods corev1.PodList
 	var volumes corev1.PersistentVolumeList
 	for _, list := range []client.ObjectList{&claims, &pods, &volumes} {
-		if err := e.Cache.List(ctx, list); err != nil {
+		if err := index.EndingLeaves(ctx, e.Cache, list); err != nil {
 			return nil, fmt.Errorf("list what is being deleted in member %s: %w", e.Registration, err)
 		}
 	}

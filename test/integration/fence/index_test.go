@@ -3,14 +3,16 @@ package fence_test
 import (
 	"context"
 	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,7 +27,7 @@ var _ = Describe("the indexes", func() {
 
 	start := func(ctx SpecContext, setup func(context.Context, client.FieldIndexer) error) cache.Cache {
 		GinkgoHelper()
-		c, err := cache.New(config, cache.Options{Scheme: clientgoscheme.Scheme})
+		c, err := cache.New(config, cache.Options{Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(setup(ctx, c)).To(Succeed())
 		running, stop := context.WithCancel(context.Background())
@@ -118,7 +120,83 @@ var _ = Describe("the indexes", func() {
 		Expect(volumeNames(index.VolumesOfLeaf(ctx, c, m.ClusterID, leaf.Name))).To(Equal([]string{host.Name}), "one whose label and handle disagree is nobody's")
 		Expect(volumeNames(index.VolumesIn(ctx, c, m.ClusterID))).To(Equal([]string{host.Name}))
 		Expect(volumeNames(index.VolumesIn(ctx, c, "another"))).To(BeEmpty())
+	}, NodeTimeout(timeout))
 
+	It("find the registrations of a cluster", func(ctx SpecContext) {
+		for _, name := range []string{"index-one", "index-two"} {
+			registration := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ClusterRegistrationSpec{
+				KubeconfigSecretRef: v1alpha1.KubeconfigSecretReference{Name: name}}}
+			Expect(api.Create(ctx, registration)).To(Succeed())
+			registration.Status.ClusterID = "cluster-of-" + name
+			Expect(api.Status().Update(ctx, registration)).To(Succeed())
+		}
+		c := start(ctx, index.SetupHost)
+		found, err := index.RegistrationsOf(ctx, c, "cluster-of-index-two")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).To(HaveLen(1))
+		Expect(found[0].Name).To(Equal("index-two"))
+	}, NodeTimeout(timeout))
+
+	It("find what is on its way out, where it is", func(ctx SpecContext) {
+		const namespace, here, node = "index-ending", "ending-member", "ending-node"
+		Expect(api.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		in := mirror.Member{Registration: "ending", ClusterID: here, NodeName: node, HostID: "host"}
+		meta := func(name, cluster string) metav1.ObjectMeta {
+			return metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{"example.com/held"},
+				Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: cluster}}
+		}
+		volume := func(name string, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+			pv := mirror.HostVolume(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.PersistentVolumeSpec{
+				Capacity: claimSpec().Resources.Requests, AccessModes: claimSpec().AccessModes,
+				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d"}},
+			}}, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}, policy, in)
+			Expect(api.Create(ctx, pv)).To(Succeed())
+			return pv
+		}
+		for _, phase := range []corev1.PersistentVolumePhase{corev1.VolumeReleased, corev1.VolumeBound} {
+			for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain} {
+				pv := volume(strings.ToLower("ending-"+string(phase)+"-"+string(policy)), policy)
+				pv.Status.Phase = phase
+				Expect(api.Status().Update(ctx, pv)).To(Succeed())
+			}
+		}
+		stays := &corev1.PersistentVolumeClaim{ObjectMeta: meta("stays", here), Spec: claimSpec()}
+		Expect(api.Create(ctx, stays)).To(Succeed())
+		running := pod(namespace, "ends", node, "ends", "", false)
+		running.Finalizers = []string{"example.com/held"}
+		for _, object := range []client.Object{
+			&corev1.PersistentVolumeClaim{ObjectMeta: meta("ends", here), Spec: claimSpec()},
+			&corev1.PersistentVolumeClaim{ObjectMeta: meta("ends-elsewhere", "another"), Spec: claimSpec()},
+			running,
+		} {
+			Expect(api.Create(ctx, object)).To(Succeed())
+			Expect(api.Delete(ctx, object)).To(Succeed())
+		}
+
+		ending := func(list client.ObjectList, of func(client.ObjectList) error) []string {
+			GinkgoHelper()
+			Expect(of(list)).To(Succeed())
+			var found []string
+			Expect(apimeta.EachListItem(list, func(item runtime.Object) error {
+				found = append(found, item.(client.Object).GetName())
+				return nil
+			})).To(Succeed())
+			slices.Sort(found)
+			return found
+		}
+		host := start(ctx, index.SetupHost)
+		inHost := func(place string) func(client.ObjectList) error {
+			return func(list client.ObjectList) error { return index.EndingIn(ctx, host, place, list) }
+		}
+		Expect(ending(&corev1.PersistentVolumeClaimList{}, inHost(here))).To(Equal([]string{"ends"}))
+		Expect(ending(&corev1.PersistentVolumeList{}, inHost(here))).To(Equal([]string{"ending-released-delete"}))
+		Expect(ending(&corev1.PodList{}, inHost(node))).To(Equal([]string{"ends"}))
+		Expect(ending(&corev1.PodList{}, inHost("another-node"))).To(BeEmpty())
+
+		member := start(ctx, index.SetupMember)
+		leaves := func(list client.ObjectList) error { return index.EndingLeaves(ctx, member, list) }
+		Expect(ending(&corev1.PersistentVolumeClaimList{}, leaves)).To(Equal([]string{"ends", "ends-elsewhere"}))
+		Expect(ending(&corev1.PodList{}, leaves)).To(Equal([]string{"ends"}))
 	}, NodeTimeout(timeout))
 })
 
