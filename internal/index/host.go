@@ -107,14 +107,16 @@ func UnboundOfClass(ctx context.Context, r client.Reader, class string) ([]corev
 	return list.Items, nil
 }
 
-// PodsOfClaim are the host's Pods that use a claim, finished ones included.
-func PodsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName, opts ...client.ListOption) ([]corev1.Pod, error) {
-	return pods(ctx, r, append(opts, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name})...)
+// PodsOfClaim are the host's Pods that use a claim, finished ones included. They are
+// the cache's own, as with ReadOnly.
+func PodsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.Pod, error) {
+	return pods(ctx, r, ReadOnly, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name})
 }
 
-// PodsOfReference are the host's Pods that refer to a ConfigMap or Secret.
-func PodsOfReference(ctx context.Context, r client.Reader, kind string, key types.NamespacedName, opts ...client.ListOption) ([]corev1.Pod, error) {
-	return pods(ctx, r, append(opts, client.InNamespace(key.Namespace), client.MatchingFields{podsByReference: kind + "/" + key.Name})...)
+// PodsOfReference are the host's Pods that refer to a ConfigMap or Secret. They are
+// the cache's own, as with ReadOnly.
+func PodsOfReference(ctx context.Context, r client.Reader, kind string, key types.NamespacedName) ([]corev1.Pod, error) {
+	return pods(ctx, r, ReadOnly, client.InNamespace(key.Namespace), client.MatchingFields{podsByReference: kind + "/" + key.Name})
 }
 
 // PodsOnNode are the host's Pods that are bound to a node.

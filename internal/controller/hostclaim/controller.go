@@ -156,7 +156,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	o.class = &class
 
 	var registrations v1alpha1.ClusterRegistrationList
-	if err := r.Client.List(ctx, &registrations); err != nil {
+	if err := r.Client.List(ctx, &registrations, index.ReadOnly); err != nil {
 		return o, fmt.Errorf("list registrations: %w", err)
 	}
 	var err error
@@ -200,7 +200,7 @@ func (r *Reconciler) selection(ctx context.Context, name string, registrations [
 
 func (r *Reconciler) members(ctx context.Context, class *storagev1.StorageClass, registrations []v1alpha1.ClusterRegistration) ([]memberSeen, error) {
 	var capacities storagev1.CSIStorageCapacityList
-	if err := r.Client.List(ctx, &capacities, client.InNamespace(r.Namespace)); err != nil {
+	if err := r.Client.List(ctx, &capacities, client.InNamespace(r.Namespace), index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)
 	}
 	offering := map[string]bool{}

@@ -169,11 +169,11 @@ func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeCl
 // observePlaces are the virtual nodes, and the room that each is said to have.
 func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 	var nodes corev1.NodeList
-	if err := r.Host.List(ctx, &nodes, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}); err != nil {
+	if err := r.Host.List(ctx, &nodes, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}, index.ReadOnly); err != nil {
 		return fmt.Errorf("list virtual nodes: %w", err)
 	}
 	var published storagev1.CSIStorageCapacityList
-	if err := r.Host.List(ctx, &published, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}); err != nil {
+	if err := r.Host.List(ctx, &published, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, index.ReadOnly); err != nil {
 		return fmt.Errorf("list CSIStorageCapacities: %w", err)
 	}
 	rooms := map[string]map[string]resource.Quantity{}

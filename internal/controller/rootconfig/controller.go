@@ -164,7 +164,7 @@ func (r *reconciler[T]) get(ctx context.Context, from client.Reader, key types.N
 // users are the Pods of the host that need the copy. They are the cache's own,
 // not to be changed.
 func (r *reconciler[T]) users(ctx context.Context, key types.NamespacedName) ([]*corev1.Pod, error) {
-	pods, err := index.PodsOfReference(ctx, r.Host, r.kind.reference, key, index.ReadOnly)
+	pods, err := index.PodsOfReference(ctx, r.Host, r.kind.reference, key)
 	if err != nil {
 		return nil, err
 	}

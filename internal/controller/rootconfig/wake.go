@@ -62,7 +62,7 @@ func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reco
 
 // ofClaim wakes what the Pods that use a claim refer to.
 func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
-	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim), index.ReadOnly)
+	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim")
 		return nil

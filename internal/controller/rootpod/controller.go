@@ -207,7 +207,7 @@ func (r *reconciler) secretMissed(ctx context.Context, key types.NamespacedName)
 
 // ofRootClaim wakes the Pods that use a claim.
 func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
-	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim), index.ReadOnly)
+	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	return r.requests(ctx, pods, err)
 }
 
@@ -217,13 +217,13 @@ func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reco
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	pods, err := index.PodsOfClaim(ctx, r.Host, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}, index.ReadOnly)
+	pods, err := index.PodsOfClaim(ctx, r.Host, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 	return r.requests(ctx, pods, err)
 }
 
 func (r *reconciler) ofReference(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		pods, err := index.PodsOfReference(ctx, r.Host, kind, client.ObjectKeyFromObject(obj), index.ReadOnly)
+		pods, err := index.PodsOfReference(ctx, r.Host, kind, client.ObjectKeyFromObject(obj))
 		return r.requests(ctx, pods, err)
 	}
 }
