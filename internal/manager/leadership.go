@@ -22,6 +22,9 @@ const (
 	// gives up by itself; others wait longer, for leaseDuration.
 	renewDeadline = 10 * time.Second
 	leaseDuration = 15 * time.Second
+	// callTimeout bounds every call to the host, watches excepted: what was sent in the
+	// last moment of a leadership is given up before another replica can lead.
+	callTimeout = leaseDuration - renewDeadline
 )
 
 // leadership is the lock of the leader election, and knows when it was last
@@ -37,7 +40,7 @@ type leadership struct {
 }
 
 func newLeadership(config *rest.Config, namespace, identity string) (*leadership, error) {
-	config = rest.AddUserAgent(config, "leader-election")
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2 // one request that hangs must not cost the leadership
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -112,5 +113,18 @@ func TestLeadershipTransport(t *testing.T) {
 		if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// The config of the manager is for watches too: what is right for a lease would end
+// each of them after seconds.
+func TestNewLeadershipLeavesTheConfig(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1", UserAgent: userAgent}
+	before := rest.CopyConfig(config)
+	if _, err := newLeadership(config, "xylem-system", "me"); err != nil {
+		t.Fatal(err)
+	}
+	if config.Timeout != before.Timeout || config.UserAgent != before.UserAgent {
+		t.Errorf("the timeout is %s, and the user agent %q", config.Timeout, config.UserAgent)
 	}
 }

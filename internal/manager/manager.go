@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 
@@ -58,6 +59,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
 	config.QPS = -1 // the server's priority and fairness rules shape the load
+	config.Timeout = callTimeout
 
 	// The heartbeat is every replica's; all else that is written is the leader's.
 	beats, err := client.New(config, client.Options{Scheme: scheme})
@@ -83,9 +85,13 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	watches, err := watching(config)
+	if err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                              scheme,
-		Cache:                               hostCache(o.Namespace),
+		Cache:                               hostCache(o.Namespace, watches),
 		Metrics:                             metricsOptions(o),
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
@@ -99,11 +105,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return fmt.Errorf("make the manager: %w", err)
 	}
-	if err := index.SetupHost(ctx, mgr.GetFieldIndexer()); err != nil {
-		return err
-	}
-	router := route.New(mgr.GetCache())
-	if err := router.Setup(ctx); err != nil {
+	router, err := lookUps(ctx, mgr)
+	if err != nil {
 		return err
 	}
 	w := wiring{
@@ -120,6 +123,30 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	ctrl.Log.Info("starting", "host", host.id, "version", host.version, "namespace", o.Namespace)
 	return mgr.Start(ctx)
+}
+
+// watching is a client for watches: a timeout ends them too, and the first lists of
+// large caches.
+func watching(config *rest.Config) (*http.Client, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = 0
+	watches, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the host's watches: %w", err)
+	}
+	return watches, nil
+}
+
+// lookUps adds the indexes of the host's cache, and what hands its events on.
+func lookUps(ctx context.Context, mgr ctrl.Manager) (*route.Router, error) {
+	if err := served(ctx, mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("ClusterRegistration")); err != nil {
+		return nil, err
+	}
+	if err := index.SetupHost(ctx, mgr.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
+	router := route.New(mgr.GetCache())
+	return router, router.Setup(ctx)
 }
 
 func newScheme() (*runtime.Scheme, error) {
@@ -162,9 +189,10 @@ func identity() string {
 
 // hostCache holds what decisions are taken on. Secrets, and published capacity,
 // are those of the manager's own namespace; other Secrets are read one by one.
-func hostCache(namespace string) cache.Options {
+func hostCache(namespace string, watches *http.Client) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{
+		HTTPClient:       watches,
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:                {Namespaces: own},

@@ -29,6 +29,7 @@ const (
 	restProbes   = "probes per member and 10 s"
 	restCPU      = "CPU at rest, % of a core"
 	restRequests = "other requests at rest"
+	restWatches  = "watches begun at rest"
 )
 
 // churn makes, grows and deletes claims at a steady rate, and looks at memory; then
@@ -188,14 +189,16 @@ func (r *rig) atRest(ctx context.Context, p part, name string) error {
 	if err := books.close(ctx, run); err != nil {
 		return err
 	}
-	run.Values[restWrites], run.Values[restProbes], run.Values[restRequests] = 0, 0, 0
+	run.Values[restWrites], run.Values[restProbes], run.Values[restRequests], run.Values[restWatches] = 0, 0, 0, 0
 	tens := r.b.rest.Seconds() / harness.ShippedProbe.Seconds()
 	for _, c := range run.Requests {
 		lease := c.Resource == "leases"
 		switch {
 		case lease && c.Side == "members":
 			run.Values[restProbes] += float64(c.Number) / tens / float64(r.members)
-		case lease || c.Verb == "watch":
+		case lease:
+		case c.Verb == "watch":
+			run.Values[restWatches] += float64(c.Number)
 		case c.write():
 			run.Values[restWrites] += float64(c.Number)
 		default:
@@ -211,8 +214,8 @@ func (r *rig) atRest(ctx context.Context, p part, name string) error {
 	if err := r.keepHeap(ctx, strings.ReplaceAll(p.scenario+"-"+name, " ", "-")); err != nil {
 		return err
 	}
-	r.b.say("      writes %.0f, probes per member and 10 s %.2f, other requests %.0f, CPU %.1f %% of a core, heap %.1f MiB",
-		run.Values[restWrites], run.Values[restProbes], run.Values[restRequests], run.Values[restCPU], bytes/(1<<20))
+	r.b.say("      writes %.0f, probes per member and 10 s %.2f, other requests %.0f, watches begun %.0f, CPU %.1f %% of a core, heap %.1f MiB",
+		run.Values[restWrites], run.Values[restProbes], run.Values[restRequests], run.Values[restWatches], run.Values[restCPU], bytes/(1<<20))
 	r.b.report.add(run)
 	return nil
 }

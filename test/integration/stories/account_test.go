@@ -91,6 +91,16 @@ var _ = Describe("Xylem", Serial, func() {
 					return r.Namespace != barrier.namespace && !otherNamespace(s, r)
 				})
 				Expect(writes).To(BeEmpty(), "in %s:\n%s", c.Name(), writes)
+				// Each lasts minutes, or all of a large fleet is listed again and again.
+				watches := map[string]int{}
+				for _, r := range books.requests(ctx, c) {
+					if r.Verb == "watch" {
+						watches[r.Resource]++
+					}
+				}
+				for resource, n := range watches {
+					Expect(n).To(Equal(1), "watches of %s were begun %d times in %s", resource, n, c.Name())
+				}
 			}
 		}
 		By("waiting until each member was probed thrice, and a new Pod went through")

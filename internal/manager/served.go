@@ -1,0 +1,43 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const (
+	// servedLook is the pause between two looks, and servedWait how long they go on:
+	// not as long as a liveness probe takes to end who is not up yet.
+	servedLook = time.Second
+	servedWait = 20 * time.Second
+)
+
+// served waits until the host serves a kind: its definition may have been applied
+// together with the manager.
+func served(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersionKind) error {
+	told := false
+	err := wait.PollUntilContextTimeout(ctx, servedLook, servedWait, true, func(context.Context) (bool, error) {
+		_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+		if !meta.IsNoMatchError(err) {
+			return err == nil, err
+		}
+		if !told {
+			ctrl.Log.Info("waiting for the host to serve our kind: its CustomResourceDefinition is to be installed", "kind", kind.String())
+			told = true
+		}
+		return false, nil
+	})
+	if wait.Interrupted(err) {
+		return fmt.Errorf("the host does not serve %s: install its CustomResourceDefinition", kind)
+	}
+	if err != nil {
+		return fmt.Errorf("ask the host for %s: %w", kind, err)
+	}
+	return nil
+}

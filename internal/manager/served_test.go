@@ -1,0 +1,47 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// answers is a mapper that gives one answer after the other, the last one for ever.
+type answers struct {
+	meta.RESTMapper
+	errs  []error
+	asked func()
+}
+
+func (a *answers) RESTMapping(schema.GroupKind, ...string) (*meta.RESTMapping, error) {
+	err := a.errs[0]
+	if len(a.errs) > 1 {
+		a.errs = a.errs[1:]
+	}
+	if a.asked != nil {
+		a.asked()
+	}
+	return &meta.RESTMapping{}, err
+}
+
+func TestServed(t *testing.T) {
+	kind := v1alpha1.GroupVersion.WithKind("ClusterRegistration")
+	missing, down := &meta.NoKindMatchError{GroupKind: kind.GroupKind()}, errors.New("the API server is down")
+	if err := served(t.Context(), &answers{errs: []error{missing, nil}}, kind); err != nil {
+		t.Errorf("a kind that came was not waited for: %v", err)
+	}
+	if err := served(t.Context(), &answers{errs: []error{down}}, kind); !errors.Is(err, down) {
+		t.Errorf("error is %v", err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	err := served(ctx, &answers{errs: []error{missing}, asked: end}, kind)
+	if err == nil || !strings.Contains(err.Error(), "install its CustomResourceDefinition") {
+		t.Errorf("error is %v", err)
+	}
+}
