@@ -142,9 +142,10 @@ func (r *reads) List(_ context.Context, into client.ObjectList, opts ...client.L
 		r.listed()
 	}
 	if pods, ok := into.(*corev1.PodList); ok {
-		asked := (&client.ListOptions{}).ApplyOptions(opts).FieldSelector
+		asked := (&client.ListOptions{}).ApplyOptions(opts)
 		for i := range r.pods {
-			if slices.ContainsFunc(ownerNames(&r.pods[i]), func(name string) bool { return asked.Matches(fields.Set{byOwner: name}) }) {
+			there := asked.Namespace == "" || asked.Namespace == r.pods[i].Namespace
+			if there && slices.ContainsFunc(ownerNames(&r.pods[i]), func(name string) bool { return asked.FieldSelector.Matches(fields.Set{byOwner: name}) }) {
 				pods.Items = append(pods.Items, r.pods[i])
 			}
 		}
@@ -242,6 +243,25 @@ func TestSubscribesBeforeItLists(t *testing.T) {
 	}
 }
 
+func TestEach(t *testing.T) {
+	other := pod("of another namespace", one.NodeName, "")
+	other.Namespace = "other"
+	r := New(&reads{pods: []corev1.Pod{*pod("there", one.NodeName, one.NodeName), *pod("elsewhere", two.NodeName, ""), *pushedPod("early", "", one.NodeName), *other}})
+	for namespace, want := range map[string][]string{
+		metav1.NamespaceAll: {"there", "early", "of another namespace"},
+		"shop":              {"there", "early"},
+		"nobody's":          nil,
+	} {
+		var got []string
+		if err := r.Each(t.Context(), one, &corev1.Pod{}, namespace, func(obj client.Object) { got = append(got, obj.GetName()) }); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("in namespace %q (-want +got):\n%s", namespace, diff)
+		}
+	}
+}
+
 func TestUnsubscribesWithItsContext(t *testing.T) {
 	r := New(&reads{})
 	gone, stays := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, one, &corev1.Pod{})
@@ -308,6 +328,9 @@ func TestSetupHandsOnEveryKindOfEvent(t *testing.T) {
 	host.handlers[0].OnAdd(pod("added", one.NodeName, ""), false)
 	host.handlers[0].OnAdd(pod("there at the start", one.NodeName, ""), true)
 	host.handlers[0].OnUpdate(pod("left", one.NodeName, ""), pod("left", "", ""))
+	again := pod("listed again", one.NodeName, "")
+	again.ResourceVersion = "7"
+	host.handlers[0].OnUpdate(again, again.DeepCopy())
 	host.handlers[0].OnDelete(pod("deleted", one.NodeName, ""))
 	if diff := cmp.Diff([]string{"added", "there at the start", "left", "deleted"}, s.take()); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)

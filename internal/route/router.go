@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -76,14 +76,29 @@ func (r *Router) Setup(ctx context.Context) error {
 			return fmt.Errorf("route %T: get its informer: %w", k.object, err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(obj any) { r.deliver(obj) },
-			UpdateFunc: func(before, after any) { r.deliver(before, after) },
+			AddFunc: func(obj any) { r.deliver(obj) },
+			UpdateFunc: func(before, after any) {
+				if changed(before, after) {
+					r.deliver(before, after)
+				}
+			},
 			DeleteFunc: func(obj any) { r.deliver(obj) },
 		}); err != nil {
 			return fmt.Errorf("route %T: add a handler: %w", k.object, err)
 		}
 	}
 	return nil
+}
+
+// changed reports whether an update is one. Informers that have lost their watch list
+// everything again, and tell of each object as updated.
+func changed(before, after any) bool {
+	old, ok := before.(client.Object)
+	if !ok {
+		return true
+	}
+	updated, ok := after.(client.Object)
+	return !ok || old.GetResourceVersion() == "" || old.GetResourceVersion() != updated.GetResourceVersion()
 }
 
 // deliver wakes the sinks of all owners of all states of an object, each sink
@@ -157,28 +172,27 @@ func (r *Router) subscribe(ctx context.Context, owner Owner, k kind, s *sink) er
 	}
 	r.mu.Unlock()
 	context.AfterFunc(ctx, func() { r.unsubscribe(owner, t, s) })
-	return r.each(ctx, owner, k, s.wake)
+	return r.each(ctx, owner, k, metav1.NamespaceAll, s.wake)
 }
 
-// Each visits the objects of a host kind that concern a member, of one namespace if
-// an option says so. They are the cache's own: not to be changed, or kept.
-func (r *Router) Each(ctx context.Context, owner Owner, object client.Object, visit func(client.Object), opts ...client.ListOption) error {
+// Each visits the objects of a host kind that concern a member, in one namespace or,
+// if that is empty, in all. They are the cache's own: not to be changed, or kept.
+func (r *Router) Each(ctx context.Context, owner Owner, object client.Object, namespace string, visit func(client.Object)) error {
 	k, err := kindOf(object)
 	if err != nil {
 		return err
 	}
-	return r.each(ctx, owner, k, visit, opts...)
+	return r.each(ctx, owner, k, namespace, visit)
 }
 
-func (r *Router) each(ctx context.Context, owner Owner, k kind, visit func(client.Object), opts ...client.ListOption) error {
+func (r *Router) each(ctx context.Context, owner Owner, k kind, namespace string, visit func(client.Object)) error {
 	names := owner.keys()
 	for _, name := range names {
 		list, ok := k.list.DeepCopyObject().(client.ObjectList)
 		if !ok {
 			return fmt.Errorf("%T is no list", k.list)
 		}
-		named := append(slices.Clone(opts), client.MatchingFields{byOwner: name.String()}, client.UnsafeDisableDeepCopy)
-		if err := r.cache.List(ctx, list, named...); err != nil {
+		if err := r.cache.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{byOwner: name.String()}, client.UnsafeDisableDeepCopy); err != nil {
 			return fmt.Errorf("list the %T of %s: %w", k.object, owner.NodeName, err)
 		}
 		if err := meta.EachListItem(list, func(item runtime.Object) error {
