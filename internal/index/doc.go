@@ -1,4 +1,4 @@
-// Package index holds the field indexes of the host's cache, as typed look-ups:
+// Package index holds the field indexes of the caches, as typed look-ups:
 // who asks does not see that there is an index, and cannot misspell its name;
 // and the reads that all controllers have in common.
 package index

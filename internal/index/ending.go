@@ -2,6 +2,7 @@ package index
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,13 @@ const (
 	leaves = "leaves"
 )
 
+// Ending is what is on its way out. It is the cache's own, as with ReadOnly.
+type Ending struct {
+	Claims  []corev1.PersistentVolumeClaim
+	Volumes []corev1.PersistentVolume
+	Pods    []corev1.Pod
+}
+
 // EndsSince is since when a claim, a volume or a Pod is on its way out; nil if it is
 // not. A volume is from when it is released, if it is to be deleted then.
 func EndsSince(obj client.Object) *metav1.Time {
@@ -32,29 +40,38 @@ func EndsSince(obj client.Object) *metav1.Time {
 	return nil
 }
 
-// EndingIn fills a list with the claims, the volumes and promises, or the Pods of the
-// host that are on their way out and concern a member: its cluster or, if the list is
-// one of Pods, its node. They are the cache's own, as with ReadOnly.
-func EndingIn(ctx context.Context, r client.Reader, place string, list client.ObjectList) error {
-	if err := r.List(ctx, list, client.MatchingFields{ending: place}, ReadOnly); err != nil {
-		return fmt.Errorf("list what is on its way out in %s: %w", place, err)
+// EndingIn is what is on its way out of the host's claims and volumes, promises
+// included, that are in a cluster, and of the Pods on its node.
+func EndingIn(ctx context.Context, r client.Reader, clusterID, node string) (Ending, error) {
+	return endingAt(ctx, r, clusterID, node)
+}
+
+// EndingLeaves is what is on its way out in a member's cache.
+func EndingLeaves(ctx context.Context, r client.Reader) (Ending, error) {
+	return endingAt(ctx, r, leaves, leaves)
+}
+
+func endingAt(ctx context.Context, r client.Reader, storage, pods string) (Ending, error) {
+	var claims corev1.PersistentVolumeClaimList
+	var volumes corev1.PersistentVolumeList
+	var podList corev1.PodList
+	list := func(into client.ObjectList, where string) error {
+		if err := r.List(ctx, into, client.MatchingFields{ending: where}, ReadOnly); err != nil {
+			return fmt.Errorf("look up, in a %T, what is on its way out: %w", into, err)
+		}
+		return nil
 	}
-	return nil
+	err := errors.Join(list(&claims, storage), list(&volumes, storage), list(&podList, pods))
+	return Ending{Claims: claims.Items, Volumes: volumes.Items, Pods: podList.Items}, err
 }
 
-// EndingLeaves fills a list with the claims, volumes or Pods of a member's cache that
-// are on their way out. They are the cache's own, as with ReadOnly.
-func EndingLeaves(ctx context.Context, r client.Reader, list client.ObjectList) error {
-	return EndingIn(ctx, r, leaves, list)
-}
-
-// endings are the indexes of what is on its way out, under what a key is made of it.
-func endings(key func(client.Object) string) []field {
+// endings are the indexes of what is on its way out, by where it is.
+func endings(where func(client.Object) string) []field {
 	extract := func(obj client.Object) []string {
 		if EndsSince(obj) == nil {
 			return nil
 		}
-		return nonEmpty(key(obj))
+		return nonEmpty(where(obj))
 	}
 	return []field{
 		{&corev1.Pod{}, ending, extract},

@@ -6,8 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 func TestEndsSince(t *testing.T) {
@@ -28,12 +32,53 @@ func TestEndsSince(t *testing.T) {
 		"released, and kept":        {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain), nil},
 		"released, to be destroyed": {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete), &now},
 		"deleted":                   {deleted, &now},
-		"a claim":                   {&corev1.PersistentVolumeClaim{}, nil},
-		"a claim that is deleted":   {&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, &now},
+		"released, nobody knows when": {&corev1.PersistentVolume{
+			Spec:   corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete},
+			Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeReleased},
+		}, nil},
+		"a claim":                 {&corev1.PersistentVolumeClaim{}, nil},
+		"a claim that is deleted": {&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, &now},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, EndsSince(tc.obj)); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What is on its way out is looked for where its kind is looked up by place.
+func TestPlace(t *testing.T) {
+	in := mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "host"}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid",
+		Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: in.ClusterID}}}
+	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d"}}}}
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "pod-uid"}, Spec: corev1.PodSpec{NodeName: in.NodeName}}
+	host := mirror.HostVolume(leaf, claim, corev1.PersistentVolumeReclaimDelete, in)
+	promise := mirror.PromiseFor(claim, class)
+	had := mirror.WithMember(promise, in, pod)
+	fulfilled := mirror.Fulfil(had, leaf, corev1.PersistentVolumeReclaimDelete, in)
+	forged := host.DeepCopy()
+	forged.Labels[v1alpha1.LabelClusterID] = "id-two"
+	for name, tc := range map[string]struct {
+		obj  client.Object
+		want string
+	}{
+		"a Pod":                               {pod, in.NodeName},
+		"a claim":                             {claim, in.ClusterID},
+		"a volume":                            {host, in.ClusterID},
+		"one whose label and handle disagree": {forged, ""},
+		"a volume of the host's own":          {leaf, ""},
+		"a promise that no member has":        {promise, ""},
+		"a promise that a member has":         {had, in.ClusterID},
+		"a promise that has its disk":         {fulfilled, in.ClusterID},
+		"what is not looked for":              {class, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := place(tc.obj); got != tc.want {
+				t.Errorf("it is in %q, not in %q", got, tc.want)
 			}
 		})
 	}

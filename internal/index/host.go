@@ -73,11 +73,11 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 	}...))
 }
 
-// RegistrationsOf are the registrations of a cluster: one, but for those that are
-// refused since it is registered.
-func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string, opts ...client.ListOption) ([]v1alpha1.ClusterRegistration, error) {
+// RegistrationsOf are the registrations that recorded a cluster: one, or two of which
+// one is refused. They are the cache's own, as with ReadOnly.
+func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
-	if err := r.List(ctx, &list, append(opts, client.MatchingFields{registrationsByCluster: clusterID})...); err != nil {
+	if err := r.List(ctx, &list, client.MatchingFields{registrationsByCluster: clusterID}, ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the registrations of cluster %s: %w", clusterID, err)
 	}
 	return list.Items, nil
@@ -98,10 +98,11 @@ func PromisesIn(ctx context.Context, r client.Reader, clusterID string, opts ...
 	return volumes(ctx, r, append(opts, client.MatchingFields{promisesByPlace: clusterID})...)
 }
 
-// UnboundOfClass are the claims of a class that name no volume.
+// UnboundOfClass are the claims of a class that name no volume. They are the cache's
+// own, as with ReadOnly.
 func UnboundOfClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
-	if err := r.List(ctx, &list, client.MatchingFields{claimsByClass: class}); err != nil {
+	if err := r.List(ctx, &list, client.MatchingFields{claimsByClass: class}, ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the unbound claims of class %s: %w", class, err)
 	}
 	return list.Items, nil
@@ -120,8 +121,8 @@ func PodsOfReference(ctx context.Context, r client.Reader, kind string, key type
 }
 
 // PodsOnNode are the host's Pods that are bound to a node.
-func PodsOnNode(ctx context.Context, r client.Reader, node string, opts ...client.ListOption) ([]corev1.Pod, error) {
-	return pods(ctx, r, append(opts, client.MatchingFields{podsByNode: node})...)
+func PodsOnNode(ctx context.Context, r client.Reader, node string) ([]corev1.Pod, error) {
+	return pods(ctx, r, client.MatchingFields{podsByNode: node})
 }
 
 // ClaimsPlacedIn are the root claims whose placed-in names a cluster ID.

@@ -4,5 +4,5 @@
 // one with a single entry takes several hundred bytes.
 //
 // What is shared is never written to: objects in caches are not, and what readers get
-// of them are copies.
+// of them are copies, or not to be changed (index.ReadOnly).
 package share

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -88,6 +89,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *member.Fleet) err
 		WatchesRawSource(fleet.Source()).
 		WatchesRawSource(r.Book.Source()).
 		WatchesRawSource(r.Classes.Changes()).
+		WithEventFilter(predicate.ResourceVersionChangedPredicate{}).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(guarded.Settling(r))
 }
@@ -171,12 +173,15 @@ func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcil
 	if id == "" {
 		return nil
 	}
-	registrations, err := index.RegistrationsOf(ctx, r.Client, id, index.ReadOnly)
+	registrations, err := index.RegistrationsOf(ctx, r.Client, id)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the registration of an object")
-		return nil
 	}
-	return requests(registrations, func(*v1alpha1.ClusterRegistration) bool { return true })
+	var requests []reconcile.Request
+	for i := range registrations {
+		requests = append(requests, request(registrations[i].Name))
+	}
+	return requests
 }
 
 // deletingOfPod is the registration under deletion that waits for a Pod.
@@ -196,17 +201,13 @@ func (r *Reconciler) matching(ctx context.Context, match func(*v1alpha1.ClusterR
 		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
 		return nil
 	}
-	return requests(list.Items, match)
-}
-
-func requests(registrations []v1alpha1.ClusterRegistration, match func(*v1alpha1.ClusterRegistration) bool) []reconcile.Request {
-	var found []reconcile.Request
-	for i := range registrations {
-		if match(&registrations[i]) {
-			found = append(found, request(registrations[i].Name))
+	var requests []reconcile.Request
+	for i := range list.Items {
+		if match(&list.Items[i]) {
+			requests = append(requests, request(list.Items[i].Name))
 		}
 	}
-	return found
+	return requests
 }
 
 // delayed enqueues after a pause, so that many changes make one reconcile.

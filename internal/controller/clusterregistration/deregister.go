@@ -239,13 +239,10 @@ func (r *Reconciler) promised(ctx context.Context, claim *corev1.PersistentVolum
 // shared reports whether another registration, which is not being deleted, has
 // the same cluster: one of the two was refused as a duplicate.
 func (r *Reconciler) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
-	var list v1alpha1.ClusterRegistrationList
-	if err := r.Client.List(ctx, &list); err != nil {
-		return false, fmt.Errorf("list registrations: %w", err)
-	}
-	return slices.ContainsFunc(list.Items, func(other v1alpha1.ClusterRegistration) bool {
-		return other.UID != cr.UID && other.DeletionTimestamp == nil && other.Status.ClusterID == cr.Status.ClusterID
-	}), nil
+	same, err := index.RegistrationsOf(ctx, r.Client, cr.Status.ClusterID)
+	return slices.ContainsFunc(same, func(other v1alpha1.ClusterRegistration) bool {
+		return other.UID != cr.UID && other.DeletionTimestamp == nil
+	}), err
 }
 
 // evict asks for the Pods to be evicted, so that disruption budgets hold; the

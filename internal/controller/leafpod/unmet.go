@@ -155,7 +155,7 @@ func (r *reconciler) note(ctx context.Context, o observed) error {
 // the Pod may run on: without one, making it again is no use.
 func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string, error) {
 	var list corev1.NodeList
-	if err := r.Host.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}); err != nil {
+	if err := r.Host.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list virtual nodes: %w", err)
 	}
 	var others []string

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -253,24 +254,25 @@ func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reco
 // waiting wakes the claims that wait for something here: a class that came or
 // went may let them go on.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.chosenOf(ctx, func(claim *corev1.PersistentVolumeClaim) bool {
+	return r.chosenOf(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
 		return claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName)
 	})
 }
 
 // inNamespace wakes the claims of a namespace of the member.
 func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.chosenOf(ctx, func(*corev1.PersistentVolumeClaim) bool { return true }, client.InNamespace(namespace.GetName()))
+	return r.chosenOf(ctx, namespace.GetName(), func(*corev1.PersistentVolumeClaim) bool { return true })
 }
 
-// chosenOf are the claims for which this member is chosen, of those that are wanted.
-func (r *reconciler) chosenOf(ctx context.Context, wanted func(*corev1.PersistentVolumeClaim) bool, opts ...client.ListOption) []reconcile.Request {
+// chosenOf are the claims of a namespace, or of all, for which this member is chosen, of
+// those that are wanted.
+func (r *reconciler) chosenOf(ctx context.Context, namespace string, wanted func(*corev1.PersistentVolumeClaim) bool) []reconcile.Request {
 	var requests []reconcile.Request
-	if err := r.Router.Each(ctx, r.Owner(), &corev1.PersistentVolumeClaim{}, func(obj client.Object) {
+	if err := r.Router.Each(ctx, r.Owner(), &corev1.PersistentVolumeClaim{}, namespace, func(obj client.Object) {
 		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && wanted(claim) && chosen(claim, r.Member) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
 		}
-	}, opts...); err != nil {
+	}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a member")
 	}
 	return requests

@@ -2,7 +2,6 @@ package stuck
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -119,31 +118,24 @@ func (w *Watcher) late(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([
 
 // inHost are the deletions under way of objects of the host that concern a member.
 func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]candidate, error) {
-	var volumes corev1.PersistentVolumeList
-	var claims corev1.PersistentVolumeClaimList
-	var pods corev1.PodList
-	if err := errors.Join(
-		index.EndingIn(ctx, w.Client, cr.Status.ClusterID, &volumes),
-		index.EndingIn(ctx, w.Client, cr.Status.ClusterID, &claims),
-		index.EndingIn(ctx, w.Client, cr.NodeName(), &pods),
-	); err != nil {
+	ending, err := index.EndingIn(ctx, w.Client, cr.Status.ClusterID, cr.NodeName())
+	if err != nil {
 		return nil, err
 	}
 	var found []candidate
 	add := func(kind string, obj client.Object, leaf string) {
-		if since := index.EndsSince(obj); since != nil {
-			found = append(found, candidate{Deletion: account.Deletion{Kind: kind, Key: client.ObjectKeyFromObject(obj), Since: since.Time}, object: obj, leaf: leaf})
-		}
+		since := index.EndsSince(obj).Time
+		found = append(found, candidate{Deletion: account.Deletion{Kind: kind, Key: client.ObjectKeyFromObject(obj), Since: since}, object: obj, leaf: leaf})
 	}
-	for i := range volumes.Items {
-		_, leaf, _, _ := mirror.LeafVolumeOf(&volumes.Items[i])
-		add(kindVolume, &volumes.Items[i], leaf)
+	for i := range ending.Volumes {
+		_, leaf, _, _ := mirror.LeafVolumeOf(&ending.Volumes[i])
+		add(kindVolume, &ending.Volumes[i], leaf)
 	}
-	for i := range claims.Items {
-		add(kindClaim, &claims.Items[i], "")
+	for i := range ending.Claims {
+		add(kindClaim, &ending.Claims[i], "")
 	}
-	for i := range pods.Items {
-		add(kindPod, &pods.Items[i], "")
+	for i := range ending.Pods {
+		add(kindPod, &ending.Pods[i], "")
 	}
 	return found, nil
 }

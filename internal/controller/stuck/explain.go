@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,30 +31,26 @@ func Setup(link *member.Link, book *account.Book) error {
 
 // Deleting implements account.Explainer.
 func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
+	ending, err := index.EndingLeaves(ctx, e.Cache)
+	if err != nil {
+		return nil, fmt.Errorf("in member %s: %w", e.Registration, err)
+	}
 	var found []account.Deletion
 	add := func(kind string, obj client.Object) {
-		if at := obj.GetDeletionTimestamp(); at != nil {
+		if at := obj.GetDeletionTimestamp(); at != nil { // a released volume is of interest only as its root's
 			key := client.ObjectKeyFromObject(obj)
 			found = append(found, account.Deletion{Kind: kind, Key: key, Member: true, Since: at.Time, Cause: e.Explain(ctx, kind, key)})
 		}
 	}
-	var claims corev1.PersistentVolumeClaimList
-	var pods corev1.PodList
-	var volumes corev1.PersistentVolumeList
-	for _, list := range []client.ObjectList{&claims, &pods, &volumes} {
-		if err := index.EndingLeaves(ctx, e.Cache, list); err != nil {
-			return nil, fmt.Errorf("list what is being deleted in member %s: %w", e.Registration, err)
-		}
+	for i := range ending.Claims {
+		add(kindClaim, &ending.Claims[i])
 	}
-	for i := range claims.Items {
-		add(kindClaim, &claims.Items[i])
+	for i := range ending.Pods {
+		add(kindPod, &ending.Pods[i])
 	}
-	for i := range pods.Items {
-		add(kindPod, &pods.Items[i])
-	}
-	for i := range volumes.Items {
-		if _, ours := mirror.OriginIn(e.HostID, &volumes.Items[i]); ours {
-			add(kindVolume, &volumes.Items[i])
+	for i := range ending.Volumes {
+		if _, ours := mirror.OriginIn(e.HostID, &ending.Volumes[i]); ours {
+			add(kindVolume, &ending.Volumes[i])
 		}
 	}
 	return found, nil
@@ -83,7 +80,7 @@ func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (accoun
 		return none, err
 	}
 	var pods corev1.PodList
-	if err := e.Cache.List(ctx, &pods, client.InNamespace(key.Namespace)); err != nil {
+	if err := e.Cache.List(ctx, &pods, client.InNamespace(key.Namespace), index.ReadOnly); err != nil {
 		return none, fmt.Errorf("list the Pods that use claim %s: %w", key, err)
 	}
 	if why := waitsFor(claim, users(pods.Items, key)); why != none {
@@ -117,14 +114,14 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 
 // warning is the latest warning about a leaf PV.
 func (e *explainer) warning(ctx context.Context, pv *corev1.PersistentVolume) (string, error) {
-	var events corev1.EventList
-	if err := e.Cache.List(ctx, &events); err != nil {
-		return "", fmt.Errorf("list the warnings about volume %s: %w", pv.Name, err)
+	events, err := index.EventsOf(ctx, e.Cache, metav1.NamespaceAll, pv.UID)
+	if err != nil {
+		return "", err
 	}
 	var latest *corev1.Event
-	for i := range events.Items {
-		event := &events.Items[i]
-		about := event.InvolvedObject.Kind == kindVolume && event.InvolvedObject.Name == pv.Name && event.InvolvedObject.UID == pv.UID
+	for i := range events {
+		event := &events[i]
+		about := event.InvolvedObject.Kind == kindVolume && event.InvolvedObject.Name == pv.Name
 		if about && (latest == nil || latest.LastTimestamp.Before(&event.LastTimestamp)) {
 			latest = event
 		}

@@ -8,10 +8,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -173,30 +171,27 @@ var _ = Describe("the indexes", func() {
 			Expect(api.Delete(ctx, object)).To(Succeed())
 		}
 
-		ending := func(list client.ObjectList, of func(client.ObjectList) error) []string {
+		ending := func(found index.Ending, err error) []string {
 			GinkgoHelper()
-			Expect(of(list)).To(Succeed())
-			var found []string
-			Expect(apimeta.EachListItem(list, func(item runtime.Object) error {
-				found = append(found, item.(client.Object).GetName())
-				return nil
-			})).To(Succeed())
-			slices.Sort(found)
-			return found
+			Expect(err).NotTo(HaveOccurred())
+			var names []string
+			for i := range found.Claims {
+				names = append(names, "claim "+found.Claims[i].Name)
+			}
+			for i := range found.Volumes {
+				names = append(names, "volume "+found.Volumes[i].Name)
+			}
+			for i := range found.Pods {
+				names = append(names, "Pod "+found.Pods[i].Name)
+			}
+			slices.Sort(names)
+			return names
 		}
 		host := start(ctx, index.SetupHost)
-		inHost := func(place string) func(client.ObjectList) error {
-			return func(list client.ObjectList) error { return index.EndingIn(ctx, host, place, list) }
-		}
-		Expect(ending(&corev1.PersistentVolumeClaimList{}, inHost(here))).To(Equal([]string{"ends"}))
-		Expect(ending(&corev1.PersistentVolumeList{}, inHost(here))).To(Equal([]string{"ending-released-delete"}))
-		Expect(ending(&corev1.PodList{}, inHost(node))).To(Equal([]string{"ends"}))
-		Expect(ending(&corev1.PodList{}, inHost("another-node"))).To(BeEmpty())
-
+		Expect(ending(index.EndingIn(ctx, host, here, node))).To(Equal([]string{"Pod ends", "claim ends", "volume ending-released-delete"}))
+		Expect(ending(index.EndingIn(ctx, host, "another", "another-node"))).To(Equal([]string{"claim ends-elsewhere"}))
 		member := start(ctx, index.SetupMember)
-		leaves := func(list client.ObjectList) error { return index.EndingLeaves(ctx, member, list) }
-		Expect(ending(&corev1.PersistentVolumeClaimList{}, leaves)).To(Equal([]string{"ends", "ends-elsewhere"}))
-		Expect(ending(&corev1.PodList{}, leaves)).To(Equal([]string{"ends"}))
+		Expect(ending(index.EndingLeaves(ctx, member))).To(Equal([]string{"Pod ends", "claim ends", "claim ends-elsewhere", "volume ending-released-delete"}))
 	}, NodeTimeout(timeout))
 })
 
