@@ -23,7 +23,8 @@ const (
 	renewDeadline = 10 * time.Second
 	leaseDuration = 15 * time.Second
 	// callTimeout bounds every call to the host, watches excepted: what was sent in the
-	// last moment of a leadership is given up before another replica can lead.
+	// last moment of a leadership is given up before another replica can lead. The API
+	// server lets a call wait for its turn for a quarter of that.
 	callTimeout = leaseDuration - renewDeadline
 )
 

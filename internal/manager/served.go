@@ -33,6 +33,9 @@ func served(ctx context.Context, mapper meta.RESTMapper, kind schema.GroupVersio
 		}
 		return false, nil
 	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if wait.Interrupted(err) {
 		return fmt.Errorf("the host does not serve %s: install its CustomResourceDefinition", kind)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,8 +41,13 @@ func TestServed(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 	ctx, end := context.WithCancel(t.Context())
-	err := served(ctx, &answers{errs: []error{missing}, asked: end}, kind)
-	if err == nil || !strings.Contains(err.Error(), "install its CustomResourceDefinition") {
-		t.Errorf("error is %v", err)
+	if err := served(ctx, &answers{errs: []error{missing}, asked: end}, kind); !errors.Is(err, context.Canceled) {
+		t.Errorf("error of one that was told to end is %v", err)
 	}
+	synctest.Test(t, func(t *testing.T) {
+		err := served(t.Context(), &answers{errs: []error{missing}}, kind)
+		if err == nil || !strings.Contains(err.Error(), "install its CustomResourceDefinition") {
+			t.Errorf("error is %v", err)
+		}
+	})
 }
