@@ -141,7 +141,7 @@ func (l *Link) Run(runnable func(context.Context) error) {
 // LeafSource is a source of the member's events of one kind, from its cache; of those
 // that the predicates let through, and that are not of a list that was made again.
 func (l *Link) LeafSource(object client.Object, requests route.Requests, only ...predicate.Predicate) source.Source {
-	only = append(only, predicate.ResourceVersionChangedPredicate{})
+	only = append(only, route.Changed())
 	return source.Kind(l.Cache, object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(requests)), only...)
 }
 

@@ -331,8 +331,11 @@ func TestSetupHandsOnEveryKindOfEvent(t *testing.T) {
 	again := pod("listed again", one.NodeName, "")
 	again.ResourceVersion = "7"
 	host.handlers[0].OnUpdate(again, again.DeepCopy())
+	resynced := pod("looked at after hours", one.NodeName, "")
+	resynced.ResourceVersion = "7"
+	host.handlers[0].OnUpdate(resynced, resynced)
 	host.handlers[0].OnDelete(pod("deleted", one.NodeName, ""))
-	if diff := cmp.Diff([]string{"added", "there at the start", "left", "deleted"}, s.take()); diff != "" {
+	if diff := cmp.Diff([]string{"added", "there at the start", "left", "looked at after hours", "looked at after hours", "deleted"}, s.take()); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 }

@@ -76,12 +76,8 @@ func (r *Router) Setup(ctx context.Context) error {
 			return fmt.Errorf("route %T: get its informer: %w", k.object, err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc: func(obj any) { r.deliver(obj) },
-			UpdateFunc: func(before, after any) {
-				if changed(before, after) {
-					r.deliver(before, after)
-				}
-			},
+			AddFunc:    func(obj any) { r.deliver(obj) },
+			UpdateFunc: r.update,
 			DeleteFunc: func(obj any) { r.deliver(obj) },
 		}); err != nil {
 			return fmt.Errorf("route %T: add a handler: %w", k.object, err)
@@ -90,15 +86,13 @@ func (r *Router) Setup(ctx context.Context) error {
 	return nil
 }
 
-// changed reports whether an update is one. Informers that have lost their watch list
-// everything again, and tell of each object as updated.
-func changed(before, after any) bool {
-	old, ok := before.(client.Object)
-	if !ok {
-		return true
+// update delivers an update that is one.
+func (r *Router) update(before, after any) {
+	was, known := before.(client.Object)
+	is, ok := after.(client.Object)
+	if !known || !ok || changed(was, is) {
+		r.deliver(before, after)
 	}
-	updated, ok := after.(client.Object)
-	return !ok || old.GetResourceVersion() == "" || old.GetResourceVersion() != updated.GetResourceVersion()
 }
 
 // deliver wakes the sinks of all owners of all states of an object, each sink

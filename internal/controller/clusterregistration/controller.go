@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -27,6 +26,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/reflection"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -89,7 +89,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *member.Fleet) err
 		WatchesRawSource(fleet.Source()).
 		WatchesRawSource(r.Book.Source()).
 		WatchesRawSource(r.Classes.Changes()).
-		WithEventFilter(predicate.ResourceVersionChangedPredicate{}).
+		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(guarded.Settling(r))
 }

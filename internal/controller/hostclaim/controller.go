@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -74,7 +73,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(changedForClaims())).
-		WithEventFilter(predicate.ResourceVersionChangedPredicate{}).
+		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(guarded.Settling(r))
 }

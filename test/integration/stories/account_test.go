@@ -99,7 +99,11 @@ var _ = Describe("Xylem", Serial, func() {
 					}
 				}
 				for resource, n := range watches {
-					Expect(n).To(Equal(1), "watches of %s were begun %d times in %s", resource, n, c.Name())
+					most := 1
+					if c != x.Host && resource == "pods" {
+						most = 2 // of all Pods, and of ours
+					}
+					Expect(n).To(BeNumerically("<=", most), "watches of %s were begun %d times in %s", resource, n, c.Name())
 				}
 			}
 		}
