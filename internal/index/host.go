@@ -83,6 +83,15 @@ func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]
 	return list.Items, nil
 }
 
+// VirtualNodes are the nodes of all members. They are the cache's own, as with ReadOnly.
+func VirtualNodes(ctx context.Context, r client.Reader) ([]corev1.Node, error) {
+	var list corev1.NodeList
+	if err := r.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}, ReadOnly); err != nil {
+		return nil, fmt.Errorf("list virtual nodes: %w", err)
+	}
+	return list.Items, nil
+}
+
 // PromiseOf is the promise whose claimRef names a claim; nil if there is none, or
 // if, by somebody's doing, there are several.
 func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.PersistentVolume, error) {

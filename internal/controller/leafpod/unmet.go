@@ -154,13 +154,13 @@ func (r *reconciler) note(ctx context.Context, o observed) error {
 // elsewhere are the cluster IDs of the other members whose node is Ready and that
 // the Pod may run on: without one, making it again is no use.
 func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string, error) {
-	var list corev1.NodeList
-	if err := r.Host.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}, index.ReadOnly); err != nil {
-		return nil, fmt.Errorf("list virtual nodes: %w", err)
+	all, err := index.VirtualNodes(ctx, r.Host)
+	if err != nil {
+		return nil, err
 	}
 	var others []string
-	for i := range list.Items {
-		n := &list.Items[i]
+	for i := range all {
+		n := &all[i]
 		if n.Name != r.NodeName && n.DeletionTimestamp == nil && !n.Spec.Unschedulable && nodes.IsReady(n) && mirror.Schedulable(root, n) {
 			others = append(others, n.Labels[v1alpha1.LabelClusterID])
 		}

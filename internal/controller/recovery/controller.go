@@ -168,9 +168,9 @@ func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeCl
 
 // observePlaces are the virtual nodes, and the room that each is said to have.
 func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
-	var nodes corev1.NodeList
-	if err := r.Host.List(ctx, &nodes, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}, index.ReadOnly); err != nil {
-		return fmt.Errorf("list virtual nodes: %w", err)
+	nodes, err := index.VirtualNodes(ctx, r.Host)
+	if err != nil {
+		return err
 	}
 	var published storagev1.CSIStorageCapacityList
 	if err := r.Host.List(ctx, &published, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, index.ReadOnly); err != nil {
@@ -188,8 +188,8 @@ func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 			rooms[cluster][capacity.StorageClassName] = *room
 		}
 	}
-	for i := range nodes.Items {
-		o.places = append(o.places, place{node: &nodes.Items[i], room: rooms[nodes.Items[i].Labels[v1alpha1.LabelClusterID]]})
+	for i := range nodes {
+		o.places = append(o.places, place{node: &nodes[i], room: rooms[nodes[i].Labels[v1alpha1.LabelClusterID]]})
 	}
 	return nil
 }

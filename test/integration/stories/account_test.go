@@ -87,13 +87,14 @@ var _ = Describe("Xylem", Serial, func() {
 			barrier := begin(ctx)
 			barrier.pushedTo(ctx, nodeOne, nodeTwo)
 			for _, c := range x.Clusters() {
-				writes := books.requests(ctx, c).Writes().Where(func(r controlplane.Request) bool {
+				requests := books.requests(ctx, c)
+				writes := requests.Writes().Where(func(r controlplane.Request) bool {
 					return r.Namespace != barrier.namespace && !otherNamespace(s, r)
 				})
 				Expect(writes).To(BeEmpty(), "in %s:\n%s", c.Name(), writes)
 				// Each lasts minutes, or all of a large fleet is listed again and again.
 				watches := map[string]int{}
-				for _, r := range books.requests(ctx, c) {
+				for _, r := range requests {
 					if r.Verb == "watch" {
 						watches[r.Resource]++
 					}
