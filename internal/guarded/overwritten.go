@@ -9,12 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
-	// rememberedWrites bounds what is remembered of a side of a member.
-	rememberedWrites = 4096
 	// memory of a write: caches are behind by milliseconds as a rule.
 	memory = 5 * time.Second
 	// memoryOfCreation is shorter: somebody may take away what we made, and then it is
@@ -45,10 +44,12 @@ type part struct {
 // of what was made a moment ago. An apply has no such condition; but on the very state that
 // an actor's last one was decided on, it mostly says the same again, and waits for the newer
 // state as well.
-type overwritten struct{ versions, made *cache.LRUExpireCache }
+//
+// What has expired is let go at the next write: it holds the writes of some seconds.
+type overwritten struct{ versions, made *cache.Expiring }
 
-func newOverwritten() overwritten {
-	return overwritten{versions: cache.NewLRUExpireCache(rememberedWrites), made: cache.NewLRUExpireCache(rememberedWrites)}
+func newOverwritten(c clock.Clock) overwritten {
+	return overwritten{versions: cache.NewExpiringWithClock(c), made: cache.NewExpiringWithClock(c)}
 }
 
 // checkNew returns a conflict if we made an object of that name a moment ago.
@@ -63,7 +64,7 @@ func (o overwritten) checkNew(obj client.Object) error {
 // another. A write that changed nothing leaves the version as it was.
 func (o overwritten) by(written part, before, after string) {
 	if written.object != "" && before != "" && before != after {
-		o.versions.Add(written, before, memory)
+		o.versions.Set(written, before, memory)
 	}
 }
 

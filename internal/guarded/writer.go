@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -25,7 +26,7 @@ type writer struct {
 }
 
 func newWriter(c client.Client, cluster, side string, guard Guard) writer {
-	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: newOverwritten()}
+	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: newOverwritten(clock.RealClock{})}
 }
 
 func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error {
@@ -37,7 +38,7 @@ func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error 
 	}
 	err := w.client.Create(ctx, obj, by.owner())
 	if err == nil {
-		w.overwritten.made.Add(nameOf(obj), true, memoryOfCreation)
+		w.overwritten.made.Set(nameOf(obj), true, memoryOfCreation)
 	}
 	return count(w.cluster, w.side, "create", obj, err)
 }
@@ -94,7 +95,7 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 	err := w.client.Delete(ctx, obj, opts...)
 	if err == nil {
 		w.overwritten.by(part{object: uid}, version, "")
-		w.overwritten.made.Remove(nameOf(obj))
+		w.overwritten.made.Delete(nameOf(obj))
 	}
 	return count(w.cluster, w.side, "delete", obj, err)
 }
