@@ -57,6 +57,7 @@ type Book struct {
 	suspects map[string]*suspects
 	explain  map[string]Explainer
 	waker    route.Waker
+	found    route.Waker   // of those whose orphans are others than before
 	changed  chan struct{} // holds a token if anything has
 }
 
@@ -153,6 +154,9 @@ func (b *Book) change(registration string, change func(*Orphans)) {
 	if !reflect.DeepEqual(before, after) {
 		b.wake(registration)
 	}
+	if !slices.Equal(before.Found, after.Found) {
+		b.found.Wake(registration)
+	}
 }
 
 // Forget a member that is no longer registered.
@@ -220,6 +224,10 @@ func (b *Book) suspectsOf(registration string) *suspects {
 // Source wakes a controller's request of a registration's name whenever what is
 // known of that member changes.
 func (b *Book) Source() source.Source { return b.waker.Source() }
+
+// FoundSource wakes what a registration's name stands for whenever other orphans are
+// found in that member than before. It must not ask the book, which is held meanwhile.
+func (b *Book) FoundSource(requests route.ByName) source.Source { return b.found.SourceOf(requests) }
 
 func (b *Book) wake(registration string) {
 	select {

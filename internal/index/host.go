@@ -22,7 +22,7 @@ const (
 	volumesByClaim  = "xylem.volumes-by-claim"
 	promisesByClaim = "xylem.promises-by-claim"
 	promisesByPlace = "xylem.promises-by-place"
-	claimsByClass   = "xylem.unbound-claims-by-class"
+	claimsByClass   = "xylem.waiting-claims-by-class"
 
 	registrationsByCluster = "xylem.registrations-by-cluster"
 )
@@ -58,7 +58,7 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 		})},
 		{&corev1.PersistentVolumeClaim{}, claimsByClass, func(obj client.Object) []string {
 			claim, ok := obj.(*corev1.PersistentVolumeClaim)
-			if !ok || claim.Spec.VolumeName != "" {
+			if !ok || claim.Spec.VolumeName != "" && !mirror.NamesPromise(claim.Spec.VolumeName) {
 				return nil
 			}
 			return nonEmpty(mirror.ClassName(claim))
@@ -107,12 +107,12 @@ func PromisesIn(ctx context.Context, r client.Reader, clusterID string, opts ...
 	return volumes(ctx, r, append(opts, client.MatchingFields{promisesByPlace: clusterID})...)
 }
 
-// UnboundOfClass are the claims of a class that name no volume. They are the cache's
-// own, as with ReadOnly.
-func UnboundOfClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
+// WaitingForClass are the claims of a class that name no volume, or a promise: one that
+// was lost is made again. They are the cache's own, as with ReadOnly.
+func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
 	if err := r.List(ctx, &list, client.MatchingFields{claimsByClass: class}, ReadOnly); err != nil {
-		return nil, fmt.Errorf("list the unbound claims of class %s: %w", class, err)
+		return nil, fmt.Errorf("list the claims that wait for class %s: %w", class, err)
 	}
 	return list.Items, nil
 }

@@ -16,10 +16,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// pageSize of the lists: small enough for a member that is slow, and a tenth of a
-// second's work for one that is not.
-const pageSize = 500
-
 // sweep reads both sides, live, and judges. The member is read first: what comes
 // into being in between has its root by the time that the host is read. Any list
 // that fails, or expires between two pages, is no list.
@@ -71,7 +67,7 @@ func (s *sweeper) lost(ctx context.Context, e evidence, volumes []volume) (map[s
 func (s *sweeper) leafClaims(ctx context.Context) (map[types.UID]mirror.Origin, error) {
 	origins := map[types.UID]mirror.Origin{}
 	var list corev1.PersistentVolumeClaimList
-	err := pages(ctx, s.Live, &list, func() {
+	err := index.Pages(ctx, s.Live, &list, func() {
 		for i := range list.Items {
 			if origin, ours := mirror.OriginIn(s.HostID, &list.Items[i]); ours {
 				origins[list.Items[i].UID] = origin
@@ -99,7 +95,7 @@ func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdraw
 func (s *sweeper) volumes(ctx context.Context, o owners) ([]volume, error) {
 	var volumes []volume
 	var list corev1.PersistentVolumeList
-	err := pages(ctx, s.Live, &list, func() {
+	err := index.Pages(ctx, s.Live, &list, func() {
 		for i := range list.Items {
 			if v, ours := o.volume(&list.Items[i]); ours {
 				volumes = append(volumes, v)
@@ -117,7 +113,7 @@ func (s *sweeper) volumes(ctx context.Context, o owners) ([]volume, error) {
 func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[types.UID]bool, error) {
 	mirrors, promised := map[types.UID]mirrorOf{}, map[types.UID]bool{}
 	var list corev1.PersistentVolumeList
-	err := pages(ctx, s.HostLive, &list, func() {
+	err := index.Pages(ctx, s.HostLive, &list, func() {
 		for i := range list.Items {
 			pv := &list.Items[i]
 			if mirror.IsPromiseIn(pv, s.ClusterID) && pv.Spec.ClaimRef != nil {
@@ -153,11 +149,10 @@ func (s *sweeper) roots(ctx context.Context, e evidence, volumes []volume) (map[
 		}
 		read[namespace] = struct{}{}
 		var list corev1.PersistentVolumeClaimList
-		err := pages(ctx, s.HostLive, &list, func() {
+		err := index.Pages(ctx, s.HostLive, &list, func() {
 			for i := range list.Items {
 				roots[client.ObjectKeyFromObject(&list.Items[i])] = &list.Items[i]
 			}
-			list.Items = nil // they are kept
 		}, client.InNamespace(namespace))
 		if err != nil {
 			return nil, fmt.Errorf("list the host's claims in namespace %s: %w", namespace, err)
@@ -180,18 +175,4 @@ func (s *sweeper) confirmed(ctx context.Context, found []account.Orphan) ([]acco
 		}
 	}
 	return there, nil
-}
-
-// pages lists page by page.
-func pages(ctx context.Context, r client.Reader, list client.ObjectList, page func(), opts ...client.ListOption) error {
-	next := ""
-	for {
-		if err := r.List(ctx, list, append(opts, client.Limit(pageSize), client.Continue(next))...); err != nil {
-			return err
-		}
-		page()
-		if next = list.GetContinue(); next == "" {
-			return nil
-		}
-	}
 }

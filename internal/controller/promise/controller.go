@@ -199,7 +199,7 @@ func (r *Reconciler) ofClass(ctx context.Context, obj client.Object) []reconcile
 	if !ok || class.Provisioner != v1alpha1.ProvisionerName {
 		return nil
 	}
-	claims, err := index.UnboundOfClass(ctx, r.Client, class.Name)
+	claims, err := index.WaitingForClass(ctx, r.Client, class.Name)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that wait for a class")
 	}

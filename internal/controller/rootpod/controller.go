@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -26,6 +27,9 @@ const (
 	actor = guarded.Actor("root-pod")
 	// workers push Pods of one member side by side.
 	workers = 8
+	// missingAgain is when a Pod is looked at again that waits for a ConfigMap or a
+	// Secret: the host's are not watched, and what is gone there is not waited for.
+	missingAgain = 10 * time.Second
 )
 
 // Options of the controller.
@@ -67,7 +71,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.act(ctx, o, decide(o))
+	if err := r.act(ctx, o, decide(o)); err != nil || len(o.missing) == 0 {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: missingAgain}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {

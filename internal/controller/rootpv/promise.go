@@ -124,12 +124,15 @@ func claimOf(pv *corev1.PersistentVolume) types.NamespacedName {
 func (r *reconciler) consumed(ctx context.Context, o observed) (bool, error) {
 	key := claimOf(o.host)
 	var pods corev1.PodList
-	if err := r.HostLive.List(ctx, &pods, client.InNamespace(key.Namespace)); err != nil {
+	used := false
+	if err := index.Pages(ctx, r.HostLive, &pods, func() {
+		used = used || slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
+			return uses(&pod, r.NodeName) && slices.Contains(mirror.ClaimNames(&pod), key.Name)
+		})
+	}, client.InNamespace(key.Namespace)); err != nil {
 		return true, fmt.Errorf("prove that no Pod uses claim %s: %w", key, err)
 	}
-	return slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
-		return uses(&pod, r.NodeName) && slices.Contains(mirror.ClaimNames(&pod), key.Name)
-	}), nil
+	return used, nil
 }
 
 // current proves by a live read that a host PV is as it was seen.

@@ -73,6 +73,7 @@ func Setup(link *member.Link, o Options) error {
 		link.LeafSource(&corev1.Event{}, r.ofWarning),
 		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
+		r.Book.FoundSource(r.rivals),
 	)
 }
 
@@ -195,8 +196,11 @@ func (r *reconciler) observeAsked(ctx context.Context, o *observed) error {
 		return err
 	}
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.root.Namespace))
-	if err != nil || namespace == nil {
+	if err != nil {
 		return err
+	}
+	if namespace == nil {
+		return fmt.Errorf("namespace %s, whose claim asks for volume %s, is not in the cache yet", o.root.Namespace, candidate.Name)
 	}
 	o.asked, o.tenant = candidate, namespace.UID
 	o.rivals = r.Book.Rivals(r.Registration, candidate.Name, client.ObjectKeyFromObject(o.root))
@@ -216,7 +220,7 @@ func (r *reconciler) observePlace(ctx context.Context, o *observed) error {
 	}
 	if o.class != nil && o.class.Provisioner == v1alpha1.ProvisionerName {
 		var classes storagev1.StorageClassList
-		if err := r.Cache.List(ctx, &classes); err != nil {
+		if err := r.Cache.List(ctx, &classes, index.ReadOnly); err != nil {
 			return fmt.Errorf("list the member's storage classes: %w", err)
 		}
 		for i := range classes.Items {
@@ -254,22 +258,36 @@ func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reco
 // waiting wakes the claims that wait for something here: a class that came or
 // went may let them go on.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
-	return r.chosenOf(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
-		return claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName)
+	return r.claims(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
+		return asks(claim) || chosen(claim, r.Member) && (claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName))
 	})
+}
+
+// rivals wakes the claims that ask for a volume by its name: an orphan that was found
+// or is gone in another member may be of that name as well.
+func (r *reconciler) rivals(ctx context.Context, registration string) []reconcile.Request {
+	if registration == r.Registration {
+		return nil
+	}
+	return r.claims(ctx, metav1.NamespaceAll, asks)
+}
+
+// asks reports whether a claim asks for a volume that was there before it, and has it
+// not yet: in which member that is, is not known.
+func asks(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && claim.Annotations[v1alpha1.AnnotationPlacedIn] == ""
 }
 
 // inNamespace wakes the claims of a namespace of the member.
 func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return r.chosenOf(ctx, namespace.GetName(), func(*corev1.PersistentVolumeClaim) bool { return true })
+	return r.claims(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) })
 }
 
-// chosenOf are the claims of a namespace, or of all, for which this member is chosen, of
-// those that are wanted.
-func (r *reconciler) chosenOf(ctx context.Context, namespace string, wanted func(*corev1.PersistentVolumeClaim) bool) []reconcile.Request {
+// claims of a namespace, or of all, that concern this member and are wanted.
+func (r *reconciler) claims(ctx context.Context, namespace string, wanted func(*corev1.PersistentVolumeClaim) bool) []reconcile.Request {
 	var requests []reconcile.Request
 	if err := r.Router.Each(ctx, r.Owner(), &corev1.PersistentVolumeClaim{}, namespace, func(obj client.Object) {
-		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && wanted(claim) && chosen(claim, r.Member) {
+		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && wanted(claim) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
 		}
 	}); err != nil {

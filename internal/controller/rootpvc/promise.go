@@ -234,10 +234,12 @@ func (r *reconciler) stands(ctx context.Context, o observed, d decision) (bool, 
 		return true, nil
 	}
 	var pods corev1.PodList
-	if err := r.HostLive.List(ctx, &pods, client.InNamespace(o.root.Namespace)); err != nil {
+	var using []corev1.Pod
+	if err := index.Pages(ctx, r.HostLive, &pods, func() {
+		using = append(using, slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !slices.Contains(mirror.ClaimNames(&pod), o.root.Name) })...)
+	}, client.InNamespace(o.root.Namespace)); err != nil {
 		return false, fmt.Errorf("prove that no Pod here waits for claim %s/%s: %w", o.root.Namespace, o.root.Name, err)
 	}
-	using := slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !slices.Contains(mirror.ClaimNames(&pod), o.root.Name) })
 	var err error
 	if o.landed, err = r.landedOf(ctx, r.HostLive, using); err != nil {
 		return false, err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
@@ -198,14 +199,15 @@ func (r *Reconciler) nodeLeftBy(ctx context.Context, registration string) (*core
 // since the Node is removed when there are none.
 func (r *Reconciler) podsOn(ctx context.Context, node string) (int, error) {
 	var list corev1.PodList
-	if err := r.Live.List(ctx, &list, client.MatchingFields{podNodeName: node}); err != nil {
-		return 0, fmt.Errorf("list the Pods bound to node %s: %w", node, err)
-	}
 	count := 0
-	for i := range list.Items {
-		if !mirror.IsDaemonSetPod(&list.Items[i]) {
-			count++
+	if err := index.Pages(ctx, r.Live, &list, func() {
+		for i := range list.Items {
+			if !mirror.IsDaemonSetPod(&list.Items[i]) {
+				count++
+			}
 		}
+	}, client.MatchingFields{podNodeName: node}); err != nil {
+		return 0, fmt.Errorf("list the Pods bound to node %s: %w", node, err)
 	}
 	return count, nil
 }

@@ -4,6 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -84,5 +85,24 @@ var _ = Describe("What a Pod refers to", func() {
 		s.barrier(ctx, nodeOne)
 		until[corev1.Secret](ctx, s, member, "password", HaveField("Data", theirs.Data))
 		gone[corev1.Pod](ctx, s, member, "app")
+	}, SpecTimeout(storyTime))
+
+	It("is not waited for any more once the host has it no longer, if the member would not have it", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		s.strange(ctx, member, handedOver(ctx))
+		full := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "full"},
+			Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceConfigMaps: resource.MustParse("0")}}}
+		inMember(ctx, member, full)
+		until[corev1.ResourceQuota](ctx, s, member, "full", HaveField("Status.Hard", HaveLen(1)))
+		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}}
+		Expect(x.Host.API.Create(ctx, settings)).To(Succeed())
+		s.pod(ctx, "app", boundTo(nodeOne), func(p *corev1.Pod) {
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+		})
+		s.noted(ctx, "Pod", "app", "RefusedByMember", "settings", one)
+		gone[corev1.Pod](ctx, s, member, "app")
+		Expect(x.Host.API.Delete(ctx, settings)).To(Succeed())
+		until[corev1.Pod](ctx, s, member, "app", Not(BeNil()))
 	}, SpecTimeout(storyTime))
 })

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -318,6 +319,48 @@ var _ = Describe("A claim that comes back and names the volume that it had", fun
 		claim := s.claim(ctx, "data", ofClass(classRetainHost), naming(volume))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonAdoptionUnconfirmed, volume))
 		allow(ctx, mirror.AdoptsAll)
+		s.adopted(ctx, claim, volume)
+	}, SpecTimeout(storyTime))
+
+	It("has it once no other member has one of that name, made for an earlier claim of the same name (I8)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		leaf := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
+		s.forget(ctx, volume)
+		rival := &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: volume, Labels: leaf.Labels, Annotations: leaf.Annotations}, Spec: leaf.Spec,
+		}
+		rival.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		inMember(ctx, x.Member(two), rival)
+		s.back(ctx)
+		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		registration(ctx, two, orphaned(volume, accounts.RootGone))
+		allow(ctx, volume)
+		claim := s.claim(ctx, "data", naming(volume))
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonAmbiguousVolume, volume, one, two)
+		s.barrier(ctx, nodeOne)
+		Expect(until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending)).Annotations).NotTo(HaveKey(v1alpha1.AnnotationPlacedIn))
+
+		Expect(x.Member(two).API.Delete(ctx, rival)).To(Succeed())
+		registration(ctx, two, notOrphaned(volume))
+		s.adopted(ctx, claim, volume)
+	}, SpecTimeout(storyTime))
+
+	It("has it once its class is there again", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := hostClass("comes-back", classMirror)
+		inHost(ctx, class)
+		volume := s.data(ctx, ofClass(class.Name))
+		s.forget(ctx, volume)
+		Expect(x.Host.API.Delete(ctx, class.DeepCopy())).To(Succeed())
+		gone[storagev1.StorageClass](ctx, s, x.Host, class.Name)
+		s.back(ctx)
+		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		allow(ctx, volume)
+		claim := s.claim(ctx, "data", ofClass(class.Name), naming(volume))
+		s.barrier(ctx, nodeOne)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
+		Expect(x.Host.API.Create(ctx, hostClass(class.Name, classMirror))).To(Succeed())
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 })

@@ -225,6 +225,26 @@ var _ = Describe("A promise", func() {
 		patch(ctx, x.Host, again, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 	}, SpecTimeout(storyTime))
 
+	It("is made again once its class is there again, if the host has lost it before there was a disk", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := hostClass("promise-comes-back", classMirror, func(c *storagev1.StorageClass) {
+			c.Parameters[v1alpha1.ParameterProvisioning] = v1alpha1.ProvisioningPromise
+		})
+		inHost(ctx, class)
+		s.claim(ctx, "data", ofClass(class.Name))
+		host := s.promised(ctx, "data")
+		Expect(x.Host.API.Delete(ctx, class.DeepCopy())).To(Succeed())
+		gone[storagev1.StorageClass](ctx, s, x.Host, class.Name)
+		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
+		patch(ctx, x.Host, host, `{"metadata":{"finalizers":null}}`)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimLost))
+		s.barrier(ctx, nodeOne)
+		Expect(x.Host.API.Create(ctx, hostClass(class.Name, classMirror, func(c *storagev1.StorageClass) { c.Parameters = class.Parameters }))).To(Succeed())
+		s.promised(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+	}, SpecTimeout(storyTime))
+
 	It("grows before and after there is a disk", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
