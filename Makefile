@@ -162,7 +162,7 @@ test-unit: ## Run the unit tests.
 
 .PHONY: test-integration
 test-integration: kube build $(HELM) $(PROMTOOL) ## Run the tests on real control planes.
-	HELM=$(HELM) PROMTOOL=$(PROMTOOL) go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $(INTEGRATION)
+	KUBE_CACHE_MUTATION_DETECTOR=true HELM=$(HELM) PROMTOOL=$(PROMTOOL) go test -p $(INTEGRATION_PACKAGES) -v -timeout $(INTEGRATION_TIMEOUT) $(TESTFLAGS) $(INTEGRATION)
 
 .PHONY: test-fault
 test-fault: kube ## Kill the manager at every write of every scenario, both ways, and let every write fail; at most an hour (FAULT_FLAGS).

@@ -11,7 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Find reads one object; nil if there is none, or if the key names none.
+// Find reads one object; nil if there is none, or if the key names none. A cache's is
+// its own, as with ReadOnly: whoever changes it changes a copy.
 func Find[T any, P interface {
 	*T
 	client.Object
@@ -24,8 +25,8 @@ func Find[T any, P interface {
 	return object, nil
 }
 
-// Leaf reads one object of a member and whose leaf it is; nil if there is none,
-// or if it does not carry the stamp of this host.
+// Leaf reads one object of a member and whose leaf it is, as Find does; nil if there is
+// none, or if it does not carry the stamp of this host.
 func Leaf[T any, P interface {
 	*T
 	client.Object
@@ -41,12 +42,12 @@ func Leaf[T any, P interface {
 	return leaf, origin, nil
 }
 
-// Get reads one object; false if there is none, or if the key names none.
+// Get reads one object, as Find does; false if there is none, or if the key names none.
 func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into client.Object) (bool, error) {
 	if key.Name == "" {
 		return false, nil
 	}
-	err := r.Get(ctx, key, into)
+	err := r.Get(ctx, key, into, ReadOnly)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -8,8 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReadOnly spares the copies of a list that is only looked at: what it points to is
-// the cache's own.
+// ReadOnly spares the copies of what is only looked at: its maps and lists, and what it
+// points to, are the cache's own. Tests run with client-go's detector of changes
+// (KUBE_CACHE_MUTATION_DETECTOR), which ends the process that makes one.
 const ReadOnly = client.UnsafeDisableDeepCopy
 
 type field struct {

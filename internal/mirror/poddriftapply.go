@@ -15,7 +15,7 @@ func ApplyPodDrift(leaf *corev1.Pod, d PodDrift) *corev1.Pod {
 		leaf.Spec.ActiveDeadlineSeconds = clone(d.ActiveDeadlineSeconds)
 	}
 	if d.Tolerations != nil {
-		leaf.Spec.Tolerations = d.Tolerations
+		leaf.Spec.Tolerations = (&corev1.PodSpec{Tolerations: d.Tolerations}).DeepCopy().Tolerations
 	}
 	return leaf
 }

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,13 +55,17 @@ func (k key) String() string {
 }
 
 // ownerNames are the keys of an object in the index by owner.
-func ownerNames(obj client.Object) []string {
+func ownerNames(item any) ([]string, error) {
+	obj, ok := item.(client.Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is no object", item)
+	}
 	keys := ownersOf(obj)
 	names := make([]string, 0, len(keys))
 	for _, k := range keys {
 		names = append(names, k.String())
 	}
-	return names
+	return names, nil
 }
 
 func (o Owner) keys() []key {

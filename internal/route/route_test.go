@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
@@ -106,7 +105,11 @@ func TestOwnersOf(t *testing.T) {
 					got = append(got, o)
 				}
 				// What a subscription is filled with is what events reach it by.
-				listed := slices.ContainsFunc(o.keys(), func(k key) bool { return slices.Contains(ownerNames(tc.object), k.String()) })
+				names, err := ownerNames(tc.object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				listed := slices.ContainsFunc(o.keys(), func(k key) bool { return slices.Contains(names, k.String()) })
 				if listed != owned {
 					t.Errorf("events and lists disagree about %v", o)
 				}
@@ -123,48 +126,65 @@ func TestOwnersOf(t *testing.T) {
 	}
 }
 
-// reads is the host's cache as far as the router uses it: lists of what is there.
+// reads is the host's cache as far as the router uses it: informers, of what is there.
 type reads struct {
 	cache.Cache
-	pods []corev1.Pod
+	pods []*corev1.Pod
 	err  error
-	// listed is called when a list was asked for, before it is answered.
+	// listed is called when it was asked what there is, before it is answered.
 	listed   func()
 	handlers []toolscache.ResourceEventHandler
 }
 
-func (r *reads) IndexField(context.Context, client.Object, string, client.IndexerFunc) error {
-	return r.err
-}
-
-func (r *reads) List(_ context.Context, into client.ObjectList, opts ...client.ListOption) error {
-	if r.listed != nil {
-		r.listed()
-	}
-	if pods, ok := into.(*corev1.PodList); ok {
-		asked := (&client.ListOptions{}).ApplyOptions(opts)
-		for i := range r.pods {
-			there := asked.Namespace == "" || asked.Namespace == r.pods[i].Namespace
-			if there && slices.ContainsFunc(ownerNames(&r.pods[i]), func(name string) bool { return asked.FieldSelector.Matches(fields.Set{byOwner: name}) }) {
-				pods.Items = append(pods.Items, r.pods[i])
+func (r *reads) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	there := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
+	if _, pods := object.(*corev1.Pod); pods {
+		for _, pod := range r.pods {
+			if err := there.Add(pod); err != nil {
+				return nil, err
 			}
 		}
 	}
-	return r.err
+	return informer{reads: r, there: there}, r.err
 }
 
-func (r *reads) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
-	return informer{reads: r}, r.err
+// routed is a router on a cache.
+func routed(t *testing.T, r *reads) *Router {
+	t.Helper()
+	router := New(r)
+	if err := router.Setup(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return router
 }
 
 type informer struct {
-	cache.Informer
+	toolscache.SharedIndexInformer
 	reads *reads
+	there toolscache.Indexer
 }
+
+func (i informer) AddIndexers(indexers toolscache.Indexers) error {
+	return i.there.AddIndexers(indexers)
+}
+
+func (i informer) GetIndexer() toolscache.Indexer { return indexer{i.there, i.reads} }
 
 func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.reads.handlers = append(i.reads.handlers, h)
 	return nil, nil
+}
+
+type indexer struct {
+	toolscache.Indexer
+	reads *reads
+}
+
+func (i indexer) ByIndex(name, value string) ([]any, error) {
+	if i.reads.listed != nil {
+		i.reads.listed()
+	}
+	return i.Indexer.ByIndex(name, value)
 }
 
 // subscriber counts how often it was asked, and what for.
@@ -215,7 +235,7 @@ func TestDeliver(t *testing.T) {
 		"early Pods to all: only their member knows": {[]any{pushedPod("a", "", "")}, []string{"a"}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := New(&reads{})
+			r := routed(t, &reads{})
 			first, second := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, two, &corev1.Pod{})
 			r.deliver(tc.states...)
 			if diff := cmp.Diff(tc.one, first.take()); diff != "" {
@@ -231,11 +251,13 @@ func TestDeliver(t *testing.T) {
 // An object that comes while a subscription is being filled is not missed: the
 // subscription is there before the list is.
 func TestSubscribesBeforeItLists(t *testing.T) {
-	host := &reads{pods: []corev1.Pod{*pod("there", one.NodeName, ""), *pod("elsewhere", two.NodeName, ""), *pushedPod("early", "", one.NodeName)}}
-	r := New(host)
+	host := &reads{pods: []*corev1.Pod{pod("there", one.NodeName, ""), pod("elsewhere", two.NodeName, ""), pushedPod("early", "", one.NodeName)}}
+	r := routed(t, host)
 	host.listed = sync.OnceFunc(func() { r.deliver(pod("meanwhile", one.NodeName, "")) })
 	s := subscribe(t, r, one, &corev1.Pod{})
-	if diff := cmp.Diff([]string{"meanwhile", "there", "early"}, s.take()); diff != "" {
+	got := s.take()
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"early", "meanwhile", "there"}, got); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 	if s.queue.Len() != 3 {
@@ -246,16 +268,17 @@ func TestSubscribesBeforeItLists(t *testing.T) {
 func TestEach(t *testing.T) {
 	other := pod("of another namespace", one.NodeName, "")
 	other.Namespace = "other"
-	r := New(&reads{pods: []corev1.Pod{*pod("there", one.NodeName, one.NodeName), *pod("elsewhere", two.NodeName, ""), *pushedPod("early", "", one.NodeName), *other}})
+	r := routed(t, &reads{pods: []*corev1.Pod{pod("there", one.NodeName, one.NodeName), pod("elsewhere", two.NodeName, ""), pushedPod("early", "", one.NodeName), other}})
 	for namespace, want := range map[string][]string{
-		metav1.NamespaceAll: {"there", "early", "of another namespace"},
-		"shop":              {"there", "early"},
+		metav1.NamespaceAll: {"early", "of another namespace", "there"},
+		"shop":              {"early", "there"},
 		"nobody's":          nil,
 	} {
 		var got []string
-		if err := r.Each(t.Context(), one, &corev1.Pod{}, namespace, func(obj client.Object) { got = append(got, obj.GetName()) }); err != nil {
+		if err := r.Each(one, &corev1.Pod{}, namespace, func(obj client.Object) { got = append(got, obj.GetName()) }); err != nil {
 			t.Fatal(err)
 		}
+		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("in namespace %q (-want +got):\n%s", namespace, diff)
 		}
@@ -263,7 +286,7 @@ func TestEach(t *testing.T) {
 }
 
 func TestUnsubscribesWithItsContext(t *testing.T) {
-	r := New(&reads{})
+	r := routed(t, &reads{})
 	gone, stays := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, one, &corev1.Pod{})
 	ended := make(chan struct{})
 	// Of functions that wait for one context each runs on its own, in no order:
@@ -304,11 +327,8 @@ func TestSourceErrors(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
 	none := func(context.Context, client.Object) []reconcile.Request { return nil }
-	if err := New(&reads{}).Source(one, &corev1.Secret{}, none).Start(t.Context(), queue); err == nil {
+	if err := routed(t, &reads{}).Source(one, &corev1.Secret{}, none).Start(t.Context(), queue); err == nil {
 		t.Error("a kind that is not routed has a source")
-	}
-	if err := New(&reads{err: down}).Source(one, &corev1.Pod{}, none).Start(t.Context(), queue); !errors.Is(err, down) {
-		t.Errorf("error is %v", err)
 	}
 	if err := New(&reads{err: down}).Setup(t.Context()); !errors.Is(err, down) {
 		t.Errorf("error is %v", err)
@@ -317,10 +337,7 @@ func TestSourceErrors(t *testing.T) {
 
 func TestSetupHandsOnEveryKindOfEvent(t *testing.T) {
 	host := &reads{}
-	r := New(host)
-	if err := r.Setup(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	r := routed(t, host)
 	if len(host.handlers) != len(kinds()) {
 		t.Fatalf("%d handlers for %d kinds", len(host.handlers), len(kinds()))
 	}

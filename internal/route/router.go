@@ -8,9 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -23,28 +22,23 @@ import (
 // read caches; an error is for it to log.
 type Requests func(context.Context, client.Object) []reconcile.Request
 
-// kind is a routed kind: an object to get its informer by, a list to fill a
-// new subscription from.
-type kind struct {
-	object client.Object
-	list   client.ObjectList
-}
-
 // kinds are routed. Each has one handler for the life of the manager.
-func kinds() []kind {
-	return []kind{
-		{&corev1.Pod{}, &corev1.PodList{}},
-		{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaimList{}},
-		{&corev1.PersistentVolume{}, &corev1.PersistentVolumeList{}},
-		{&storagev1.StorageClass{}, &storagev1.StorageClassList{}},
-		{&corev1.Namespace{}, &corev1.NamespaceList{}},
-		{&storagev1.CSIStorageCapacity{}, &storagev1.CSIStorageCapacityList{}},
+func kinds() []client.Object {
+	return []client.Object{
+		&corev1.Pod{},
+		&corev1.PersistentVolumeClaim{},
+		&corev1.PersistentVolume{},
+		&storagev1.StorageClass{},
+		&corev1.Namespace{},
+		&storagev1.CSIStorageCapacity{},
 	}
 }
 
 // Router hands the host's events to subscriptions.
 type Router struct {
 	cache cache.Cache
+	// objects that there are, by kind: indexed by owner, and not copied.
+	objects map[reflect.Type]toolscache.Indexer
 
 	mu    sync.RWMutex
 	sinks map[reflect.Type]map[key]map[*sink]struct{}
@@ -58,32 +52,51 @@ type sink struct {
 
 // New makes a router on the host's cache.
 func New(hostCache cache.Cache) *Router {
-	return &Router{cache: hostCache, sinks: map[reflect.Type]map[key]map[*sink]struct{}{}}
+	return &Router{cache: hostCache, objects: map[reflect.Type]toolscache.Indexer{}, sinks: map[reflect.Type]map[key]map[*sink]struct{}{}}
 }
 
-// byOwner is the index of the host's cache by the names of members.
+// byOwner is the index of the host's informers by the names of members.
 const byOwner = "xylem.by-owner"
 
 // Setup adds the permanent handlers, and the index by owner, to the host's informers;
 // before these start.
 func (r *Router) Setup(ctx context.Context) error {
-	for _, k := range kinds() {
-		if err := r.cache.IndexField(ctx, k.object, byOwner, ownerNames); err != nil {
-			return fmt.Errorf("route %T: index it: %w", k.object, err)
-		}
-		informer, err := r.cache.GetInformer(ctx, k.object)
+	for _, object := range kinds() {
+		found, err := r.cache.GetInformer(ctx, object)
 		if err != nil {
-			return fmt.Errorf("route %T: get its informer: %w", k.object, err)
+			return fmt.Errorf("route %T: get its informer: %w", object, err)
 		}
-		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		tell := toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(obj any) { r.deliver(obj) },
 			UpdateFunc: r.update,
 			DeleteFunc: func(obj any) { r.deliver(obj) },
-		}); err != nil {
-			return fmt.Errorf("route %T: add a handler: %w", k.object, err)
+		}
+		byOwners := toolscache.Indexers{byOwner: ownerNames}
+		if informer, ok := found.(toolscache.SharedIndexInformer); ok {
+			r.objects[reflect.TypeOf(object)], err = informer.GetIndexer(), informer.AddIndexers(byOwners)
+		} else {
+			// One that puts namespaces together does not show its objects.
+			told := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, byOwners)
+			r.objects[reflect.TypeOf(object)], tell = told, keeping(told, tell)
+		}
+		if err != nil {
+			return fmt.Errorf("route %T: index it: %w", object, err)
+		}
+		if _, err := found.AddEventHandler(tell); err != nil {
+			return fmt.Errorf("route %T: add a handler: %w", object, err)
 		}
 	}
 	return nil
+}
+
+// keeping has a store hold what an informer tells of, before others are told.
+func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) toolscache.ResourceEventHandlerFuncs {
+	// A store fails with objects that have no name: an informer has none.
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { utilruntime.HandleError(store.Add(obj)); then.OnAdd(obj, false) },
+		UpdateFunc: func(before, after any) { utilruntime.HandleError(store.Update(after)); then.OnUpdate(before, after) },
+		DeleteFunc: func(obj any) { utilruntime.HandleError(store.Delete(obj)); then.OnDelete(obj) },
+	}
 }
 
 // update delivers an update that is one.
@@ -135,26 +148,15 @@ func (s *sink) wake(obj client.Object) {
 // controller's context.
 func (r *Router) Source(owner Owner, object client.Object, requests Requests) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		k, err := kindOf(object)
-		if err != nil {
-			return err
-		}
-		return r.subscribe(ctx, owner, k, &sink{ctx: ctx, requests: requests, queue: queue})
+		s := &sink{ctx: ctx, requests: requests, queue: queue}
+		r.subscribe(owner, reflect.TypeOf(object), s)
+		return r.Each(owner, object, metav1.NamespaceAll, s.wake)
 	})
 }
 
-func kindOf(object client.Object) (kind, error) {
-	for _, k := range kinds() {
-		if reflect.TypeOf(k.object) == reflect.TypeOf(object) {
-			return k, nil
-		}
-	}
-	return kind{}, fmt.Errorf("%T is not a routed kind", object)
-}
-
-func (r *Router) subscribe(ctx context.Context, owner Owner, k kind, s *sink) error {
-	t := reflect.TypeOf(k.object)
+func (r *Router) subscribe(owner Owner, t reflect.Type, s *sink) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.sinks[t] == nil {
 		r.sinks[t] = map[key]map[*sink]struct{}{}
 	}
@@ -164,43 +166,31 @@ func (r *Router) subscribe(ctx context.Context, owner Owner, k kind, s *sink) er
 		}
 		r.sinks[t][name][s] = struct{}{}
 	}
-	r.mu.Unlock()
-	context.AfterFunc(ctx, func() { r.unsubscribe(owner, t, s) })
-	return r.each(ctx, owner, k, metav1.NamespaceAll, s.wake)
+	context.AfterFunc(s.ctx, func() { r.unsubscribe(owner, t, s) })
 }
 
 // Each visits the objects of a host kind that concern a member, in one namespace or,
-// if that is empty, in all. They are the cache's own: not to be changed, or kept.
-func (r *Router) Each(ctx context.Context, owner Owner, object client.Object, namespace string, visit func(client.Object)) error {
-	k, err := kindOf(object)
-	if err != nil {
-		return err
+// if that is empty, in all. They are the cache's own: not to be changed.
+func (r *Router) Each(owner Owner, object client.Object, namespace string, visit func(client.Object)) error {
+	objects := r.objects[reflect.TypeOf(object)]
+	if objects == nil {
+		return fmt.Errorf("%T is not a routed kind", object)
 	}
-	return r.each(ctx, owner, k, namespace, visit)
-}
-
-func (r *Router) each(ctx context.Context, owner Owner, k kind, namespace string, visit func(client.Object)) error {
 	names := owner.keys()
 	for _, name := range names {
-		list, ok := k.list.DeepCopyObject().(client.ObjectList)
-		if !ok {
-			return fmt.Errorf("%T is no list", k.list)
+		found, err := objects.ByIndex(byOwner, name.String())
+		if err != nil {
+			return fmt.Errorf("look up the %T of %s: %w", object, owner.NodeName, err)
 		}
-		if err := r.cache.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{byOwner: name.String()}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("list the %T of %s: %w", k.object, owner.NodeName, err)
-		}
-		if err := meta.EachListItem(list, func(item runtime.Object) error {
+		for _, item := range found {
 			obj, ok := item.(client.Object)
-			if !ok {
-				return nil
+			if !ok || namespace != metav1.NamespaceAll && obj.GetNamespace() != namespace {
+				continue
 			}
-			// One that is listed by several names is visited by the first.
+			// One that is found by several names is visited by the first.
 			if first, owned := firstOf(names, obj); owned && first == name {
 				visit(obj)
 			}
-			return nil
-		}); err != nil {
-			return fmt.Errorf("visit the %T of %s: %w", k.object, owner.NodeName, err)
 		}
 	}
 	return nil

@@ -177,18 +177,16 @@ func (r *Reconciler) selection(ctx context.Context, name string, registrations [
 	if name == "" {
 		return none, nil
 	}
-	var node corev1.Node
-	key := client.ObjectKey{Name: name}
-	there, err := index.Get(ctx, r.Client, key, &node)
-	if err == nil && (!there || !nodes.IsVirtual(&node)) {
-		there, err = index.Get(ctx, r.Live, key, &node)
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(name))
+	if err == nil && (node == nil || !nodes.IsVirtual(node)) {
+		node, err = index.Find[corev1.Node](ctx, r.Live, index.Named(name))
 	}
 	switch {
 	case err != nil:
 		return none, err
-	case there && nodes.IsVirtual(&node):
+	case node != nil && nodes.IsVirtual(node):
 		return virtual, nil
-	case there:
+	case node != nil:
 		return plain, nil
 	}
 	for i := range registrations {

@@ -40,6 +40,10 @@ type Manager struct {
 	err  error // why it ended; after done
 }
 
+// detectMutation, if true, has client-go's caches watch that nobody changes what they
+// hold, and end the process that does.
+const detectMutation = "KUBE_CACHE_MUTATION_DETECTOR"
+
 // BuildManager builds the manager from the source in root, with further flags of
 // go build if need be.
 func BuildManager(ctx context.Context, root, path string, flags ...string) error {
@@ -136,7 +140,7 @@ func (m *Manager) launch() error {
 	}
 	cmd := exec.Command(m.path, m.args...) //nolint:gosec,noctx // ours, and it outlives the context that started it
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), detectMutation + "=" + os.Getenv(detectMutation)}
 	if err := errors.Join(spawn(cmd), log.Close()); err != nil {
 		return fmt.Errorf("start the manager: %w", err)
 	}
