@@ -146,11 +146,11 @@ func (b *Book) Unknown(registration, why string, now time.Time) {
 
 func (b *Book) change(registration string, change func(*Orphans)) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	before := b.orphans[registration]
 	after := before
 	change(&after)
 	b.orphans[registration] = after
+	b.mu.Unlock()
 	if !reflect.DeepEqual(before, after) {
 		b.wake(registration)
 	}
@@ -162,11 +162,15 @@ func (b *Book) change(registration string, change func(*Orphans)) {
 // Forget a member that is no longer registered.
 func (b *Book) Forget(registration string) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	found := b.orphans[registration].Found
 	delete(b.orphans, registration)
 	delete(b.stuck, registration)
 	delete(b.suspects, registration)
 	forgetMetrics(registration)
+	b.mu.Unlock()
+	if len(found) > 0 {
+		b.found.Wake(registration)
+	}
 }
 
 // Suspect notes whether a member's cache shows a volume without a root. A change
@@ -226,7 +230,7 @@ func (b *Book) suspectsOf(registration string) *suspects {
 func (b *Book) Source() source.Source { return b.waker.Source() }
 
 // FoundSource wakes what a registration's name stands for whenever other orphans are
-// found in that member than before. It must not ask the book, which is held meanwhile.
+// found in that member than before.
 func (b *Book) FoundSource(requests route.ByName) source.Source { return b.found.SourceOf(requests) }
 
 func (b *Book) wake(registration string) {

@@ -45,7 +45,7 @@ type part struct {
 // an actor's last one was decided on, it mostly says the same again, and waits for the newer
 // state as well.
 //
-// What has expired is let go at the next write: it holds the writes of some seconds.
+// What has expired is let go at the next write, or creation: they hold those of some seconds.
 type overwritten struct{ versions, made *cache.Expiring }
 
 func newOverwritten(c clock.Clock) overwritten {

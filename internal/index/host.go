@@ -58,7 +58,7 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 		})},
 		{&corev1.PersistentVolumeClaim{}, claimsByClass, func(obj client.Object) []string {
 			claim, ok := obj.(*corev1.PersistentVolumeClaim)
-			if !ok || claim.Spec.VolumeName != "" && !mirror.NamesPromise(claim.Spec.VolumeName) {
+			if !ok || claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" && !mirror.NamesPromise(claim.Spec.VolumeName) {
 				return nil
 			}
 			return nonEmpty(mirror.ClassName(claim))
@@ -107,8 +107,8 @@ func PromisesIn(ctx context.Context, r client.Reader, clusterID string, opts ...
 	return volumes(ctx, r, append(opts, client.MatchingFields{promisesByPlace: clusterID})...)
 }
 
-// WaitingForClass are the claims of a class that name no volume, or a promise: one that
-// was lost is made again. They are the cache's own, as with ReadOnly.
+// WaitingForClass are the claims of a class that are not bound, and name no volume, or a
+// promise: one that was lost is made again. They are the cache's own, as with ReadOnly.
 func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
 	if err := r.List(ctx, &list, client.MatchingFields{claimsByClass: class}, ReadOnly); err != nil {

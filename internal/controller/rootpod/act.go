@@ -23,6 +23,8 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 			return r.tell(ctx, o.root, d.problem)
 		}
 		return nil
+	case awaitReferences:
+		return nil
 	case create:
 		if settled, err := r.settled(ctx, o); err != nil || !settled {
 			return err

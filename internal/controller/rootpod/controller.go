@@ -27,9 +27,9 @@ const (
 	actor = guarded.Actor("root-pod")
 	// workers push Pods of one member side by side.
 	workers = 8
-	// missingAgain is when a Pod is looked at again that waits for a ConfigMap or a
-	// Secret: the host's are not watched, and what is gone there is not waited for.
-	missingAgain = 10 * time.Second
+	// referencesAgain is when a Pod is looked at again that waits for a ConfigMap or a
+	// Secret: the host's are not watched.
+	referencesAgain = 10 * time.Second
 )
 
 // Options of the controller.
@@ -71,10 +71,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.act(ctx, o, decide(o)); err != nil || len(o.missing) == 0 {
+	d := decide(o)
+	if err := r.act(ctx, o, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: missingAgain}, nil
+	if _, awaits := d.(awaitReferences); awaits {
+		return reconcile.Result{RequeueAfter: referencesAgain}, nil
+	}
+	return reconcile.Result{}, nil
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {

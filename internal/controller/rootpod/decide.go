@@ -54,6 +54,9 @@ type (
 	nothing struct{ problem *mirror.Refusal }
 	// create the leaf Pod.
 	create struct{ leaf *corev1.Pod }
+	// awaitReferences that root_config is to bring: its watches wake us, and we look
+	// again, since what the host has no longer is not waited for.
+	awaitReferences struct{}
 	// markPushed records on the root which leaf Pod runs for it.
 	markPushed struct{}
 	// markWithdrawn records that none does any more, so that one may again.
@@ -73,14 +76,15 @@ type (
 	finish struct{}
 )
 
-func (nothing) decision()       {}
-func (create) decision()        {}
-func (markPushed) decision()    {}
-func (markWithdrawn) decision() {}
-func (markAwaiting) decision()  {}
-func (update) decision()        {}
-func (remove) decision()        {}
-func (finish) decision()        {}
+func (nothing) decision()         {}
+func (create) decision()          {}
+func (awaitReferences) decision() {}
+func (markPushed) decision()      {}
+func (markWithdrawn) decision()   {}
+func (markAwaiting) decision()    {}
+func (update) decision()          {}
+func (remove) decision()          {}
+func (finish) decision()          {}
 
 func refuse(reason, format string, args ...any) nothing {
 	return nothing{&mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}}
@@ -340,8 +344,10 @@ func (o observed) create() decision {
 	switch {
 	case refusal != nil:
 		return nothing{refusal}
-	case !usable, len(o.missing) > 0:
-		return nothing{} // leaf_namespace and root_config bring them, and their watches wake us
+	case !usable:
+		return nothing{} // leaf_namespace brings it, and its watch wakes us
+	case len(o.missing) > 0:
+		return awaitReferences{}
 	}
 	return create{leaf}
 }

@@ -201,7 +201,7 @@ func TestDecide(t *testing.T) {
 			says(v1alpha1.ReasonPodUnsupported)},
 		"the member's namespace is somebody else's (I4)": {seen(func(o *observed) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
 		"the member's namespace is not made yet":         {seen(func(o *observed) { o.namespace = nil }), nothing{}},
-		"a ConfigMap is not brought yet":                 {seen(func(o *observed) { o.missing = []string{"ConfigMap settings"} }), nothing{}},
+		"a ConfigMap is not brought yet":                 {seen(func(o *observed) { o.missing = []string{"ConfigMap settings"} }), awaitReferences{}},
 
 		// Early leaves.
 		"the early leaf is noted on the root (I6)":                 {seen(running), markPushed{}},

@@ -259,7 +259,7 @@ func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reco
 // went may let them go on.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.claims(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
-		return asks(claim) || chosen(claim, r.Member) && (claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName))
+		return r.asks(claim) || chosen(claim, r.Member) && (claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName))
 	})
 }
 
@@ -269,13 +269,14 @@ func (r *reconciler) rivals(ctx context.Context, registration string) []reconcil
 	if registration == r.Registration {
 		return nil
 	}
-	return r.claims(ctx, metav1.NamespaceAll, asks)
+	return r.claims(ctx, metav1.NamespaceAll, r.asks)
 }
 
-// asks reports whether a claim asks for a volume that was there before it, and has it
-// not yet: in which member that is, is not known.
-func asks(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && claim.Annotations[v1alpha1.AnnotationPlacedIn] == ""
+// asks reports whether a claim asks for a volume that was there before it, has it not
+// yet, and may find it here.
+func (r *reconciler) asks(claim *corev1.PersistentVolumeClaim) bool {
+	placed := claim.Annotations[v1alpha1.AnnotationPlacedIn]
+	return claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && (placed == "" || placed == r.ClusterID)
 }
 
 // inNamespace wakes the claims of a namespace of the member.
@@ -286,7 +287,7 @@ func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 // claims of a namespace, or of all, that concern this member and are wanted.
 func (r *reconciler) claims(ctx context.Context, namespace string, wanted func(*corev1.PersistentVolumeClaim) bool) []reconcile.Request {
 	var requests []reconcile.Request
-	if err := r.Router.Each(ctx, r.Owner(), &corev1.PersistentVolumeClaim{}, namespace, func(obj client.Object) {
+	if err := r.Router.Each(r.Owner(), &corev1.PersistentVolumeClaim{}, namespace, func(obj client.Object) {
 		if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && wanted(claim) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(claim)})
 		}
