@@ -32,7 +32,7 @@ const (
 
 type reconciler struct {
 	*member.Link
-	ended *lru.Cache // root UID -> leaf Pod as it ended
+	ended *lru.Cache // name of root and leaf -> leaf Pod as it ended
 }
 
 // Setup adds the controller to a member's link.
@@ -51,10 +51,23 @@ func Setup(link *member.Link) error {
 func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
 	if leaf, ok := obj.(*corev1.Pod); ok && mirror.Finished(leaf) {
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
-			r.ended.Add(origin.UID, leaf)
+			r.ended.Add(origin.Root, leaf)
 		}
 	}
 	return member.SameKey(ctx, obj)
+}
+
+// lastOf a root is its leaf as it was when it had ended, if that was seen.
+func (r *reconciler) lastOf(root *corev1.Pod) *corev1.Pod {
+	value, _ := r.ended.Get(client.ObjectKeyFromObject(root))
+	leaf, seen := value.(*corev1.Pod)
+	if !seen {
+		return nil
+	}
+	if origin, ours := mirror.OriginIn(r.HostID, leaf); !ours || origin.UID != root.UID {
+		return nil // of an earlier Pod of that name
+	}
+	return leaf
 }
 
 // Reconcile brings the status of one root Pod up to date.
@@ -76,8 +89,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{member: r.Member, now: r.Clock.Now()}
 	var err error
-	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil || o.root == nil {
+	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil {
 		return o, err
+	}
+	if o.root == nil {
+		r.ended.Remove(key) // nobody asks any more: Pods are large, and come and go
+		return o, nil
 	}
 	leaf, origin, err := index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, key)
 	if err != nil {
@@ -86,9 +103,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if leaf != nil && origin.UID == o.root.UID {
 		o.leaf = leaf
 	}
-	if last, seen := r.ended.Get(o.root.UID); seen {
-		o.last, _ = last.(*corev1.Pod)
-	}
+	o.last = r.lastOf(o.root)
 	if o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
 		return o, err
 	}
