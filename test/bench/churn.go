@@ -81,6 +81,9 @@ func (b *bench) churn(ctx context.Context) error {
 	run.Values[heapGrowth] = mean(series[len(series)*2/3:]) / mean(series[len(series)/3:len(series)*2/3])
 	run.finish(r, asked, r.host.times(bound, c.namespace))
 	r.forget(c.namespace)
+	if err := r.left(ctx, c.namespace); err != nil {
+		return err
+	}
 	return r.atRest(ctx, part{scenario: churnName, repeat: 1}, partRest)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -187,6 +189,23 @@ func (r *rig) space(ctx context.Context, name string, in ...*view) (string, erro
 		}
 	}
 	return name, nil
+}
+
+// left waits until the members have a namespace no more: it goes half a minute after
+// the last object in it.
+func (r *rig) left(ctx context.Context, namespace string) error {
+	for _, v := range r.leaves {
+		if err := harness.Await(ctx, "the end of namespace "+namespace+" in "+v.name, func(ctx context.Context) error {
+			_, err := v.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return cmp.Or(err, errors.New("it is there"))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // warm lets members have the namespace before anything is measured in it: one
