@@ -137,6 +137,9 @@ type reads struct {
 }
 
 func (r *reads) GetInformer(_ context.Context, object client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
+	if _, capacities := object.(*storagev1.CSIStorageCapacity); capacities {
+		return namespaced{reads: r}, r.err
+	}
 	there := toolscache.NewIndexer(toolscache.MetaNamespaceKeyFunc, toolscache.Indexers{})
 	if _, pods := object.(*corev1.Pod); pods {
 		for _, pod := range r.pods {
@@ -172,6 +175,18 @@ func (i informer) GetIndexer() toolscache.Indexer { return indexer{i.there, i.re
 
 func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
 	i.reads.handlers = append(i.reads.handlers, h)
+	return nil, nil
+}
+
+// namespaced is an informer that shows no objects, as of a kind that is watched in some
+// namespaces.
+type namespaced struct {
+	cache.Informer
+	reads *reads
+}
+
+func (n namespaced) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	n.reads.handlers = append(n.reads.handlers, h)
 	return nil, nil
 }
 
@@ -353,6 +368,31 @@ func TestSetupHandsOnEveryKindOfEvent(t *testing.T) {
 	host.handlers[0].OnUpdate(resynced, resynced)
 	host.handlers[0].OnDelete(pod("deleted", one.NodeName, ""))
 	if diff := cmp.Diff([]string{"added", "there at the start", "left", "looked at after hours", "looked at after hours", "deleted"}, s.take()); diff != "" {
+		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+}
+
+// What an informer does not show is what it told of.
+func TestKeepsWhatInformersDoNotShow(t *testing.T) {
+	host := &reads{}
+	r := routed(t, host)
+	capacity := func(name string) *storagev1.CSIStorageCapacity {
+		return &storagev1.CSIStorageCapacity{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "xylem-system", Name: name, Labels: map[string]string{v1alpha1.LabelClusterID: one.ClusterID}}}
+	}
+	told := host.handlers[len(host.handlers)-1]
+	told.OnAdd(capacity("stays"), true)
+	told.OnAdd(capacity("goes"), true)
+	told.OnAdd(capacity("is lost"), true)
+	told.OnUpdate(capacity("stays"), capacity("stays"))
+	told.OnDelete(capacity("goes"))
+	told.OnDelete(toolscache.DeletedFinalStateUnknown{Key: "xylem-system/is lost", Obj: capacity("is lost")})
+	s := subscribe(t, r, one, &storagev1.CSIStorageCapacity{})
+	if diff := cmp.Diff([]string{"stays"}, s.take()); diff != "" {
+		t.Errorf("a subscription began with (-want +got):\n%s", diff)
+	}
+	told.OnAdd(capacity("comes"), false)
+	if diff := cmp.Diff([]string{"comes"}, s.take()); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 }
