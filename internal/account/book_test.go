@@ -1,6 +1,14 @@
 package account
 
-import "testing"
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
 
 // A volume that an account found to be an orphan, and that is gone before anything
 // suspected it, is a reason to look again: else it would be shown as an orphan
@@ -55,5 +63,44 @@ func TestGoneIsNoSuspect(t *testing.T) {
 	case <-woken:
 		t.Error("it is looked again")
 	default:
+	}
+}
+
+// Claims that two members have a volume for wait for the others' orphans to change:
+// for nothing else that an account says.
+func TestFoundSource(t *testing.T) {
+	book := NewBook()
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(queue.ShutDown)
+	var woken []string
+	source := book.FoundSource(func(_ context.Context, registration string) []reconcile.Request {
+		woken = append(woken, registration)
+		_ = book.Rivals(registration, "pvc-1", Orphan{}.Root) // who is woken may ask
+		return nil
+	})
+	if err := source.Start(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	found := []Orphan{{Volume: "pvc-1"}}
+	for _, step := range []struct {
+		name string
+		does func()
+		want []string
+	}{
+		{"nothing is found", func() { book.Found("cluster38", nil) }, nil},
+		{"one is found", func() { book.Found("cluster38", found) }, []string{"cluster38"}},
+		{"it is found again", func() { book.Found("cluster38", found) }, nil},
+		{"it is not known any more", func() { book.Unknown("cluster38", "away", time.Now()) }, nil},
+		{"it is known again", func() { book.Found("cluster38", found) }, nil},
+		{"it is gone", func() { book.Found("cluster38", nil) }, []string{"cluster38"}},
+		{"another has one", func() { book.Found("cluster39", found) }, []string{"cluster39"}},
+		{"and is forgotten", func() { book.Forget("cluster39") }, []string{"cluster39"}},
+		{"one that had none is forgotten", func() { book.Forget("cluster38") }, nil},
+	} {
+		woken = nil
+		step.does()
+		if diff := cmp.Diff(step.want, woken); diff != "" {
+			t.Errorf("%s: woken (-want +got):\n%s", step.name, diff)
+		}
 	}
 }
