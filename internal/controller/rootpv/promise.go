@@ -123,16 +123,11 @@ func claimOf(pv *corev1.PersistentVolume) types.NamespacedName {
 // consumed lists the Pods of the claim's namespace, live.
 func (r *reconciler) consumed(ctx context.Context, o observed) (bool, error) {
 	key := claimOf(o.host)
-	var pods corev1.PodList
-	used := false
-	if err := index.Pages(ctx, r.HostLive, &pods, func() {
-		used = used || slices.ContainsFunc(pods.Items, func(pod corev1.Pod) bool {
-			return uses(&pod, r.NodeName) && slices.Contains(mirror.ClaimNames(&pod), key.Name)
-		})
-	}, client.InNamespace(key.Namespace)); err != nil {
+	pods, err := index.LivePodsOfClaim(ctx, r.HostLive, key)
+	if err != nil {
 		return true, fmt.Errorf("prove that no Pod uses claim %s: %w", key, err)
 	}
-	return used, nil
+	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return uses(&pod, r.NodeName) }), nil
 }
 
 // current proves by a live read that a host PV is as it was seen.

@@ -233,14 +233,11 @@ func (r *reconciler) stands(ctx context.Context, o observed, d decision) (bool, 
 	if o.promise == nil || o.root == nil {
 		return true, nil
 	}
-	var pods corev1.PodList
-	var using []corev1.Pod
-	if err := index.Pages(ctx, r.HostLive, &pods, func() {
-		using = append(using, slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool { return !slices.Contains(mirror.ClaimNames(&pod), o.root.Name) })...)
-	}, client.InNamespace(o.root.Namespace)); err != nil {
-		return false, fmt.Errorf("prove that no Pod here waits for claim %s/%s: %w", o.root.Namespace, o.root.Name, err)
+	key := client.ObjectKeyFromObject(o.root)
+	using, err := index.LivePodsOfClaim(ctx, r.HostLive, key)
+	if err != nil {
+		return false, fmt.Errorf("prove that no Pod here waits for claim %s: %w", key, err)
 	}
-	var err error
 	if o.landed, err = r.landedOf(ctx, r.HostLive, using); err != nil {
 		return false, err
 	}
