@@ -20,7 +20,7 @@ const (
 	leaves = "leaves"
 )
 
-// Ending is what is on its way out. It is the cache's own, as with ReadOnly.
+// Ending is what is on its way out.
 type Ending struct {
 	Claims  []corev1.PersistentVolumeClaim
 	Volumes []corev1.PersistentVolume

@@ -11,8 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Find reads one object; nil if there is none, or if the key names none. A cache's is
-// its own, as with ReadOnly: whoever changes it changes a copy.
+// Find reads one object; nil if there is none, or if the key names none.
 func Find[T any, P interface {
 	*T
 	client.Object

@@ -75,7 +75,7 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 // RegistrationsOf are the registrations that recorded a cluster: one, or two of which
-// one is refused. They are the cache's own, as with ReadOnly.
+// one is refused.
 func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.List(ctx, &list, client.MatchingFields{registrationsByCluster: clusterID}, ReadOnly); err != nil {
@@ -84,7 +84,7 @@ func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]
 	return list.Items, nil
 }
 
-// VirtualNodes are the nodes of all members. They are the cache's own, as with ReadOnly.
+// VirtualNodes are the nodes of all members.
 func VirtualNodes(ctx context.Context, r client.Reader) ([]corev1.Node, error) {
 	var list corev1.NodeList
 	if err := r.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}, ReadOnly); err != nil {
@@ -104,12 +104,12 @@ func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.P
 }
 
 // PromisesIn are the promises without a disk that a cluster has.
-func PromisesIn(ctx context.Context, r client.Reader, clusterID string, opts ...client.ListOption) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, append(opts, client.MatchingFields{promisesByPlace: clusterID})...)
+func PromisesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, client.MatchingFields{promisesByPlace: clusterID})
 }
 
 // WaitingForClass are the claims of a class that are not bound, and name no volume, or a
-// promise: one that was lost is made again. They are the cache's own, as with ReadOnly.
+// promise: one that was lost is made again.
 func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
 	if err := r.List(ctx, &list, client.MatchingFields{claimsByClass: class}, ReadOnly); err != nil {
@@ -118,10 +118,9 @@ func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]core
 	return list.Items, nil
 }
 
-// PodsOfClaim are the host's Pods that use a claim, finished ones included. They are
-// the cache's own, as with ReadOnly.
+// PodsOfClaim are the host's Pods that use a claim, finished ones included.
 func PodsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.Pod, error) {
-	return pods(ctx, r, ReadOnly, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name})
+	return pods(ctx, r, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name})
 }
 
 // LivePodsOfClaim are the same by a live list of the claim's namespace, as a proof.
@@ -134,10 +133,9 @@ func LivePodsOfClaim(ctx context.Context, live client.Reader, claim types.Namesp
 	return using, err
 }
 
-// PodsOfReference are the host's Pods that refer to a ConfigMap or Secret. They are
-// the cache's own, as with ReadOnly.
+// PodsOfReference are the host's Pods that refer to a ConfigMap or Secret.
 func PodsOfReference(ctx context.Context, r client.Reader, kind string, key types.NamespacedName) ([]corev1.Pod, error) {
-	return pods(ctx, r, ReadOnly, client.InNamespace(key.Namespace), client.MatchingFields{podsByReference: kind + "/" + key.Name})
+	return pods(ctx, r, client.InNamespace(key.Namespace), client.MatchingFields{podsByReference: kind + "/" + key.Name})
 }
 
 // PodsOnNode are the host's Pods that are bound to a node.
@@ -146,9 +144,9 @@ func PodsOnNode(ctx context.Context, r client.Reader, node string) ([]corev1.Pod
 }
 
 // ClaimsPlacedIn are the root claims whose placed-in names a cluster ID.
-func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string, opts ...client.ListOption) ([]corev1.PersistentVolumeClaim, error) {
+func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolumeClaim, error) {
 	var list corev1.PersistentVolumeClaimList
-	if err := r.List(ctx, &list, append(opts, client.MatchingFields{claimsByPlace: clusterID})...); err != nil {
+	if err := r.List(ctx, &list, client.MatchingFields{claimsByPlace: clusterID}, ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the claims placed in cluster %s: %w", clusterID, err)
 	}
 	return list.Items, nil
@@ -156,13 +154,13 @@ func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string, opts
 
 // VolumesOfLeaf are the host PVs that stand for one leaf PV: one, unless
 // somebody else made another.
-func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string, opts ...client.ListOption) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, append(opts, client.MatchingFields{volumesByLeaf: clusterID + "/" + leaf})...)
+func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, client.MatchingFields{volumesByLeaf: clusterID + "/" + leaf})
 }
 
 // VolumesIn are the host PVs whose leaf volume is in a cluster.
-func VolumesIn(ctx context.Context, r client.Reader, clusterID string, opts ...client.ListOption) ([]corev1.PersistentVolume, error) {
-	return volumes(ctx, r, append(opts, client.MatchingFields{volumesByPlace: clusterID})...)
+func VolumesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, client.MatchingFields{volumesByPlace: clusterID})
 }
 
 // VolumesOfClaim are the host PVs of members whose claimRef names a claim.

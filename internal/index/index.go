@@ -47,7 +47,7 @@ func nonEmpty(key string) []string {
 
 func pods(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]corev1.Pod, error) {
 	var list corev1.PodList
-	if err := r.List(ctx, &list, opts...); err != nil {
+	if err := r.List(ctx, &list, append(opts, ReadOnly)...); err != nil {
 		return nil, fmt.Errorf("list Pods: %w", err)
 	}
 	return list.Items, nil
@@ -55,7 +55,7 @@ func pods(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]co
 
 func volumes(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList
-	if err := r.List(ctx, &list, opts...); err != nil {
+	if err := r.List(ctx, &list, append(opts, ReadOnly)...); err != nil {
 		return nil, fmt.Errorf("list PersistentVolumes: %w", err)
 	}
 	return list.Items, nil

@@ -46,7 +46,7 @@ func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
 // EventsOf are the member's Warning events about an object.
 func EventsOf(ctx context.Context, r client.Reader, namespace string, uid types.UID) ([]corev1.Event, error) {
 	var list corev1.EventList
-	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{eventsByObject: string(uid)}); err != nil {
+	if err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{eventsByObject: string(uid)}, ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the events of object %s: %w", uid, err)
 	}
 	return list.Items, nil
@@ -60,7 +60,7 @@ func VolumesForClaim(ctx context.Context, r client.Reader, claim types.UID) ([]c
 // SegmentsOf are the CSIStorageCapacities of a member's class, in all namespaces.
 func SegmentsOf(ctx context.Context, r client.Reader, class string) ([]storagev1.CSIStorageCapacity, error) {
 	var list storagev1.CSIStorageCapacityList
-	if err := r.List(ctx, &list, client.MatchingFields{segmentsByClass: class}); err != nil {
+	if err := r.List(ctx, &list, client.MatchingFields{segmentsByClass: class}, ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the CSIStorageCapacities of class %s: %w", class, err)
 	}
 	return list.Items, nil

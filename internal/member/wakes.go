@@ -26,20 +26,25 @@ func ClaimsOfWaiting(_ context.Context, obj client.Object) []reconcile.Request {
 	return requests
 }
 
-// WithSiblings wakes a claim, of either side, and, when it is bound, those of the
-// host's Pods that use it and have no node: what they waited for may be over, and
-// where they have to go may be another place.
+// WithSiblings wakes a claim, of either side, and its Siblings.
 func (l *Link) WithSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := SameKey(ctx, obj)
+	return append(SameKey(ctx, obj), l.Siblings(ctx, obj)...)
+}
+
+// Siblings wakes, when a claim of either side is bound, the claims of the host's Pods
+// that use it and have no node: what they waited for may be over, and where they have
+// to go may be another place.
+func (l *Link) Siblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || claim.Spec.VolumeName == "" {
-		return requests
+		return nil
 	}
 	key := client.ObjectKeyFromObject(claim)
 	pods, err := index.PodsOfClaim(ctx, l.Host, key)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim that is bound", "claim", key)
 	}
+	var requests []reconcile.Request
 	for i := range pods {
 		requests = append(requests, ClaimsOfWaiting(ctx, &pods[i])...)
 	}

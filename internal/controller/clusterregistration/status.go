@@ -146,7 +146,7 @@ func (r *Reconciler) count(ctx context.Context, clusterID string) (v1alpha1.Volu
 	if clusterID == "" {
 		return counts, nil
 	}
-	claims, err := index.ClaimsPlacedIn(ctx, r.Client, clusterID, index.ReadOnly)
+	claims, err := index.ClaimsPlacedIn(ctx, r.Client, clusterID)
 	if err != nil {
 		return counts, err
 	}
@@ -155,7 +155,7 @@ func (r *Reconciler) count(ctx context.Context, clusterID string) (v1alpha1.Volu
 			counts.Pending++
 		}
 	}
-	promises, err := index.PromisesIn(ctx, r.Client, clusterID, index.ReadOnly)
+	promises, err := index.PromisesIn(ctx, r.Client, clusterID)
 	if err != nil {
 		return counts, err
 	}
@@ -166,7 +166,7 @@ func (r *Reconciler) count(ctx context.Context, clusterID string) (v1alpha1.Volu
 			counts.Pending++
 		}
 	}
-	volumes, err := index.VolumesIn(ctx, r.Client, clusterID, index.ReadOnly)
+	volumes, err := index.VolumesIn(ctx, r.Client, clusterID)
 	if err != nil {
 		return counts, err
 	}

@@ -2,6 +2,7 @@ package hostvolume
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -27,13 +28,20 @@ const (
 	forget
 )
 
+// concerned reports whether there may be anything to decide on a PV: of tens of
+// thousands, on few.
+func concerned(obj client.Object) bool {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	return ok && (mirror.IsUnused(pv) || pv.Annotations[v1alpha1.AnnotationAbandon] == "true")
+}
+
 // decide on a host PV; nil is absent.
 func decide(pv *corev1.PersistentVolume) decision {
-	if pv != nil && mirror.IsUnused(pv) {
-		return unused(pv)
-	}
-	if pv == nil || pv.Annotations[v1alpha1.AnnotationAbandon] != "true" {
+	if pv == nil || !concerned(pv) {
 		return nothing
+	}
+	if mirror.IsUnused(pv) {
+		return unused(pv)
 	}
 	if _, _, _, ours := mirror.LeafVolumeOf(pv); !ours && !mirror.IsPromiseIn(pv, pv.Labels[v1alpha1.LabelClusterID]) {
 		return nothing

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -46,11 +47,18 @@ func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolum
 	return index.Find[corev1.PersistentVolumeClaim](ctx, r, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// ofClaim wakes the promise that was made for a claim that has another volume.
-func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
-	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || claim.Spec.VolumeName == "" || claim.Spec.VolumeName == mirror.PromiseName(claim.UID) {
-		return nil
+// ofClaim wakes the promise that was made for a claim that has another volume, if the
+// cache has it. One that is seen later wakes itself.
+func ofClaim(cache client.Reader) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
+		claim, ok := obj.(*corev1.PersistentVolumeClaim)
+		if !ok || claim.Spec.VolumeName == "" || claim.Spec.VolumeName == mirror.PromiseName(claim.UID) {
+			return nil
+		}
+		key := index.Named(mirror.PromiseName(claim.UID))
+		if promise, err := index.Find[corev1.PersistentVolume](ctx, cache, key); promise == nil && err == nil {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: key}}
 	}
-	return []reconcile.Request{{NamespacedName: index.Named(mirror.PromiseName(claim.UID))}}
 }

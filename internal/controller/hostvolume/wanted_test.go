@@ -123,17 +123,21 @@ func TestVanishIsLive(t *testing.T) {
 }
 
 func TestOfClaim(t *testing.T) {
+	there, down := reads{volume: promise()}, reads{err: errors.New("the cache does not work")}
 	for name, tc := range map[string]struct {
 		claim *corev1.PersistentVolumeClaim
+		cache reads
 		want  string
 	}{
-		"not bound":               {claimed("root", ""), ""},
-		"bound to its promise":    {claimed("root", mirror.PromiseName("root")), ""},
-		"bound to another volume": {claimed("root", mirror.PromiseName("earlier")), mirror.PromiseName("root")},
+		"not bound":                                    {claimed("root", ""), there, ""},
+		"bound to its promise":                         {claimed("root", mirror.PromiseName("root")), there, ""},
+		"bound to another volume":                      {claimed("root", mirror.PromiseName("earlier")), there, mirror.PromiseName("root")},
+		"the same, and nothing was promised to it":     {claimed("root", "disk"), reads{}, ""},
+		"the same, and nobody knows what was promised": {claimed("root", "disk"), down, mirror.PromiseName("root")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			for _, request := range ofClaim(t.Context(), tc.claim) {
+			for _, request := range ofClaim(tc.cache)(t.Context(), tc.claim) {
 				got += request.Name
 			}
 			if got != tc.want {

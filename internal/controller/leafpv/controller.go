@@ -221,7 +221,7 @@ func (r *reconciler) observeClaim(ctx context.Context, o *observed, key types.Na
 // reused looks for a leaf claim that asks for the PV by name because the host
 // PV was bound to another root claim.
 func (r *reconciler) reused(ctx context.Context, o *observed) error {
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Name, index.ReadOnly)
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Name)
 	if err != nil {
 		return err
 	}

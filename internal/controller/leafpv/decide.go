@@ -3,10 +3,12 @@ package leafpv
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -109,7 +111,7 @@ func decide(o observed) decision {
 	if o.leaf.Status.Phase != corev1.VolumeBound || o.claim.Status.Phase != corev1.ClaimBound {
 		return nothing{} // the member's part
 	}
-	if after := o.held(); !equality.Semantic.DeepEqual(o.leaf, after) {
+	if after := changed(o.leaf, o.hold); after != nil {
 		return patchLeaf{after}
 	}
 	return o.shown()
@@ -133,7 +135,7 @@ func (o observed) shown() decision {
 func (o observed) withoutRoot() decision {
 	switch {
 	case !o.stamped && o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
-		return patchLeaf{o.held()} // it outlives its claim, and is not to be forgotten
+		return patchLeaf{changed(o.leaf, o.hold)} // it outlives its claim, and is not to be forgotten
 	case !o.stamped:
 		return nothing{} // never mirrored: root_pvc withdraws it
 	case o.host == nil && o.adoptable():
@@ -162,9 +164,9 @@ func (o observed) unclaimed() decision {
 		}
 		return nothing{}
 	}
-	after := o.leaf.DeepCopy()
-	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-	return patchLeaf{after}
+	return patchLeaf{changed(o.leaf, func(after *corev1.PersistentVolume) {
+		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	})}
 }
 
 // elsewhere says why the leaf's volume is not the root's: I3.
@@ -212,27 +214,26 @@ func (o observed) repoint() decision {
 	if !o.stamped || o.leaf.Status.Phase == corev1.VolumeBound || o.host == nil || o.host.Spec.ClaimRef == nil || o.host.Spec.ClaimRef.UID != o.root.UID || o.claim.DeletionTimestamp != nil {
 		return nothing{}
 	}
-	after := o.held()
-	after.Spec.ClaimRef = &corev1.ObjectReference{
-		APIVersion: "v1", Kind: "PersistentVolumeClaim",
-		Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID,
-	}
-	return patchLeaf{after}
+	return patchLeaf{changed(o.leaf, func(after *corev1.PersistentVolume) {
+		o.hold(after)
+		after.Spec.ClaimRef = &corev1.ObjectReference{
+			APIVersion: "v1", Kind: "PersistentVolumeClaim",
+			Namespace: o.claim.Namespace, Name: o.claim.Name, UID: o.claim.UID,
+		}
+	})}
 }
 
-// held is the leaf PV with the stamp of its claim's origin and policy Retain, and
-// with notes of the policy that the member had given it, and of whose it is.
-func (o observed) held() *corev1.PersistentVolume {
-	after := o.leaf.DeepCopy()
+// hold puts the stamp of its claim's origin and policy Retain on the leaf PV, and notes
+// of the policy that the member had given it, and of whose it is.
+func (o observed) hold(after *corev1.PersistentVolume) {
 	if after.Annotations[v1alpha1.AnnotationReclaimPolicy] == "" {
-		after.Annotations = with(after.Annotations, v1alpha1.AnnotationReclaimPolicy, string(o.leaf.Spec.PersistentVolumeReclaimPolicy))
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, string(o.leaf.Spec.PersistentVolumeReclaimPolicy))
 	}
 	if o.root != nil && o.tenant != "" {
-		after.Annotations = with(after.Annotations, v1alpha1.AnnotationNamespaceUID, string(o.tenant))
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationNamespaceUID, string(o.tenant))
 	}
 	o.claimOrigin.Stamp(after)
 	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-	return after
 }
 
 // adoptable reports whether a volume that was let go of may become that of the
@@ -287,33 +288,38 @@ func (o observed) current() decision {
 	if o.host.DeletionTimestamp != nil || o.host.Annotations[v1alpha1.AnnotationAbandon] == "true" {
 		return nothing{}
 	}
-	after := o.host.DeepCopy()
-	controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
-	after.Labels = with(after.Labels, v1alpha1.LabelCluster, o.member.Registration)
-	delete(after.Annotations, v1alpha1.AnnotationClusterGone)
-	if policyOf(o.leaf) != corev1.PersistentVolumeReclaimDelete {
-		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-	}
-	change := mirror.VolumeDrift(o.host, o.leaf)
-	if change.Capacity != nil {
-		after.Spec.Capacity = change.Capacity
-	}
-	if change.VolumeAttributesClassName != nil {
-		after.Spec.VolumeAttributesClassName = change.VolumeAttributesClassName
-	}
-	if equality.Semantic.DeepEqual(o.host, after) {
+	after := changed(o.host, func(after *corev1.PersistentVolume) {
+		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
+		metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelCluster, o.member.Registration)
+		delete(after.Annotations, v1alpha1.AnnotationClusterGone)
+		if policyOf(o.leaf) != corev1.PersistentVolumeReclaimDelete {
+			after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		}
+		change := mirror.VolumeDrift(o.host, o.leaf)
+		if change.Capacity != nil {
+			after.Spec.Capacity = change.Capacity
+		}
+		if change.VolumeAttributesClassName != nil {
+			after.Spec.VolumeAttributesClassName = change.VolumeAttributesClassName
+		}
+	})
+	if after == nil {
 		return nothing{}
 	}
 	return patchHost{after}
 }
 
-func with(m map[string]string, key, value string) map[string]string {
-	m = maps.Clone(m)
-	if m == nil {
-		m = map[string]string{}
+// changed is a copy of a PV with a change made to it; nil if that changes nothing. As a
+// rule it does not: of what is looked at, labels, annotations and finalizers are copied
+// alone. Anything else that the PV points to is replaced by a change, never written to.
+func changed(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+	after := *pv
+	after.Labels, after.Annotations, after.Finalizers = maps.Clone(pv.Labels), maps.Clone(pv.Annotations), slices.Clone(pv.Finalizers)
+	change(&after)
+	if equality.Semantic.DeepEqual(pv, &after) {
+		return nil
 	}
-	m[key] = value
-	return m
+	return after.DeepCopy()
 }
 
 // rootKey of the origin, for messages.

@@ -64,7 +64,7 @@ func seen(change ...func(*observed)) observed {
 func stamped(o *observed) {
 	before := o.claimOrigin
 	o.claimOrigin = o.origin
-	o.leaf, o.stamped = o.held(), true
+	o.leaf, o.stamped = changed(o.leaf, o.hold), true
 	o.claimOrigin = before
 }
 
@@ -333,9 +333,8 @@ func TestStampChangesNothingElse(t *testing.T) {
 		t.Errorf("leaf PV (-want +got):\n%s", diff)
 	}
 	o.leaf = d.after
-	again := o.held()
-	if diff := cmp.Diff(d.after, again); diff != "" {
-		t.Errorf("holding it twice is not holding it once (I5):\n%s", diff)
+	if again := changed(o.leaf, o.hold); again != nil {
+		t.Errorf("holding it twice is not holding it once (I5):\n%s", cmp.Diff(d.after, again))
 	}
 }
 

@@ -64,10 +64,20 @@ type reconciler struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o, lru.New(remembered)}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.PersistentVolumeClaim{}, link.WithSiblings),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim),
 		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting),
 		link.LeafSource(&storagev1.CSIStorageCapacity{}, r.ofSegment),
 	)
+}
+
+// ofClaim wakes a claim, and its siblings. For one that has its volume, and none of our
+// notes, there is nothing to do: not even when it was bound just now, which is an update
+// from a state without a volume, and updates are asked for both.
+func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !noted(claim) {
+		return r.Siblings(ctx, claim)
+	}
+	return r.WithSiblings(ctx, obj)
 }
 
 // ofSegment wakes nobody: a driver that says anew how much room there is has the

@@ -142,12 +142,17 @@ func (o observed) settled() decision {
 	}) {
 		return nothing{}
 	}
-	_, steered := root.Annotations[v1alpha1.AnnotationSteeredTo]
-	_, tried := root.Annotations[v1alpha1.AnnotationTried]
-	if root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID && (steered || tried) {
+	if root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID && noted(root) {
 		return settle{}
 	}
 	return nothing{}
+}
+
+// noted reports whether a claim has notes of where it was steered, and was tried.
+func noted(root *corev1.PersistentVolumeClaim) bool {
+	_, steered := root.Annotations[v1alpha1.AnnotationSteeredTo]
+	_, tried := root.Annotations[v1alpha1.AnnotationTried]
+	return steered || tried
 }
 
 // here reports whether the scheduler, or we, chose this member for a claim.

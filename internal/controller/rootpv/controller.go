@@ -134,7 +134,7 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []recon
 }
 
 func (r *reconciler) standFor(ctx context.Context, leaf string) []reconcile.Request {
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf, index.ReadOnly)
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf)
 	return requests(ctx, hosts, err)
 }
 

@@ -248,7 +248,7 @@ func (r *reconciler) deleteLost(ctx context.Context, o observed) error {
 	if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
 		return err
 	}
-	if hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Spec.VolumeName, index.ReadOnly); err != nil || len(hosts) > 0 {
+	if hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Spec.VolumeName); err != nil || len(hosts) > 0 {
 		return err // root_pv
 	}
 	if pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Spec.VolumeName)); err != nil || pv != nil {

@@ -131,7 +131,7 @@ func (r *reconciler) mirrored(ctx context.Context, leaf *corev1.PersistentVolume
 	if leaf == nil {
 		return false, nil
 	}
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf.Name, index.ReadOnly)
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf.Name)
 	return slices.ContainsFunc(hosts, func(host corev1.PersistentVolume) bool {
 		return controllerutil.ContainsFinalizer(&host, v1alpha1.FinalizerLeafVolume)
 	}), err
@@ -191,7 +191,7 @@ func (r *reconciler) observeAsked(ctx context.Context, o *observed) error {
 	if candidate == nil || !mirror.AsksFor(o.root, candidate, r.Member) {
 		return nil
 	}
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, candidate.Name, index.ReadOnly)
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, candidate.Name)
 	if err != nil || len(hosts) > 0 {
 		return err
 	}
@@ -244,7 +244,7 @@ func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
 // of host PVs that stand for it.
 func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	requests := ofHostVolume(ctx, obj)
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, obj.GetName(), index.ReadOnly)
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, obj.GetName())
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the host volumes of a leaf volume")
 		return requests

@@ -47,13 +47,13 @@ func own() []Mutation {
 		},
 		{
 			Name: "no-stamp", Class: "I4: leaf volumes are not stamped before they are mirrored",
-			Edits:    []Edit{{leafPVDecide, "	if after := o.held(); !equality.Semantic.DeepEqual(o.leaf, after) {", "	if after := o.held(); o.host != nil && !equality.Semantic.DeepEqual(o.leaf, after) {"}},
+			Edits:    []Edit{{leafPVDecide, "	if after := changed(o.leaf, o.hold); after != nil {", "	if after := changed(o.leaf, o.hold); o.host != nil && after != nil {"}},
 			Scenario: "create", Fault: "kill-after@host/create/persistentvolumes/volume#1",
 			Caught: []string{"I2", "I6"},
 		},
 		{
 			Name: "writes-for-ever", Class: "I5: a write that changes nothing is made again and again",
-			Edits:    []Edit{{leafPVDecide, "	if equality.Semantic.DeepEqual(o.host, after) {\n		return nothing{}\n	}\n	return patchHost{after}", "	after.Annotations = with(after.Annotations, \"xylem.io/seen\", after.ResourceVersion)\n	return patchHost{after}"}},
+			Edits:    []Edit{{leafPVDecide, "	if after == nil {\n		return nothing{}\n	}\n	return patchHost{after}", "	if after == nil {\n		after = o.host.DeepCopy()\n	}\n	metav1.SetMetaDataAnnotation(&after.ObjectMeta, \"xylem.io/seen\", after.ResourceVersion)\n	return patchHost{after}"}},
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
 		{

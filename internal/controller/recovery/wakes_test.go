@@ -1,0 +1,54 @@
+package recovery
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// waiter is a cache in which a Pod without a node is found for any claim, and uses another.
+type waiter struct{ client.Reader }
+
+func (waiter) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	if pods, ok := into.(*corev1.PodList); ok {
+		pods.Items = []corev1.Pod{{Spec: corev1.PodSpec{Volumes: []corev1.Volume{uses("more")}}}}
+	}
+	return nil
+}
+
+func uses(claim string) corev1.Volume {
+	source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}
+	return corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}
+}
+
+// Of a bound claim, those that wait with it are looked at, and itself if it has notes.
+func TestOfClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim func(*observed)
+		want  []string
+	}{
+		"without a volume":              {func(*observed) {}, []string{"data"}},
+		"bound":                         {bound, []string{"more"}},
+		"bound where it was steered to": {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o) }, []string{"data", "more"}},
+		"bound after others were tried": {func(o *observed) { bound(o); annotated(v1alpha1.AnnotationTried, "{}")(o) }, []string{"data", "more"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reconciler{Link: &member.Link{Member: here, Host: waiter{}}}
+			var got []string
+			for _, request := range r.ofClaim(t.Context(), seen(tc.claim).claim.root) {
+				if !slices.Contains(got, request.Name) {
+					got = append(got, request.Name)
+				}
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("wakes %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
