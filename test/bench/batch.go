@@ -8,9 +8,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -118,14 +121,23 @@ func (b batch) pace(ctx context.Context, do func(context.Context, int) error) er
 	return group.Wait()
 }
 
-// remove deletes all Pods and claims of the batch.
+// remove deletes all Pods and claims of the batch. Of thousands, the API server gives up
+// halfway, when a request's time is over: the next one goes on.
 func (b batch) remove(ctx context.Context, client kubernetes.Interface) error {
-	all := metav1.ListOptions{}
-	if err := client.CoreV1().Pods(b.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all); err != nil {
-		return fmt.Errorf("delete the Pods of %s: %w", b.namespace, err)
-	}
-	if err := client.CoreV1().PersistentVolumeClaims(b.namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all); err != nil {
-		return fmt.Errorf("delete the claims of %s: %w", b.namespace, err)
+	core := client.CoreV1()
+	for _, kind := range []struct {
+		name   string
+		remove func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error
+	}{
+		{"Pods", core.Pods(b.namespace).DeleteCollection},
+		{"claims", core.PersistentVolumeClaims(b.namespace).DeleteCollection},
+	} {
+		err := retry.OnError(wait.Backoff{Steps: 20, Duration: time.Second}, apierrors.IsTimeout, func() error {
+			return kind.remove(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+		})
+		if err != nil {
+			return fmt.Errorf("delete the %s of %s: %w", kind.name, b.namespace, err)
+		}
 	}
 	return nil
 }
