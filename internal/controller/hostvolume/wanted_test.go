@@ -53,6 +53,9 @@ func TestSuperseded(t *testing.T) {
 			if got := superseded(tc.pv, tc.claim); got != tc.want {
 				t.Errorf("superseded: %t, want %t", got, tc.want)
 			}
+			if tc.want && !concerned(tc.pv) {
+				t.Error("its events are left out")
+			}
 		})
 	}
 }

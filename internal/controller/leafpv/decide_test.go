@@ -64,7 +64,9 @@ func seen(change ...func(*observed)) observed {
 func stamped(o *observed) {
 	before := o.claimOrigin
 	o.claimOrigin = o.origin
-	o.leaf, o.stamped = changed(o.leaf, o.hold), true
+	if held := changed(o.leaf, o.hold); held != nil {
+		o.leaf, o.stamped = held, true
+	}
 	o.claimOrigin = before
 }
 
@@ -280,12 +282,16 @@ func TestDecide(t *testing.T) {
 		"made anew, and being deleted":                                    {seen(mirrored, claimMadeAnew, func(o *observed) { o.claim.DeletionTimestamp = &now }), rest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before := tc.observed.leaf.DeepCopy()
+			seen := []*corev1.PersistentVolume{tc.observed.leaf, tc.observed.host, tc.observed.promise}
+			before := make([]*corev1.PersistentVolume, len(seen))
+			for i := range seen {
+				before[i] = seen[i].DeepCopy()
+			}
 			if diff := cmp.Diff(tc.want, of(decide(tc.observed))); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(before, tc.observed.leaf); diff != "" {
-				t.Errorf("deciding changed what was observed:\n%s", diff)
+			if diff := cmp.Diff(before, seen); diff != "" {
+				t.Errorf("deciding changed what was observed, which is the cache's:\n%s", diff)
 			}
 		})
 	}

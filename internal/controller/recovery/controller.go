@@ -70,9 +70,9 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// ofClaim wakes a claim, and its siblings. For one that has its volume, and none of our
-// notes, there is nothing to do: not even when it was bound just now, which is an update
-// from a state without a volume, and updates are asked for both.
+// ofClaim wakes a claim, and its siblings. One that has its volume, and none of our
+// notes, has nothing to be looked at for. Not even if it has just been bound: of an
+// update, the state before is asked as well.
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" && !noted(claim) {
 		return r.Siblings(ctx, claim)
