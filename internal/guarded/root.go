@@ -22,7 +22,9 @@ type Root struct{ writer }
 
 // NewRoot makes the writer; cluster is the registration's name.
 func NewRoot(c client.Client, cluster string, guard Guard) *Root {
-	return &Root{newWriter(c, cluster, sideRoot, guard)}
+	w := newWriter(c, cluster, sideRoot, guard)
+	w.turns = newTurns()
+	return &Root{w}
 }
 
 // ApplyStatus applies an actor's part of the status of a user's Pod or claim, as it

@@ -21,6 +21,8 @@ type writer struct {
 	guard   Guard
 	cluster string
 	side    string
+	// turns bound how many writes are under way at a time; nil: nothing does.
+	turns *turns
 	// overwritten keeps writes from being sent that cannot succeed.
 	overwritten overwritten
 }
@@ -29,14 +31,30 @@ func newWriter(c client.Client, cluster, side string, guard Guard) writer {
 	return writer{client: c, guard: guard, cluster: cluster, side: side, overwritten: newOverwritten(clock.RealClock{})}
 }
 
-func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error {
+// begin waits for its turn, and sees that the write is allowed then. What it returns
+// ends the turn.
+func (w *writer) begin(ctx context.Context) (func(), error) {
+	end, err := w.turns.take(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("wait for earlier writes to the %s: %w", w.side, err)
+	}
 	if err := w.guard.Held(); err != nil {
+		end()
+		return nil, err
+	}
+	return end, nil
+}
+
+func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error {
+	end, err := w.begin(ctx)
+	if err != nil {
 		return err
 	}
+	defer end()
 	if err := w.overwritten.checkNew(obj); err != nil {
 		return err
 	}
-	err := w.client.Create(ctx, obj, by.owner())
+	err = w.client.Create(ctx, obj, by.owner())
 	if err == nil {
 		w.overwritten.made.Set(nameOf(obj), true, memoryOfCreation)
 	}
@@ -46,14 +64,16 @@ func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error 
 // patch sends what after changes of before, on condition that the object is
 // still the one, and in the state, that before is.
 func (w *writer) patch(ctx context.Context, by Actor, before, after client.Object) error {
-	if err := w.guard.Held(); err != nil {
+	end, err := w.begin(ctx)
+	if err != nil {
 		return err
 	}
+	defer end()
 	if err := w.overwritten.check(part{object: before.GetUID()}, before); err != nil {
 		return err
 	}
 	uid, version := before.GetUID(), before.GetResourceVersion()
-	err := w.client.Patch(ctx, after, preconditioned{before}, by.owner())
+	err = w.client.Patch(ctx, after, preconditioned{before}, by.owner())
 	if err == nil {
 		w.overwritten.by(part{object: uid}, version, after.GetResourceVersion())
 	}
@@ -66,14 +86,16 @@ func (w *writer) applyStatus(ctx context.Context, by Actor, seen client.Object, 
 	if status.GetUID() == "" {
 		return foreign(status, "an apply needs the UID of the object that it is meant for")
 	}
-	if err := w.guard.Held(); err != nil {
+	end, err := w.begin(ctx)
+	if err != nil {
 		return err
 	}
+	defer end()
 	applied := part{status.GetUID(), by}
 	if err := w.overwritten.check(applied, seen); err != nil {
 		return err
 	}
-	err := w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), by.owner(), client.ForceOwnership)
+	err = w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(status), by.owner(), client.ForceOwnership)
 	if err == nil {
 		w.overwritten.by(applied, seen.GetResourceVersion(), status.GetResourceVersion())
 	}
@@ -84,15 +106,17 @@ func (w *writer) delete(ctx context.Context, obj client.Object, opts ...client.D
 	if obj.GetUID() == "" {
 		return foreign(obj, "a delete needs the UID of the object that it is meant for")
 	}
-	if err := w.guard.Held(); err != nil {
+	end, err := w.begin(ctx)
+	if err != nil {
 		return err
 	}
+	defer end()
 	if err := w.overwritten.check(part{object: obj.GetUID()}, obj); err != nil {
 		return err
 	}
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	opts = append([]client.DeleteOption{client.Preconditions{UID: &uid}}, opts...)
-	err := w.client.Delete(ctx, obj, opts...)
+	err = w.client.Delete(ctx, obj, opts...)
 	if err == nil {
 		w.overwritten.by(part{object: uid}, version, "")
 		w.overwritten.made.Delete(nameOf(obj))
