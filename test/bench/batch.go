@@ -11,9 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -121,25 +119,44 @@ func (b batch) pace(ctx context.Context, do func(context.Context, int) error) er
 	return group.Wait()
 }
 
-// remove deletes all Pods and claims of the batch. Of thousands, the API server gives up
-// halfway, when a request's time is over: the next one goes on.
+// remove deletes all Pods and claims of the batch that are in a cluster, one by one: a
+// collection of thousands takes longer than the API server gives a request.
 func (b batch) remove(ctx context.Context, client kubernetes.Interface) error {
 	core := client.CoreV1()
-	for _, kind := range []struct {
-		name   string
-		remove func(context.Context, metav1.DeleteOptions, metav1.ListOptions) error
-	}{
-		{"Pods", core.Pods(b.namespace).DeleteCollection},
-		{"claims", core.PersistentVolumeClaims(b.namespace).DeleteCollection},
-	} {
-		err := retry.OnError(wait.Backoff{Steps: 20, Duration: time.Second}, apierrors.IsTimeout, func() error {
-			return kind.remove(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
-		})
-		if err != nil {
-			return fmt.Errorf("delete the %s of %s: %w", kind.name, b.namespace, err)
-		}
+	pods, err := core.Pods(b.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the Pods of %s: %w", b.namespace, err)
+	}
+	if err := each(ctx, pods.Items, func(ctx context.Context, pod *corev1.Pod) error {
+		return core.Pods(b.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
+	}); err != nil {
+		return fmt.Errorf("delete the Pods of %s: %w", b.namespace, err)
+	}
+	claims, err := core.PersistentVolumeClaims(b.namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the claims of %s: %w", b.namespace, err)
+	}
+	if err := each(ctx, claims.Items, func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+		return core.PersistentVolumeClaims(b.namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{})
+	}); err != nil {
+		return fmt.Errorf("delete the claims of %s: %w", b.namespace, err)
 	}
 	return nil
+}
+
+// each does something with all objects, several at a time. One that is gone is no error.
+func each[T any](ctx context.Context, objects []T, do func(context.Context, *T) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(creators)
+	for i := range objects {
+		group.Go(func() error {
+			if err := do(ctx, &objects[i]); !apierrors.IsNotFound(err) {
+				return err
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 // ofPods has times by the names of claims instead of their Pods.
