@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// atOnce is how many writes of one Root are under way at a time. The host's own
+	// atOnce is how many writes of one Root are under way at a time, those left out that
+	// have taken longer than a turn. The host's own
 	// controllers and our leases wait for the same API server. Its PV controller sends
 	// three requests for each claim, one after the other, while ours are five, of a claim
 	// and its Pod: more at a time would not have a claim bound any sooner.
@@ -20,7 +21,8 @@ const (
 	turn = time.Second
 )
 
-// turns bound how many writes are under way at a time; nil, which bounds nothing, works.
+// turns bound how many writes are under way at a time, first come, first served; nil
+// bounds nothing.
 type turns struct{ free *semaphore.Weighted }
 
 func newTurns() *turns { return &turns{semaphore.NewWeighted(atOnce)} }

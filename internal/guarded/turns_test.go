@@ -8,6 +8,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -19,10 +23,26 @@ type slow struct {
 	end  chan struct{}
 }
 
-func (s *slow) Create(context.Context, client.Object, ...client.CreateOption) error {
+func (s *slow) write() error {
 	s.sent.Add(1)
 	<-s.end
 	return nil
+}
+
+func (s *slow) Create(context.Context, client.Object, ...client.CreateOption) error { return s.write() }
+func (s *slow) Delete(context.Context, client.Object, ...client.DeleteOption) error { return s.write() }
+func (s *slow) Status() client.SubResourceWriter                                    { return slowStatus{of: s} }
+func (s *slow) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+	return s.write()
+}
+
+type slowStatus struct {
+	client.SubResourceWriter
+	of *slow
+}
+
+func (s slowStatus) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return s.of.write()
 }
 
 // closing is a guard that can be closed.
@@ -37,10 +57,52 @@ func (c *closing) Held() error {
 
 func (*closing) MayDestroy() error { return nil }
 
-// Few writes to the host are under way at a time. Those that wait are not sent when the
-// fence is lost meanwhile, or when nobody wants them any more.
+// Of each kind of write, few are under way at a time, and one that ends makes room at once.
 func TestTurns(t *testing.T) {
+	named := func(i int) *corev1.PersistentVolume {
+		pv := hostVolume()
+		pv.Name, pv.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
+		return pv
+	}
+	for name, write := range map[string]func(context.Context, *Root, int) error{
+		"create": func(ctx context.Context, r *Root, i int) error { return r.Create(ctx, actor, named(i)) },
+		"patch":  func(ctx context.Context, r *Root, i int) error { return r.Patch(ctx, actor, named(i), named(i)) },
+		"delete": func(ctx context.Context, r *Root, i int) error { return r.Delete(ctx, named(i)) },
+		"apply": func(ctx context.Context, r *Root, i int) error {
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(strconv.Itoa(i))}}
+			return r.ApplyStatus(ctx, actor, pod, status("Pod", strconv.Itoa(i)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := clock.RealClock{}.Now()
+				host := &slow{end: make(chan struct{}, atOnce+1)}
+				r := NewRoot(host, "cluster38", open)
+				var made atomic.Int32
+				start(t.Context(), atOnce+1, func(ctx context.Context) error { return write(ctx, r, int(made.Add(1))) })
+				if sent := host.sent.Load(); sent != atOnce {
+					t.Errorf("%d writes are under way, want %d", sent, atOnce)
+				}
+				host.end <- struct{}{}
+				synctest.Wait()
+				if sent := host.sent.Load(); sent != atOnce+1 {
+					t.Errorf("%d were sent when one had ended, want %d", sent, atOnce+1)
+				}
+				close(host.end)
+				synctest.Wait()
+				if waited := (clock.RealClock{}).Since(began); waited != 0 {
+					t.Errorf("turns were given back after %v", waited)
+				}
+			})
+		})
+	}
+}
+
+// A write that waits is not sent when the fence is lost meanwhile, or when nobody wants it
+// any more, and keeps nobody else waiting then.
+func TestTurnsInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		began := clock.RealClock{}.Now()
 		host, fence := &slow{end: make(chan struct{})}, &closing{}
 		create := creating(host, fence)
 		start(t.Context(), atOnce, create)
@@ -53,15 +115,23 @@ func TestTurns(t *testing.T) {
 			t.Errorf("nobody wants it: %v", err)
 		}
 
-		go func() { ended <- create(t.Context()) }()
-		synctest.Wait()
-		if sent := host.sent.Load(); sent != atOnce {
-			t.Errorf("%d writes are under way, want %d", sent, atOnce)
+		for range atOnce {
+			go func() { ended <- create(t.Context()) }()
 		}
+		synctest.Wait()
 		fence.closed.Store(true)
 		close(host.end)
-		if err := <-ended; !errors.Is(err, ErrFenced) || host.sent.Load() != atOnce {
-			t.Errorf("sent after the fence was lost: %v", err)
+		for range atOnce {
+			if err := <-ended; !errors.Is(err, ErrFenced) || host.sent.Load() != atOnce {
+				t.Errorf("sent after the fence was lost: %v", err)
+			}
+		}
+		fence.closed.Store(false)
+		if err := create(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if waited := (clock.RealClock{}).Since(began); waited != 0 {
+			t.Errorf("turns were given back after %v", waited)
 		}
 	})
 }

@@ -29,8 +29,9 @@ const (
 	// Name of the controller.
 	Name  = "promise"
 	actor = guarded.Actor("promise")
-	// workers promise side by side; a promise is one write.
-	workers = 8
+	// workers promise side by side; a promise is one write, and no more than these are
+	// under way at a time (guarded.Root).
+	workers = 4
 	// remembered is of how many Pods it is known that they were told that they are on
 	// the wrong node. Those of a manager that is started anew are told again.
 	remembered = 4096
