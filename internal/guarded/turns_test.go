@@ -59,11 +59,6 @@ func (*closing) MayDestroy() error { return nil }
 
 // Of each kind of write, few are under way at a time, and one that ends makes room at once.
 func TestTurns(t *testing.T) {
-	named := func(i int) *corev1.PersistentVolume {
-		pv := hostVolume()
-		pv.Name, pv.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
-		return pv
-	}
 	for name, write := range map[string]func(context.Context, *Root, int) error{
 		"create": func(ctx context.Context, r *Root, i int) error { return r.Create(ctx, actor, named(i)) },
 		"patch":  func(ctx context.Context, r *Root, i int) error { return r.Patch(ctx, actor, named(i), named(i)) },
@@ -165,11 +160,13 @@ func TestTurnsEnd(t *testing.T) {
 func creating(host client.Client, fence Guard) func(context.Context) error {
 	r := NewRoot(host, "cluster38", fence)
 	var made atomic.Int32
-	return func(ctx context.Context) error {
-		pv := hostVolume()
-		pv.Name = strconv.Itoa(int(made.Add(1)))
-		return r.Create(ctx, actor, pv)
-	}
+	return func(ctx context.Context) error { return r.Create(ctx, actor, named(int(made.Add(1)))) }
+}
+
+func named(i int) *corev1.PersistentVolume {
+	pv := hostVolume()
+	pv.Name, pv.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
+	return pv
 }
 
 // start some, and see them get as far as they can.

@@ -92,17 +92,22 @@ func (b batch) apply(ctx context.Context, client kubernetes.Interface) (asked ma
 	return asked, err
 }
 
-// pace calls do for each of the batch: at its rate, whatever the calls take, or
-// with a few workers as fast as they can.
-func (b batch) pace(ctx context.Context, do func(context.Context, int) error) error {
+// atOnce calls do for each of so many, with a few workers as fast as they can.
+func atOnce(ctx context.Context, n int, do func(context.Context, int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	if b.rate == 0 {
-		group.SetLimit(creators)
-		for i := range b.claims {
-			group.Go(func() error { return do(ctx, i) })
-		}
-		return group.Wait()
+	group.SetLimit(creators)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
 	}
+	return group.Wait()
+}
+
+// pace calls do for each of the batch: at its rate, whatever the calls take, or at once.
+func (b batch) pace(ctx context.Context, do func(context.Context, int) error) error {
+	if b.rate == 0 {
+		return atOnce(ctx, b.claims, do)
+	}
+	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(late)
 	begin := time.Now()
 	timer := time.NewTimer(0)
@@ -119,44 +124,27 @@ func (b batch) pace(ctx context.Context, do func(context.Context, int) error) er
 	return group.Wait()
 }
 
-// remove deletes all Pods and claims of the batch that are in a cluster, one by one: a
+// remove deletes the batch's Pods and claims that are in a cluster, one by one: a
 // collection of thousands takes longer than the API server gives a request.
 func (b batch) remove(ctx context.Context, client kubernetes.Interface) error {
 	core := client.CoreV1()
-	pods, err := core.Pods(b.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list the Pods of %s: %w", b.namespace, err)
-	}
-	if err := each(ctx, pods.Items, func(ctx context.Context, pod *corev1.Pod) error {
-		return core.Pods(b.namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{})
-	}); err != nil {
-		return fmt.Errorf("delete the Pods of %s: %w", b.namespace, err)
-	}
-	claims, err := core.PersistentVolumeClaims(b.namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return fmt.Errorf("list the claims of %s: %w", b.namespace, err)
-	}
-	if err := each(ctx, claims.Items, func(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
-		return core.PersistentVolumeClaims(b.namespace).Delete(ctx, claim.Name, metav1.DeleteOptions{})
-	}); err != nil {
-		return fmt.Errorf("delete the claims of %s: %w", b.namespace, err)
-	}
-	return nil
-}
-
-// each does something with all objects, several at a time. One that is gone is no error.
-func each[T any](ctx context.Context, objects []T, do func(context.Context, *T) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(creators)
-	for i := range objects {
-		group.Go(func() error {
-			if err := do(ctx, &objects[i]); !apierrors.IsNotFound(err) {
-				return err
+	for _, kind := range []struct {
+		name   func(int) string
+		remove func(context.Context, string, metav1.DeleteOptions) error
+	}{
+		{podName, core.Pods(b.namespace).Delete},
+		{claimName, core.PersistentVolumeClaims(b.namespace).Delete},
+	} {
+		if err := atOnce(ctx, b.claims, func(ctx context.Context, i int) error {
+			if err := kind.remove(ctx, kind.name(i), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("delete %s/%s: %w", b.namespace, kind.name(i), err)
 			}
 			return nil
-		})
+		}); err != nil {
+			return err
+		}
 	}
-	return group.Wait()
+	return nil
 }
 
 // ofPods has times by the names of claims instead of their Pods.

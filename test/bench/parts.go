@@ -194,9 +194,7 @@ func (r *rig) yardFloor(ctx context.Context, p part) error {
 	if b.namespace, err = r.space(ctx, p.scenario, r.native); err != nil {
 		return err
 	}
-	atOnce := b
-	atOnce.rate = 0
-	if err := atOnce.pace(ctx, func(ctx context.Context, i int) error { return r.volume(ctx, r.native, b.claim(i), "floor") }); err != nil {
+	if err := atOnce(ctx, b.claims, func(ctx context.Context, i int) error { return r.volume(ctx, r.native, b.claim(i), "floor") }); err != nil {
 		return err
 	}
 	run := p.run(r, partFloor)
@@ -258,15 +256,12 @@ func (r *rig) clear(ctx context.Context, b batch, in views) error {
 	if err := r.await(ctx, "clearing up", b.claims, func() int { return in[0].count(claimGone, b.namespace) }); err != nil {
 		return err
 	}
-	now := b
-	now.rate = 0
 	for _, v := range in {
 		volumes, err := v.client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 		if err != nil {
 			return fmt.Errorf("list the PVs of %s: %w", v.name, err)
 		}
-		now.claims = len(volumes.Items)
-		if err := now.pace(ctx, func(ctx context.Context, i int) error {
+		if err := atOnce(ctx, len(volumes.Items), func(ctx context.Context, i int) error {
 			pv := &volumes.Items[i]
 			if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != b.namespace {
 				return nil
