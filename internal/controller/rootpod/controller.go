@@ -82,7 +82,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.Member, nominated: r.NominatedNode}
+	o := observed{member: r.Member}
 	var err error
 	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil {
 		return o, err
@@ -93,6 +93,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.root == nil || o.root.DeletionTimestamp != nil || !o.concerns() {
 		return o, nil
 	}
+	o.nominated = r.nominated(o.root)
 	if o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
 		return o, err
 	}
@@ -113,6 +114,12 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.missing, err = r.missing(ctx, o.root)
 	}
 	return o, err
+}
+
+// nominated reports whether the host's scheduler shows in a Pod where it is about to
+// bind it.
+func (r *reconciler) nominated(pod *corev1.Pod) bool {
+	return r.NominatedNode && !mirror.NominationLost(pod)
 }
 
 // claim observes one claim of the Pod on both sides.
@@ -136,7 +143,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 			return c, err
 		}
 	}
-	if c.root.Spec.VolumeName == "" && !r.NominatedNode {
+	if c.root.Spec.VolumeName == "" && !r.nominated(pod) {
 		c.shared, err = r.shared(ctx, key, pod.UID)
 	}
 	return c, err

@@ -15,7 +15,8 @@ import (
 
 // observed is all that a decision is taken on; nil is absent.
 type observed struct {
-	member    mirror.Member
+	member mirror.Member
+	// nominated: the host's scheduler shows in the root where it is about to bind it.
 	nominated bool
 	root      *corev1.Pod
 	// leaf Pod of ours by that name, for whichever root its origin says.
