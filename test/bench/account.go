@@ -78,6 +78,9 @@ func (a account) close(ctx context.Context, run *Run) error {
 	if err != nil {
 		return err
 	}
+	if run.Values[restarts] > 0 {
+		a.metrics = metrics{} // what is known is of the process that runs now
+	}
 	run.CPUSeconds, run.PeakMiB = m.cpu()-a.cpu(), a.r.peak()/(1<<20)
 	run.Reconciles = map[string]float64{}
 	for name, n := range m {

@@ -21,6 +21,9 @@ const (
 	partDelete  = " delete" // after a mode
 )
 
+// restarts of a manager that ended by itself.
+const restarts = "times that the manager was started again"
+
 // What times are between.
 const (
 	askedBound     = "claim created to Bound"
@@ -94,11 +97,13 @@ func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
 	}
 	var asked map[string]time.Time
 	err = r.profiled(ctx, fmt.Sprintf("%s-%s-%d", p.scenario, mode, p.repeat), func() error {
-		if asked, err = b.apply(ctx, r.host.client); err != nil {
-			return err
-		}
-		return r.await(ctx, "running", b.claims, func() int {
-			return min(r.host.count(running, b.namespace), r.host.count(bound, b.namespace), r.leaves.count(running, b.namespace))
+		return r.kept(ctx, run, func() error {
+			if asked, err = b.apply(ctx, r.host.client); err != nil {
+				return err
+			}
+			return r.await(ctx, "running", b.claims, func() int {
+				return min(r.host.count(running, b.namespace), r.host.count(bound, b.namespace), r.leaves.count(running, b.namespace))
+			})
 		})
 	})
 	if err := errors.Join(err, p.disturb(false)); err != nil {
@@ -127,11 +132,13 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 		return err
 	}
 	begin := time.Now()
-	if err := b.remove(ctx, r.host.client); err != nil {
-		return err
-	}
-	if err := r.await(ctx, "gone", b.claims, func() int {
-		return min(r.host.count(claimGone, b.namespace), r.host.count(volumeGone, b.namespace), r.leaves.count(volumeGone, b.namespace))
+	if err := r.kept(ctx, run, func() error {
+		if err := b.remove(ctx, r.host.client); err != nil {
+			return err
+		}
+		return r.await(ctx, "gone", b.claims, func() int {
+			return min(r.host.count(claimGone, b.namespace), r.host.count(volumeGone, b.namespace), r.leaves.count(volumeGone, b.namespace))
+		})
 	}); err != nil {
 		return err
 	}
@@ -355,5 +362,31 @@ func (r *rig) restart(ctx context.Context) error {
 		return err
 	}
 	_, err := r.settled(ctx, r.members)
+	return err
+}
+
+// kept does something, and meanwhile starts the manager again whenever it ends by itself,
+// as its Deployment would.
+func (r *rig) kept(ctx context.Context, run *Run, do func() error) error {
+	keeping, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-keeping.Done():
+				return
+			case <-r.x.Manager.Done():
+			}
+			run.Values[restarts]++
+			r.b.say("      the manager has ended by itself, and is started again")
+			if err := r.x.Manager.Start(keeping); err != nil && keeping.Err() == nil {
+				r.b.say("      it does not start: %v", err)
+			}
+		}
+	}()
+	err := do()
+	stop()
+	<-ended
 	return err
 }
