@@ -3,6 +3,7 @@ package stuck
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,10 @@ const (
 	// look is the longest pause between two looks; a deletion is told that much
 	// later at most.
 	look = 15 * time.Second
+	// tellings is how many deletions of a member are told at a look: where thousands are
+	// under way at once all are slow, and to tell of each would make them slower. Those
+	// are first that were not told yet, the oldest of them; all are counted.
+	tellings = 50
 )
 
 // Watcher looks for stuck deletions at intervals, on the leader.
@@ -196,13 +201,24 @@ func (w *Watcher) tell(cr *v1alpha1.ClusterRegistration, late []candidate, still
 	}
 	w.Book.SetStuck(cr.Name, stuck)
 	account.CountStuck(cr.Name, len(late), age)
+	var fresh, changed []candidate
 	for _, c := range late {
 		if c.object == nil {
 			continue // the registration's condition has it
 		}
-		still[c.object.GetUID()] = c.Cause
-		if w.told[c.object.GetUID()] != c.Cause {
-			w.eventStuck(c)
+		before, told := w.told[c.object.GetUID()]
+		switch {
+		case !told:
+			fresh = append(fresh, c)
+			continue
+		case before != c.Cause:
+			changed = append(changed, c)
 		}
+		still[c.object.GetUID()] = before
+	}
+	due := slices.Concat(fresh, changed)
+	for _, c := range due[:min(len(due), tellings)] {
+		w.eventStuck(c)
+		still[c.object.GetUID()] = c.Cause
 	}
 }

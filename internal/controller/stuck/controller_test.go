@@ -1,0 +1,62 @@
+package stuck
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+)
+
+// Where thousands do not go, few are told at a time, each once, and again when the cause
+// is another.
+func TestFewAreToldAtATime(t *testing.T) {
+	recorder := events.NewFakeRecorder(10 * tellings)
+	w := &Watcher{Recorder: recorder, Book: account.NewBook(), Clock: clocktesting.NewFakeClock(now.Time)}
+	cr := &v1alpha1.ClusterRegistration{}
+	cr.Name = "member-01"
+	late := make([]candidate, 2*tellings+1)
+	for i := range late {
+		pod := &corev1.Pod{}
+		pod.UID = types.UID(fmt.Sprint(i))
+		late[i] = candidate{object: pod, Deletion: account.Deletion{Cause: because(account.CauseUnknown, "first")}}
+	}
+	look := func() (first, second int) {
+		still := map[types.UID]account.Cause{}
+		w.tell(cr, late, still)
+		w.told = still
+		for len(recorder.Events) > 0 {
+			if strings.Contains(<-recorder.Events, "first") {
+				first++
+			} else {
+				second++
+			}
+		}
+		return first, second
+	}
+	if first, _ := look(); first != tellings {
+		t.Errorf("%d are told at first, want %d", first, tellings)
+	}
+	for i := range tellings {
+		late[i].Cause = because(account.CauseUnknown, "second")
+	}
+	if first, second := look(); first != tellings || second != 0 {
+		t.Errorf("%d and %d are told then, want those that were not told", first, second)
+	}
+	if first, second := look(); first != 1 || second != tellings-1 {
+		t.Errorf("%d and %d are told then, want one, and what has changed", first, second)
+	}
+	look()
+	if first, second := look(); first+second > 0 {
+		t.Errorf("%d are told again", first+second)
+	}
+	if told := w.Book.Stuck(cr.Name); told.Count != len(late) {
+		t.Errorf("%d are counted, want %d", told.Count, len(late))
+	}
+}
