@@ -135,6 +135,9 @@ const (
 	ReasonVolumeAdopted = "VolumeAdopted"
 	// ReasonExpansionPushed: the member was asked to expand the volume. To do: nothing.
 	ReasonExpansionPushed = "ExpansionPushed"
+	// ReasonHeldBack: the host's PV controller has many volumes to bind, and claims are placed
+	// as fast as it binds them. To do: nothing; if it lasts, see to kube-controller-manager.
+	ReasonHeldBack = "HeldBack"
 	// ReasonPlacementWithdrawn: the claim was taken back from a member before a volume was
 	// bound there. To do: nothing.
 	ReasonPlacementWithdrawn = "PlacementWithdrawn"

@@ -29,6 +29,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/reflection"
@@ -109,9 +110,13 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
+	gate := backlog.New(clock.RealClock{})
+	if err := gate.Setup(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
 	w := wiring{
 		mgr: mgr, live: live, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
-		book: account.NewBook(), passages: account.NewPassages(clock.RealClock{}), classes: reflection.NewBook(),
+		book: account.NewBook(), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
 	}
 	if err := w.add(); err != nil {
 		return err

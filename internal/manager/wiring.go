@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/csidriver"
@@ -59,6 +60,7 @@ type wiring struct {
 	identity string
 	book     *account.Book
 	passages *account.Passages
+	gate     *backlog.Gate
 	classes  *reflection.Book
 }
 
@@ -69,6 +71,9 @@ func (w *wiring) recorder() events.EventRecorder {
 
 // add adds the host's controllers, and the fleet that runs the members'.
 func (w *wiring) add() error {
+	if err := w.mgr.Add(w.gate); err != nil {
+		return fmt.Errorf("add the gate of claims: %w", err)
+	}
 	records := &member.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
 		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.recorder(), Records: records,
@@ -138,7 +143,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Passages: w.passages, NominatedNode: w.nominates()})
+			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates()})
 		},
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates()})

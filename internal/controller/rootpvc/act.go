@@ -145,6 +145,15 @@ func (r *reconciler) place(ctx context.Context, o observed) error {
 	if o.unasked() && r.pace.wait(o.root.UID, o.root.ResourceVersion) {
 		return nil // its write to the claim and ours would collide
 	}
+	if o.fresh() {
+		turn := r.Gate.Enter(r.ClusterID, o.root)
+		if turn.Tell {
+			r.eventHeldBack(o.root, turn)
+		}
+		if !turn.Come {
+			return r.say(ctx, o, nil) // it is woken
+		}
+	}
 	begun := r.Clock.Now()
 	if err := r.annotate(ctx, o.root, func(annotations map[string]string) { annotations[v1alpha1.AnnotationPlacedIn] = r.ClusterID }); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -89,7 +90,7 @@ func TestPlacementIsLive(t *testing.T) {
 // Kubernetes' PV controller writes to a claim when we do, as soon as its node is
 // chosen: one of the two would be refused.
 func TestPlacementComesAfterTheRequest(t *testing.T) {
-	r := &reconciler{pace: newPace(), Link: &member.Link{
+	r := &reconciler{pace: newPace(), Options: Options{Gate: backlog.New(clock.RealClock{})}, Link: &member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 	}}
 	place := func(o observed) bool { return errors.Is(r.act(t.Context(), o, place{}), errWrite) }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -48,6 +49,8 @@ type Options struct {
 	Book *account.Book
 	// Passages are measured from the placement on.
 	Passages *account.Passages
+	// Gate holds claims back that the host could not bind yet.
+	Gate *backlog.Gate
 	// NominatedNode says that the host's scheduler shows in a Pod's status which
 	// node it is about to bind it to; see root_pod.
 	NominatedNode bool
@@ -74,6 +77,7 @@ func Setup(link *member.Link, o Options) error {
 		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 		r.Book.FoundSource(r.rivals),
+		r.Gate.Source(r.ClusterID, r.Registration),
 	)
 }
 
@@ -83,7 +87,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.act(ctx, o, decide(o)); err != nil || o.root == nil {
+	d := decide(o)
+	if _, placing := d.(place); !placing {
+		r.Gate.Leave(r.ClusterID, request.NamespacedName)
+	}
+	if err := r.act(ctx, o, d); err != nil || o.root == nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: r.pace.owes(o.root.UID)}, nil

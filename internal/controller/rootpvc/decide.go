@@ -306,6 +306,12 @@ func (o observed) unasked() bool {
 	return o.root.Spec.VolumeName == "" && o.leaf == nil && o.root.Annotations[route.AnnSelectedNode] != "" && !asked
 }
 
+// fresh: nothing is made for the claim yet, here or elsewhere, as far as it is known. One
+// that was steered here has waited in another member.
+func (o observed) fresh() bool {
+	return o.root.Spec.VolumeName == "" && o.leaf == nil && o.root.Annotations[v1alpha1.AnnotationSteeredTo] == ""
+}
+
 func (o observed) unbound() decision {
 	placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]
 	if o.root.Annotations[route.AnnSelectedNode] != o.member.NodeName {

@@ -5,6 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -24,4 +25,10 @@ func (r *reconciler) eventGrown(root *corev1.PersistentVolumeClaim, to resource.
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
 		"volume %s in member %s, which an earlier claim of this name had, is this claim's now", volume, r.Registration)
+}
+
+func (r *reconciler) eventHeldBack(root *corev1.PersistentVolumeClaim, turn backlog.Turn) {
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonHeldBack, "Push",
+		"not placed in member %s yet: claims are placed as fast as the host's PV controller binds volumes. %d wait for it now, and %d claims for that member with this one",
+		r.Registration, turn.Volumes, turn.Claims)
 }

@@ -2,6 +2,8 @@ package stories_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -175,6 +177,51 @@ var _ = Describe("The main flow", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(pv.Spec.AccessModes).To(ConsistOf(corev1.ReadWriteOncePod), c.Name())
 		}
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("A burst", func() {
+	It("is placed as fast as the host binds volumes, and those who wait are told", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.barrier(ctx, nodeOne)
+		By("having a member make as many volumes as may wait for the host's PV controller, which does not run")
+		binder := x.Fleet.Host.Process(controlplane.ControllerManager)
+		Expect(binder.Stop(ctx)).To(Succeed())
+		DeferCleanup(binder.Start, NodeTimeout(storyTime))
+		const many, more = 100, 50
+		claims := func(name string, n int) (options []podOption) {
+			for i := range n {
+				s.claim(ctx, fmt.Sprintf("%s-%d", name, i))
+				options = append(options, using(fmt.Sprintf("%s-%d", name, i)))
+			}
+			return append(options, on(nodeOne))
+		}
+		s.pod(ctx, "crowd", claims("crowd", many)...)
+		Eventually(ctx, func(ctx context.Context) (int, error) {
+			var volumes corev1.PersistentVolumeList
+			err := x.Host.API.List(ctx, &volumes)
+			return len(slices.DeleteFunc(volumes.Items, func(pv corev1.PersistentVolume) bool {
+				return pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != s.namespace || pv.Status.Phase == corev1.VolumeBound
+			})), err
+		}).Should(Equal(many))
+
+		By("letting a few more through from time to time, since nobody may ever bind those, and holding the others back")
+		s.pod(ctx, "app", claims("data", more)...)
+		measured(ctx, "xylem_claims_held_back", one, Not(Equal("0")))
+		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
+			var told corev1.EventList
+			err := x.Host.API.List(ctx, &told, client.InNamespace(s.namespace))
+			return told.Items, err
+		}).Should(ContainElement(And(
+			HaveField("InvolvedObject.Kind", "PersistentVolumeClaim"), HaveField("Reason", v1alpha1.ReasonHeldBack),
+			HaveField("Message", And(ContainSubstring("member "+one), MatchRegexp("1[0-9][0-9] wait for it now"))),
+		)))
+
+		By("placing all once the volumes are bound")
+		Expect(binder.Start(ctx)).To(Succeed())
+		s.running(ctx, "crowd", nodeOne)
+		s.running(ctx, "app", nodeOne)
+		measured(ctx, "xylem_claims_held_back", one, Equal("0"))
 	}, SpecTimeout(storyTime))
 })
 

@@ -1,0 +1,83 @@
+package backlog
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// waiting is a claim that is to be placed.
+type waiting struct {
+	claim types.NamespacedName
+	uid   types.UID
+	since time.Time
+	// told: it was its turn to be told that it waits; tell: it is now.
+	told, tell bool
+}
+
+// line of claims. Namespaces take turns, and claims of one go in their order: what
+// comes by the thousand in one does not keep those of others waiting.
+type line struct {
+	claims     map[types.NamespacedName]*waiting
+	namespaces []string // whose turn it is first
+	order      map[string][]*waiting
+}
+
+func newLine() line {
+	return line{claims: map[types.NamespacedName]*waiting{}, order: map[string][]*waiting{}}
+}
+
+func (l *line) len() int { return len(l.claims) }
+
+func (l *line) add(w *waiting) {
+	l.claims[w.claim] = w
+	if _, there := l.order[w.claim.Namespace]; !there {
+		l.namespaces = append(l.namespaces, w.claim.Namespace)
+	}
+	l.order[w.claim.Namespace] = append(l.order[w.claim.Namespace], w)
+}
+
+// remove a claim, if it waits; its place is skipped when its turn comes.
+func (l *line) remove(claim types.NamespacedName) bool {
+	_, waits := l.claims[claim]
+	if delete(l.claims, claim); len(l.claims) == 0 {
+		*l = newLine()
+	}
+	return waits
+}
+
+// next takes the claim out whose turn it is; nil if there is none.
+func (l *line) next() *waiting {
+	for len(l.namespaces) > 0 {
+		namespace := l.namespaces[0]
+		l.namespaces = l.namespaces[1:]
+		claims := l.order[namespace]
+		first := slices.IndexFunc(claims, l.waits)
+		if first < 0 {
+			delete(l.order, namespace)
+			continue
+		}
+		l.namespaces = append(l.namespaces, namespace)
+		l.order[namespace] = claims[first+1:]
+		l.remove(claims[first].claim)
+		return claims[first]
+	}
+	return nil
+}
+
+// longest are those that wait, the ones whose turn comes last in their namespace first.
+func (l *line) longest() iter.Seq[*waiting] {
+	return func(yield func(*waiting) bool) {
+		for _, namespace := range l.namespaces {
+			for _, w := range slices.Backward(l.order[namespace]) {
+				if l.waits(w) && !yield(w) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (l *line) waits(w *waiting) bool { return l.claims[w.claim] == w }

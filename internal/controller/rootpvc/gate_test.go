@@ -1,0 +1,144 @@
+package rootpvc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// behind is a reconciler of a member with many volumes that the host's PV controller
+// has not bound, and its queue. It counts the statuses that it writes, and writes nothing else.
+func behind(t *testing.T) (*reconciler, *statuses, *clocktesting.FakeClock, queue) {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	gate := backlog.New(clock)
+	informers := &informertest.FakeInformers{}
+	if err := gate.Setup(t.Context(), informers); err != nil {
+		t.Fatal(err)
+	}
+	volumes, err := informers.FakeInformerFor(t.Context(), &corev1.PersistentVolume{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		pv := &corev1.PersistentVolume{}
+		pv.Name, pv.Labels = fmt.Sprint(i), map[string]string{v1alpha1.LabelClusterID: here.ClusterID}
+		pv.Spec.ClaimRef = &corev1.ObjectReference{UID: types.UID(fmt.Sprint(i))}
+		volumes.Add(pv)
+	}
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+	t.Cleanup(q.ShutDown)
+	if err := gate.Source(here.ClusterID, here.Registration).Start(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- gate.Start(t.Context()) }()
+	t.Cleanup(func() {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	told := &statuses{}
+	nothing := empty{reader: reads{}}
+	return &reconciler{pace: newPace(), Options: Options{Gate: gate}, Link: &member.Link{
+		Member: here, Host: nothing, Cache: nothing, Clock: clock, Recorder: events.NewFakeRecorder(10),
+		Root: guarded.NewRoot(host{writes{}, told}, here.Registration, guarded.HostOnly{}),
+	}}, told, clock, q
+}
+
+// empty is a cache that has nothing.
+type empty struct {
+	cache.Cache
+	reader reads
+}
+
+func (e empty) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return e.reader.Get(ctx, key, into, options...)
+}
+
+func asked(o *observed) { set(o.root, volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName) }
+
+// Claims wait where the host is behind, and only those for which nothing is made yet.
+func TestClaimsWaitForTheHost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		o    observed
+		want error
+	}{
+		"nothing is made yet":                    {seen(placedIn(""), asked), nil},
+		"its leaf is there":                      {seen(placedIn(""), asked, pushed), errWrite},
+		"it asks for a volume that is there":     {seen(placedIn(""), boundTo("pv-1")), errWrite},
+		"it is bound to a promise":               {promised(), errWrite},
+		"it was steered here, and waited before": {seen(placedIn(""), asked, steeredTo(here.NodeName)), errWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, told, _, _ := behind(t)
+			if err := r.act(t.Context(), tc.o, place{}); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+			if told.written > 0 {
+				t.Error("a status is written")
+			}
+		})
+	}
+}
+
+// What a claim was told before is over when it waits: recovery would go by it.
+func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
+	r, told, _, _ := behind(t)
+	o := seen(placedIn(""), asked)
+	o.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceTerminating, Message: "member cluster38: wait",
+	}}
+	if err := r.act(t.Context(), o, place{}); err != nil || told.written != 1 {
+		t.Errorf("%d statuses are written (%v), want that the problem is taken back", told.written, err)
+	}
+}
+
+// Who waits is woken, and leaves the line when it is not to be placed any more.
+func TestClaimsAreWoken(t *testing.T) {
+	r, _, clock, q := behind(t)
+	o := seen(placedIn(""), asked)
+	gone := o
+	gone.root = o.root.DeepCopy()
+	gone.root.Name, gone.root.UID = "gone", "gone"
+	for _, one := range []observed{gone, o} {
+		if err := r.act(t.Context(), one, place{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(gone.root)}
+	if _, err := r.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	for !clock.HasWaiters() {
+		runtime.Gosched() // until the gate's ticker is made
+	}
+	clock.Step(time.Minute)
+	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.root) {
+		t.Errorf("%s is woken, which does not wait any more", woken)
+	}
+	if err := r.act(t.Context(), o, place{}); !errors.Is(err, errWrite) {
+		t.Errorf("not placed when its turn has come: %v", err)
+	}
+}
