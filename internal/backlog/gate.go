@@ -20,17 +20,17 @@ import (
 
 const (
 	// limit is how many volumes may wait for the PV controller while claims are placed as
-	// they come. It binds seven a second by default, by its client's limit, and a few times
-	// as many where that is raised.
-	limit = 100
+	// they come. It binds five to seven a second by default, by its client's limit, and a
+	// few times as many where that is raised.
+	limit = 300
 	// interval at which claims are let through that wait.
 	interval = time.Second
 	// more is how many at a time, of all members, are let through beyond what was bound
 	// meanwhile, while few volumes wait: so it goes faster when the PV controller does.
 	more = 10
-	// anyway is after how long as many are let through of a member of which nothing was
-	// bound: there may be no backlog but volumes that nobody will ever bind, and one that
-	// is shows it.
+	// anyway is after how long as many are let through of a member of which none was:
+	// there may be no backlog but volumes that nobody will ever bind, and one that is
+	// shows it.
 	anyway = 10 * time.Second
 	// patience is how long a claim waits before it is told so, and tellings how many are
 	// at a time: these are writes to the host as well.
@@ -57,7 +57,7 @@ type lane struct {
 	registration string
 	queue        queue
 	line         line
-	last         time.Time // when one was let through
+	last         time.Time // when one was let through, or the line began
 	half         int       // of a claim that is still to be let through
 }
 
@@ -162,8 +162,9 @@ func (g *Gate) Enter(member string, claim *corev1.PersistentVolumeClaim) Turn {
 			return Turn{Come: true}
 		}
 		g.volumes.boundSince(member)
+		l.last = g.clock.Now()
 	}
-	l.line.add(&waiting{claim: key, uid: claim.UID, since: g.clock.Now()})
+	l.line.add(&waiter{claim: key, uid: claim.UID, since: g.clock.Now()})
 	l.show()
 	return Turn{}
 }
@@ -246,8 +247,8 @@ func (l *lane) due(bound, waiting, share int) int {
 	return bound
 }
 
-// tell wakes a few of those that wait, to be told so: those that wait longest of all
-// from now on go first.
+// tell wakes a few of those that wait, to be told so: in each namespace, those first
+// that will wait longest.
 func (g *Gate) tell(now time.Time) {
 	told := 0
 	for _, l := range g.lanes {
@@ -264,6 +265,6 @@ func (g *Gate) tell(now time.Time) {
 	}
 }
 
-func (l *lane) wake(w *waiting) { l.queue.Add(reconcile.Request{NamespacedName: w.claim}) }
+func (l *lane) wake(w *waiter) { l.queue.Add(reconcile.Request{NamespacedName: w.claim}) }
 
 func (l *lane) show() { heldBack.WithLabelValues(l.registration).Set(float64(l.line.len())) }

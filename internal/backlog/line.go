@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// waiting is a claim that is to be placed.
-type waiting struct {
+// waiter is a claim that is to be placed.
+type waiter struct {
 	claim types.NamespacedName
 	uid   types.UID
 	since time.Time
@@ -20,18 +20,18 @@ type waiting struct {
 // line of claims. Namespaces take turns, and claims of one go in their order: what
 // comes by the thousand in one does not keep those of others waiting.
 type line struct {
-	claims     map[types.NamespacedName]*waiting
+	claims     map[types.NamespacedName]*waiter
 	namespaces []string // whose turn it is first
-	order      map[string][]*waiting
+	order      map[string][]*waiter
 }
 
 func newLine() line {
-	return line{claims: map[types.NamespacedName]*waiting{}, order: map[string][]*waiting{}}
+	return line{claims: map[types.NamespacedName]*waiter{}, order: map[string][]*waiter{}}
 }
 
 func (l *line) len() int { return len(l.claims) }
 
-func (l *line) add(w *waiting) {
+func (l *line) add(w *waiter) {
 	l.claims[w.claim] = w
 	if _, there := l.order[w.claim.Namespace]; !there {
 		l.namespaces = append(l.namespaces, w.claim.Namespace)
@@ -41,15 +41,17 @@ func (l *line) add(w *waiting) {
 
 // remove a claim, if it waits; its place is skipped when its turn comes.
 func (l *line) remove(claim types.NamespacedName) bool {
-	_, waits := l.claims[claim]
+	if _, waits := l.claims[claim]; !waits {
+		return false
+	}
 	if delete(l.claims, claim); len(l.claims) == 0 {
 		*l = newLine()
 	}
-	return waits
+	return true
 }
 
 // next takes the claim out whose turn it is; nil if there is none.
-func (l *line) next() *waiting {
+func (l *line) next() *waiter {
 	for len(l.namespaces) > 0 {
 		namespace := l.namespaces[0]
 		l.namespaces = l.namespaces[1:]
@@ -68,8 +70,8 @@ func (l *line) next() *waiting {
 }
 
 // longest are those that wait, the ones whose turn comes last in their namespace first.
-func (l *line) longest() iter.Seq[*waiting] {
-	return func(yield func(*waiting) bool) {
+func (l *line) longest() iter.Seq[*waiter] {
+	return func(yield func(*waiter) bool) {
 		for _, namespace := range l.namespaces {
 			for _, w := range slices.Backward(l.order[namespace]) {
 				if l.waits(w) && !yield(w) {
@@ -80,4 +82,4 @@ func (l *line) longest() iter.Seq[*waiting] {
 	}
 }
 
-func (l *line) waits(w *waiting) bool { return l.claims[w.claim] == w }
+func (l *line) waits(w *waiter) bool { return l.claims[w.claim] == w }

@@ -11,8 +11,8 @@ import (
 // overtaken is how much younger a volume that was bound has to be, by the host's API
 // server's clock, for another one not to count any more: the PV controller looks at all
 // every 15 s, and at new ones as they come, so that something else keeps that one. Where
-// it is a minute behind, it need not be so: then too few are counted for a while.
-const overtaken = time.Minute
+// it is that far behind, it need not be so: then too few are counted for a while.
+const overtaken = 2 * time.Minute
 
 // volumes are the host's PVs that wait for its PV controller, whoever made them.
 type volumes struct {

@@ -95,3 +95,27 @@ func TestWithdrawalIsLive(t *testing.T) {
 		})
 	}
 }
+
+// A Pod whose nomination the scheduler has lost is looked at as that of a scheduler that
+// shows none.
+func TestNominated(t *testing.T) {
+	lost := &corev1.Pod{}
+	lost.Status.Conditions = []corev1.PodCondition{{
+		Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulerError,
+		Message: `running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded`,
+	}}
+	for name, tc := range map[string]struct {
+		shows bool
+		pod   *corev1.Pod
+		want  bool
+	}{
+		"the scheduler shows it":          {true, &corev1.Pod{}, true},
+		"the scheduler has lost it":       {true, lost, false},
+		"the scheduler does not show any": {false, &corev1.Pod{}, false},
+	} {
+		r := &reconciler{Options: Options{NominatedNode: tc.shows}}
+		if got := r.nominated(tc.pod); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}

@@ -307,7 +307,7 @@ func (o observed) unasked() bool {
 }
 
 // fresh: nothing is made for the claim yet, here or elsewhere, as far as it is known. One
-// that was steered here has waited in another member.
+// that was steered has waited in a member before.
 func (o observed) fresh() bool {
 	return o.root.Spec.VolumeName == "" && o.leaf == nil && o.root.Annotations[v1alpha1.AnnotationSteeredTo] == ""
 }

@@ -26,7 +26,7 @@ const (
 	// retries within a minute or so, and a Pod's grace is counted already.
 	DefaultAfter = 2 * time.Minute
 	// look is the longest pause between two looks; a deletion is told that much
-	// later at most.
+	// later at most, unless tellings others come first.
 	look = 15 * time.Second
 	// tellings is how many deletions of a member are told at a look: where thousands are
 	// under way at once all are slow, and to tell of each would make them slower. Those

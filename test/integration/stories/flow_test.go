@@ -188,7 +188,7 @@ var _ = Describe("A burst", func() {
 		binder := x.Fleet.Host.Process(controlplane.ControllerManager)
 		Expect(binder.Stop(ctx)).To(Succeed())
 		DeferCleanup(binder.Start, NodeTimeout(storyTime))
-		const many, more = 100, 50
+		const crowds, each, more = 3, 100, 80
 		claims := func(name string, n int) (options []podOption) {
 			for i := range n {
 				s.claim(ctx, fmt.Sprintf("%s-%d", name, i))
@@ -196,14 +196,17 @@ var _ = Describe("A burst", func() {
 			}
 			return append(options, on(nodeOne))
 		}
-		s.pod(ctx, "crowd", claims("crowd", many)...)
+		for i := range crowds {
+			name := fmt.Sprint("crowd-", i)
+			s.pod(ctx, name, claims(name, each)...)
+		}
 		Eventually(ctx, func(ctx context.Context) (int, error) {
 			var volumes corev1.PersistentVolumeList
 			err := x.Host.API.List(ctx, &volumes)
 			return len(slices.DeleteFunc(volumes.Items, func(pv corev1.PersistentVolume) bool {
 				return pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != s.namespace || pv.Status.Phase == corev1.VolumeBound
 			})), err
-		}).Should(Equal(many))
+		}).WithTimeout(storyTime / 2).Should(Equal(crowds * each))
 
 		By("letting a few more through from time to time, since nobody may ever bind those, and holding the others back")
 		s.pod(ctx, "app", claims("data", more)...)
@@ -214,15 +217,17 @@ var _ = Describe("A burst", func() {
 			return told.Items, err
 		}).Should(ContainElement(And(
 			HaveField("InvolvedObject.Kind", "PersistentVolumeClaim"), HaveField("Reason", v1alpha1.ReasonHeldBack),
-			HaveField("Message", And(ContainSubstring("member "+one), MatchRegexp("1[0-9][0-9] wait for it now"))),
+			HaveField("Message", And(ContainSubstring("member "+one), MatchRegexp("3[0-9][0-9] wait for it now"))),
 		)))
 
 		By("placing all once the volumes are bound")
 		Expect(binder.Start(ctx)).To(Succeed())
-		s.running(ctx, "crowd", nodeOne)
+		for i := range crowds {
+			s.running(ctx, fmt.Sprint("crowd-", i), nodeOne)
+		}
 		s.running(ctx, "app", nodeOne)
 		measured(ctx, "xylem_claims_held_back", one, Equal("0"))
-	}, SpecTimeout(storyTime))
+	}, SpecTimeout(2*storyTime))
 })
 
 // memberOf is the member that a Pod of the host runs in.
