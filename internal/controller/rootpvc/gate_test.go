@@ -135,7 +135,7 @@ func TestClaimsAreWoken(t *testing.T) {
 		runtime.Gosched() // until the gate's ticker is made
 	}
 	clock.Step(time.Minute)
-	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() //nolint:forbidigo // it is woken at once, or never
+	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // it is woken at once, or never
 	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.root) {
 		t.Errorf("%s is woken, which does not wait any more", woken)
 	}
