@@ -173,25 +173,25 @@ func (b *Book) Forget(registration string) {
 	}
 }
 
-// Suspect notes whether a member's cache shows a volume without a root. A change
-// is a reason to look, live.
+// Suspect notes whether a member's cache shows a volume without a root: a reason to
+// look, live, if it was not so before. One that has a root is like one that is gone.
 func (b *Book) Suspect(registration, volume string, is bool) {
+	if !is {
+		b.Gone(registration, volume)
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.suspectsOf(registration)
-	if _, was := s.names[volume]; was == is {
-		return
-	}
-	if is {
+	if _, was := s.names[volume]; !was {
 		s.names[volume] = struct{}{}
-	} else {
-		delete(s.names, volume)
+		s.wake()
 	}
-	s.wake()
 }
 
 // Gone notes that a member's cache has no volume of that name: a reason to look
-// if it was suspected, or is among what the last account found.
+// if it was suspected, or is among what the last account found, or the one finds that
+// is being made.
 func (b *Book) Gone(registration, volume string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,17 +20,19 @@ func TestSuspicions(t *testing.T) {
 		happens func(*Book)
 		want    bool
 	}{
-		"nothing":             {func(*Book) {}, false},
-		"suspected":           {func(b *Book) { b.Suspect(member, volume, true) }, true},
-		"not suspected":       {func(b *Book) { b.Suspect(member, volume, false) }, false},
-		"gone":                {func(b *Book) { b.Gone(member, volume) }, false},
-		"found":               {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
-		"found, and gone":     {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
-		"gone, and found":     {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
-		"gone before it all":  {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
-		"another one is gone": {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
-		"of another member":   {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
-		"found while away":    {func(b *Book) { b.Found(member, found) }, false},
+		"nothing":                         {func(*Book) {}, false},
+		"suspected":                       {func(b *Book) { b.Suspect(member, volume, true) }, true},
+		"not suspected":                   {func(b *Book) { b.Suspect(member, volume, false) }, false},
+		"gone":                            {func(b *Book) { b.Gone(member, volume) }, false},
+		"found":                           {func(b *Book) { b.Looking(member); b.Found(member, found) }, false},
+		"found, and gone":                 {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, volume) }, true},
+		"gone, and found":                 {func(b *Book) { b.Looking(member); b.Gone(member, volume); b.Found(member, found) }, true},
+		"found, and it has a root by now": {func(b *Book) { b.Looking(member); b.Found(member, found); b.Suspect(member, volume, false) }, true},
+		"it has a root, and is found":     {func(b *Book) { b.Looking(member); b.Suspect(member, volume, false); b.Found(member, found) }, true},
+		"gone before it all":              {func(b *Book) { b.Gone(member, volume); b.Looking(member); b.Found(member, found) }, false},
+		"another one is gone":             {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone(member, "pvc-2") }, false},
+		"of another member":               {func(b *Book) { b.Looking(member); b.Found(member, found); b.Gone("cluster39", volume) }, false},
+		"found while away":                {func(b *Book) { b.Found(member, found) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			book := NewBook()
