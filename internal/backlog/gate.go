@@ -206,6 +206,7 @@ func (g *Gate) step() {
 		return
 	}
 	now, waiting := g.clock.Now(), g.volumes.count()
+	few := waiting.all() < limit/2
 	for member, l := range g.lanes {
 		if l.line.len() == 0 {
 			continue
@@ -213,7 +214,7 @@ func (g *Gate) step() {
 		bound := g.volumes.boundSince(member)
 		n := l.due(bound, waiting[member], waiting.share(member))
 		switch {
-		case waiting.all() < limit/2:
+		case few:
 			n = bound + bound/2 + max(1, more/lines)
 		case n == 0 && now.Sub(l.last) >= anyway:
 			n = more

@@ -11,10 +11,10 @@ import (
 
 const (
 	// atOnce is how many writes of one Root are under way at a time, those left out that
-	// have taken longer than a turn. The host's own
-	// controllers and our leases wait for the same API server. Its PV controller sends
-	// three requests for each claim, one after the other, while ours are five, of a claim
-	// and its Pod: more at a time would not have a claim bound any sooner.
+	// have taken longer than a turn. The host's own controllers and our leases wait for the
+	// same API server. Its PV controller sends three requests for each claim, one after the
+	// other, while ours are five, of a claim and its Pod: more at a time would not have a
+	// claim bound any sooner.
 	atOnce = 4
 	// turn is how long a write keeps others waiting. One that takes longer is held up by
 	// something that need not concern them: an admission webhook of one namespace.

@@ -299,17 +299,19 @@ func (o observed) boundElsewhere() decision {
 		o.root.Spec.VolumeName, o.member.Registration, o.leaf.Spec.VolumeName, o.leaf.Namespace, o.leaf.Name)
 }
 
+// unmade: nothing is made for the claim yet, here or elsewhere, as far as it is known.
+func (o observed) unmade() bool { return o.root.Spec.VolumeName == "" && o.leaf == nil }
+
 // unasked: the scheduler has chosen a node, and the PV controller, which acts on that
 // as we do, has not asked for the volume yet.
 func (o observed) unasked() bool {
 	_, asked := o.root.Annotations[volumehelpers.AnnStorageProvisioner]
-	return o.root.Spec.VolumeName == "" && o.leaf == nil && o.root.Annotations[route.AnnSelectedNode] != "" && !asked
+	return o.unmade() && o.root.Annotations[route.AnnSelectedNode] != "" && !asked
 }
 
-// fresh: nothing is made for the claim yet, here or elsewhere, as far as it is known. One
-// that was steered has waited in a member before.
+// fresh: unmade, and new to all members: a claim that was steered has waited in one before.
 func (o observed) fresh() bool {
-	return o.root.Spec.VolumeName == "" && o.leaf == nil && o.root.Annotations[v1alpha1.AnnotationSteeredTo] == ""
+	return o.unmade() && o.root.Annotations[v1alpha1.AnnotationSteeredTo] == ""
 }
 
 func (o observed) unbound() decision {
