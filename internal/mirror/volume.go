@@ -148,7 +148,11 @@ func LeafVolumeOf(host *corev1.PersistentVolume) (clusterID, leafName string, le
 // isLeaf reports whether what a host PV records can be a leaf PV in the member that
 // its label names.
 func isLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID) bool {
-	return clusterID != "" && uid != "" && len(validation.IsDNS1123Subdomain(name)) == 0 && host.Labels[v1alpha1.LabelClusterID] == clusterID
+	if clusterID == "" || uid == "" || host.Labels[v1alpha1.LabelClusterID] != clusterID {
+		return false
+	}
+	// Nearly always it is the host PV's own name, which the API server has validated.
+	return name == host.Name && name != "" || len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
 func isAffinityTo(a *corev1.VolumeNodeAffinity, clusterID string) bool {

@@ -14,6 +14,13 @@ func Changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld, e.ObjectNew) }}
 }
 
+// SinceStart leaves out what there is when a controller starts: for handlers that only
+// wake objects which are looked at then in any case. No worker starts before all of
+// this was gone through, for each handler.
+func SinceStart() predicate.Predicate {
+	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}
+}
+
 func changed(before, after client.Object) bool {
 	return before == after || before.GetResourceVersion() == "" || before.GetResourceVersion() != after.GetResourceVersion()
 }

@@ -10,13 +10,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -83,9 +82,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *member.Fleet) err
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.rivals)).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.usersOfSecret)).
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode)).
-		Watches(&corev1.PersistentVolume{}, delayed(r.ofObject)).
-		Watches(&corev1.PersistentVolumeClaim{}, delayed(r.ofObject)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.deletingOfPod)).
+		Watches(&corev1.PersistentVolume{}, route.After(countDelay, r.ofObject), builder.WithPredicates(route.SinceStart())).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(countDelay, r.ofObject), builder.WithPredicates(route.SinceStart())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.deletingOfPod), builder.WithPredicates(route.SinceStart())).
 		WatchesRawSource(fleet.Source()).
 		WatchesRawSource(r.Book.Source()).
 		WatchesRawSource(r.Classes.Changes()).
@@ -208,21 +207,4 @@ func (r *Reconciler) matching(ctx context.Context, match func(*v1alpha1.ClusterR
 		}
 	}
 	return requests
-}
-
-// delayed enqueues after a pause, so that many changes make one reconcile.
-func delayed(requests handler.MapFunc) handler.EventHandler {
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	add := func(ctx context.Context, q queue, objects ...client.Object) {
-		for _, obj := range objects {
-			for _, req := range requests(ctx, obj) {
-				q.AddAfter(req, countDelay)
-			}
-		}
-	}
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
-	}
 }

@@ -1,0 +1,75 @@
+package route
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// noting is a queue that notes what is added to it, and after how long.
+type noting struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	added []string
+}
+
+func (n *noting) AddAfter(request reconcile.Request, after time.Duration) {
+	n.added = append(n.added, request.Name+" "+after.String())
+}
+
+func named(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
+}
+
+func TestPaced(t *testing.T) {
+	bound := claim("a", "", "")
+	bound.Status.Phase = corev1.ClaimBound
+	paced := Paced(func(obj client.Object) time.Duration {
+		if c, ok := obj.(*corev1.PersistentVolumeClaim); ok && c.Status.Phase == corev1.ClaimBound {
+			return time.Minute
+		}
+		return 0
+	}, named)
+	for name, tc := range map[string]struct {
+		tell func(queue)
+		want []string
+	}{
+		"made":                {func(q queue) { paced.Create(t.Context(), event.CreateEvent{Object: bound}, q) }, []string{"a 1m0s"}},
+		"made, and is urgent": {func(q queue) { paced.Create(t.Context(), event.CreateEvent{Object: claim("a", "", "")}, q) }, []string{"a 0s"}},
+		"deleted":             {func(q queue) { paced.Delete(t.Context(), event.DeleteEvent{Object: bound}, q) }, []string{"a 1m0s"}},
+		"each state has its own": {func(q queue) {
+			paced.Update(t.Context(), event.UpdateEvent{ObjectOld: claim("a", "", ""), ObjectNew: bound}, q)
+		}, []string{"a 0s", "a 1m0s"}},
+		"either may be urgent": {func(q queue) {
+			paced.Update(t.Context(), event.UpdateEvent{ObjectOld: bound, ObjectNew: claim("a", "", "")}, q)
+		}, []string{"a 0s", "a 1m0s"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := &noting{}
+			tc.tell(q)
+			slices.Sort(q.added)
+			if diff := cmp.Diff(tc.want, q.added); diff != "" {
+				t.Errorf("added (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSinceStart(t *testing.T) {
+	p := SinceStart()
+	object := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	if p.Create(event.CreateEvent{Object: object, IsInInitialList: true}) {
+		t.Error("what there is at the start is let through")
+	}
+	if !p.Create(event.CreateEvent{Object: object}) || !p.Update(event.UpdateEvent{ObjectOld: object, ObjectNew: object}) || !p.Delete(event.DeleteEvent{Object: object}) {
+		t.Error("a later change is held back")
+	}
+}
