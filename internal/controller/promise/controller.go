@@ -3,6 +3,7 @@ package promise
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -35,6 +36,9 @@ const (
 	// remembered is of how many Pods it is known that they were told that they are on
 	// the wrong node. Those of a manager that is started anew are told again.
 	remembered = 4096
+	// underWay is how long nothing is said of a disk that is not there yet: if there is
+	// a Pod for it, it mostly is by then, and each word on the way is a write.
+	underWay = 5 * time.Second
 )
 
 // Reconciler makes promises to claims.
@@ -62,8 +66,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root, r.told = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), lru.New(remembered)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim)).
-		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(ofVolume)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.Paced(pause, ofClaim)).
+		Watches(&corev1.PersistentVolume{}, route.Paced(pause, ofVolume)).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
 		WithEventFilter(route.Changed()).
@@ -158,6 +162,22 @@ func (r *Reconciler) astray(ctx context.Context, pod *corev1.Pod) (bool, error) 
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
 	return node != nil && !nodes.IsVirtual(node), err
+}
+
+// pause before a claim is looked at because of a state of it, or of its promise: none
+// where there is anything to be made or a change for good or bad to be told.
+func pause(obj client.Object) time.Duration {
+	switch o := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		if o.Status.Phase == corev1.ClaimBound && mirror.ClaimProblem(o, v1alpha1.ClaimPlaced) == nil {
+			return underWay
+		}
+	case *corev1.PersistentVolume:
+		if mirror.IsUnfulfilled(o) {
+			return underWay
+		}
+	}
+	return 0
 }
 
 // ofClaim is a claim that has no volume, or a promise.

@@ -5,6 +5,7 @@
 // (leaf_pv); its end is root_pv's, and that of a promise that no member ever had is
 // host_volume's.
 //
-// It keeps the claim's Promise condition, so that Bound never hides a disk that is
-// not there, and tells Pods on nodes of the host that no disk can reach them there.
+// It keeps the claim's Promise condition, so that Bound does not hide for longer than
+// seconds that there is no disk, and tells Pods on nodes of the host that no disk can
+// reach them there.
 package promise

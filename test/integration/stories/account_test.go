@@ -274,7 +274,7 @@ var _ = Describe("The cost of a volume", Serial, func() {
 		}, removal, SpecTimeout(storyTime)),
 		Entry("promised", classPromise, budget{
 			"host create persistentvolumes": 1, "host patch persistentvolumes": 2, "host get persistentvolumes": 2,
-			"host patch persistentvolumeclaims": 1, "host patch persistentvolumeclaims/status": 3, "host get persistentvolumeclaims": 2,
+			"host patch persistentvolumeclaims": 1, "host patch persistentvolumeclaims/status": 2, "host get persistentvolumeclaims": 2,
 			"member create persistentvolumeclaims": 1, "member get persistentvolumes": 1, "member patch persistentvolumes": 1,
 			"member create pods": 1, "host patch pods/status": 2, "host create events": 2,
 		}, removal, SpecTimeout(storyTime)),
