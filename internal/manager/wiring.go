@@ -76,7 +76,7 @@ func (w *wiring) add() error {
 	}
 	records := &member.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
-		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.recorder(), Records: records,
+		Client: w.mgr.GetClient(), Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{},
 	}
 	fleet := w.fleet(registrations.Admit)

@@ -47,6 +47,8 @@ type Reconciler struct {
 	// Client reads the host's cache and writes to the host; Live bypasses the cache.
 	Client client.Client
 	Live   client.Reader
+	// Objects are those of the host, by the members that they concern.
+	Objects *route.Router
 	// Fleet of members.
 	Fleet Fleet
 	// Recorder of events on registrations, Pods and claims.

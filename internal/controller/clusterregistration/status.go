@@ -2,6 +2,7 @@ package clusterregistration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +15,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 // readiness is what the Ready condition says beside the sum of the others;
@@ -30,7 +33,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 		return err
 	}
 	orphans := r.Book.Orphans(cr.Name)
-	counts, err := r.count(ctx, cr.Status.ClusterID)
+	counts, err := r.count(cr)
 	if err != nil {
 		return err
 	}
@@ -141,45 +144,46 @@ func conditions(state member.State, nodeReady metav1.Condition, ready readiness)
 
 // count counts the volumes of a member from the host's side; how many orphans
 // there are, the account says.
-func (r *Reconciler) count(ctx context.Context, clusterID string) (v1alpha1.VolumeCounts, error) {
+func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCounts, error) {
 	var counts v1alpha1.VolumeCounts
-	if clusterID == "" {
+	cluster := cr.Status.ClusterID
+	if cluster == "" {
 		return counts, nil
 	}
-	claims, err := index.ClaimsPlacedIn(ctx, r.Client, clusterID)
+	owner := route.Owner{NodeName: cr.NodeName(), ClusterID: cluster}
+	err := errors.Join(
+		r.Objects.Each(owner, &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
+			if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Annotations[v1alpha1.AnnotationPlacedIn] == cluster && claim.Spec.VolumeName == "" {
+				counts.Pending++
+			}
+		}),
+		r.Objects.Each(owner, &corev1.PersistentVolume{}, metav1.NamespaceAll, func(obj client.Object) {
+			if pv, ok := obj.(*corev1.PersistentVolume); ok {
+				tally(&counts, pv, cluster)
+			}
+		}))
 	if err != nil {
-		return counts, err
-	}
-	for i := range claims {
-		if claims[i].Spec.VolumeName == "" {
-			counts.Pending++
-		}
-	}
-	promises, err := index.PromisesIn(ctx, r.Client, clusterID)
-	if err != nil {
-		return counts, err
-	}
-	for i := range promises {
-		if promises[i].Status.Phase == corev1.VolumeReleased {
-			counts.Deleting++
-		} else {
-			counts.Pending++
-		}
-	}
-	volumes, err := index.VolumesIn(ctx, r.Client, clusterID)
-	if err != nil {
-		return counts, err
-	}
-	for i := range volumes {
-		switch pv := &volumes[i]; {
-		case pv.DeletionTimestamp != nil,
-			pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
-			counts.Deleting++
-		case pv.Status.Phase == corev1.VolumeBound:
-			counts.Bound++
-		}
+		return counts, fmt.Errorf("count the volumes of registration %s: %w", cr.Name, err)
 	}
 	return counts, nil
+}
+
+// tally adds a PV of the host to the counts, if a member has its volume, or is to make
+// it. Pure.
+func tally(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster string) {
+	in, _, _, made := mirror.LeafVolumeOf(pv)
+	released := pv.Status.Phase == corev1.VolumeReleased
+	switch {
+	case mirror.IsPromiseIn(pv, cluster) && released:
+		counts.Deleting++
+	case mirror.IsPromiseIn(pv, cluster):
+		counts.Pending++
+	case !made || in != cluster:
+	case pv.DeletionTimestamp != nil, released && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+		counts.Deleting++
+	case pv.Status.Phase == corev1.VolumeBound:
+		counts.Bound++
+	}
 }
 
 func bounded(n int) int32 { return int32(min(n, 1<<30)) } //nolint:gosec // bounded on the line itself
