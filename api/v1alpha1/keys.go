@@ -234,8 +234,8 @@ const ClaimPlaced corev1.PersistentVolumeClaimConditionType = Prefix + "Placed"
 const ClaimPlaceable corev1.PersistentVolumeClaimConditionType = Prefix + "Placeable"
 
 // ClaimPromise is the condition of a root claim that is bound to a promise: True
-// when there is a disk (ReasonFulfilled), else False with ReasonPromised or
-// ReasonBroken.
+// when there is a disk (ReasonFulfilled), else False with ReasonPromised, which is
+// said when it has lasted for seconds, or ReasonBroken.
 const ClaimPromise corev1.PersistentVolumeClaimConditionType = Prefix + "Promise"
 
 // Reserved reports whether a label, annotation or taint key is Xylem's own.

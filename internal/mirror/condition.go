@@ -73,6 +73,12 @@ func ClaimProblem(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVol
 	return nil
 }
 
+// PromiseKept reports whether a claim says that there is a disk for its promise.
+func PromiseKept(claim *corev1.PersistentVolumeClaim) bool {
+	c := claimCondition(claim, v1alpha1.ClaimPromise)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
 // PodCondition is the body of a server-side apply of one condition of a root
 // Pod's status.
 func PodCondition(root *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {

@@ -12,22 +12,26 @@ import (
 // After enqueues what an object wakes after a pause, so that many changes make one
 // look.
 func After(pause time.Duration, requests handler.MapFunc) handler.EventHandler {
-	return Paced(func(client.Object) time.Duration { return pause }, requests)
+	return Paced(func(_, _ client.Object) time.Duration { return pause }, requests)
 }
 
-// Paced enqueues what a state of an object wakes after the pause that this state
-// gives; at once for 0.
-func Paced(pause func(client.Object) time.Duration, requests handler.MapFunc) handler.EventHandler {
-	add := func(ctx context.Context, q queue, states ...client.Object) {
-		for _, state := range states {
+// Paced enqueues what a change wakes after the pause that its states give, nil for one
+// that there is not; at once for 0.
+func Paced(pause func(before, after client.Object) time.Duration, requests handler.MapFunc) handler.EventHandler {
+	add := func(ctx context.Context, q queue, before, after client.Object) {
+		wait := pause(before, after)
+		for _, state := range []client.Object{before, after} {
+			if state == nil {
+				continue
+			}
 			for _, request := range requests(ctx, state) {
-				q.AddAfter(request, pause(state))
+				q.AddAfter(request, wait)
 			}
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, e.Object) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, nil, e.Object) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) { add(ctx, q, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, nil) },
 	}
 }

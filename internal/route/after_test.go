@@ -2,7 +2,6 @@ package route
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -30,32 +29,27 @@ func named(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 func TestPaced(t *testing.T) {
-	bound := claim("a", "", "")
-	bound.Status.Phase = corev1.ClaimBound
-	paced := Paced(func(obj client.Object) time.Duration {
-		if c, ok := obj.(*corev1.PersistentVolumeClaim); ok && c.Status.Phase == corev1.ClaimBound {
+	paced := Paced(func(before, after client.Object) time.Duration {
+		switch {
+		case before == nil:
 			return time.Minute
+		case after == nil:
+			return time.Second
 		}
 		return 0
 	}, named)
+	a, b := claim("a", "", ""), claim("b", "", "")
 	for name, tc := range map[string]struct {
 		tell func(queue)
 		want []string
 	}{
-		"made":                {func(q queue) { paced.Create(t.Context(), event.CreateEvent{Object: bound}, q) }, []string{"a 1m0s"}},
-		"made, and is urgent": {func(q queue) { paced.Create(t.Context(), event.CreateEvent{Object: claim("a", "", "")}, q) }, []string{"a 0s"}},
-		"deleted":             {func(q queue) { paced.Delete(t.Context(), event.DeleteEvent{Object: bound}, q) }, []string{"a 1m0s"}},
-		"each state has its own": {func(q queue) {
-			paced.Update(t.Context(), event.UpdateEvent{ObjectOld: claim("a", "", ""), ObjectNew: bound}, q)
-		}, []string{"a 0s", "a 1m0s"}},
-		"either may be urgent": {func(q queue) {
-			paced.Update(t.Context(), event.UpdateEvent{ObjectOld: bound, ObjectNew: claim("a", "", "")}, q)
-		}, []string{"a 0s", "a 1m0s"}},
+		"made":    {func(q queue) { paced.Create(t.Context(), event.CreateEvent{Object: a}, q) }, []string{"a 1m0s"}},
+		"changed": {func(q queue) { paced.Update(t.Context(), event.UpdateEvent{ObjectOld: a, ObjectNew: b}, q) }, []string{"a 0s", "b 0s"}},
+		"deleted": {func(q queue) { paced.Delete(t.Context(), event.DeleteEvent{Object: b}, q) }, []string{"b 1s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := &noting{}
 			tc.tell(q)
-			slices.Sort(q.added)
 			if diff := cmp.Diff(tc.want, q.added); diff != "" {
 				t.Errorf("added (-want +got):\n%s", diff)
 			}

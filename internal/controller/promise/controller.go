@@ -164,20 +164,26 @@ func (r *Reconciler) astray(ctx context.Context, pod *corev1.Pod) (bool, error) 
 	return node != nil && !nodes.IsVirtual(node), err
 }
 
-// pause before a claim is looked at because of a state of it, or of its promise: none
-// where there is anything to be made or a change for good or bad to be told.
-func pause(obj client.Object) time.Duration {
-	switch o := obj.(type) {
-	case *corev1.PersistentVolumeClaim:
-		if o.Status.Phase == corev1.ClaimBound && mirror.ClaimProblem(o, v1alpha1.ClaimPlaced) == nil {
-			return underWay
-		}
-	case *corev1.PersistentVolume:
-		if mirror.IsUnfulfilled(o) {
-			return underWay
-		}
+// pause before a claim is looked at because it, or its promise, has changed: none if
+// there is something to be made, or to be told for good or bad, or was until now.
+func pause(before, after client.Object) time.Duration {
+	claim, ok := after.(*corev1.PersistentVolumeClaim)
+	if after == nil || ok && claim.Spec.VolumeName == "" || telling(before) || telling(after) {
+		return 0
 	}
-	return 0
+	return underWay
+}
+
+// telling reports whether a state of a claim or of a promise says more than that
+// something is under way; nil says nothing.
+func telling(state client.Object) bool {
+	switch o := state.(type) {
+	case *corev1.PersistentVolumeClaim:
+		return o.Status.Phase == corev1.ClaimLost || mirror.PromiseKept(o) || mirror.ClaimProblem(o, v1alpha1.ClaimPlaced) != nil
+	case *corev1.PersistentVolume:
+		return !mirror.IsUnfulfilled(o)
+	}
+	return false
 }
 
 // ofClaim is a claim that has no volume, or a promise.

@@ -16,22 +16,35 @@ func TestPause(t *testing.T) {
 		o.claim.Status.Phase = phase
 		return o.claim
 	}
+	kept := func(o *observed) {
+		o.claim.Status.Conditions = append(o.claim.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPromise, Status: corev1.ConditionTrue})
+	}
 	volume := func(change ...func(*observed)) client.Object { return seen(change...).volume }
+	pending, named := claim(corev1.ClaimPending), claim(corev1.ClaimPending, bound)
+	has, failed := claim(corev1.ClaimBound, bound), claim(corev1.ClaimBound, placed, problem("ProvisioningFailed"))
 	for name, tc := range map[string]struct {
-		state client.Object
-		want  time.Duration
+		before, after client.Object
+		want          time.Duration
 	}{
-		"a claim that waits for its promise": {claim(corev1.ClaimPending), 0},
-		"a claim that has it":                {claim(corev1.ClaimBound, bound), underWay},
-		"a claim that has lost it":           {claim(corev1.ClaimLost, bound), 0},
-		"a claim whose disk cannot be made":  {claim(corev1.ClaimBound, placed, problem("ProvisioningFailed")), 0},
-		"a claim whose disk is gone":         {claim(corev1.ClaimBound, fulfilled, problem(v1alpha1.ReasonVolumeLost)), 0},
-		"a promise":                          {volume(bound), underWay},
-		"a promise that a member has":        {volume(placed), underWay},
-		"a promise that is kept":             {volume(fulfilled), 0},
+		"a claim is made":                          {nil, pending, 0},
+		"a claim waits, with a change":             {pending, pending, 0},
+		"a claim is being bound":                   {pending, named, underWay},
+		"a claim is bound":                         {named, has, underWay},
+		"a claim is placed":                        {has, claim(corev1.ClaimBound, placed), underWay},
+		"a claim is lost":                          {has, claim(corev1.ClaimLost, bound), 0},
+		"a claim is found again":                   {claim(corev1.ClaimLost, bound), has, 0},
+		"a claim's disk cannot be made":            {has, failed, 0},
+		"a claim's disk can be made after all":     {failed, claim(corev1.ClaimBound, placed), 0},
+		"a claim that says there is a disk, found": {nil, claim(corev1.ClaimBound, bound, kept), 0},
+		"a claim is gone":                          {has, nil, 0},
+		"a promise is made":                        {nil, volume(bound), underWay},
+		"a promise is placed":                      {volume(bound), volume(placed), underWay},
+		"a promise is kept":                        {volume(placed), volume(fulfilled), 0},
+		"a promise's disk is gone":                 {volume(fulfilled), volume(bound), 0},
+		"a promise is gone":                        {volume(bound), nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := pause(tc.state); got != tc.want {
+			if got := pause(tc.before, tc.after); got != tc.want {
 				t.Errorf("looked at after %s, want %s", got, tc.want)
 			}
 		})

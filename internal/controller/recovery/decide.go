@@ -137,9 +137,7 @@ func decide(o observed) decision {
 // was tried.
 func (o observed) settled() decision {
 	root := o.claim.root
-	if mirror.NamesPromise(root.Spec.VolumeName) && !slices.ContainsFunc(root.Status.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
-		return c.Type == v1alpha1.ClaimPromise && c.Status == corev1.ConditionTrue
-	}) {
+	if mirror.NamesPromise(root.Spec.VolumeName) && !mirror.PromiseKept(root) {
 		return nothing{}
 	}
 	if root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID && noted(root) {

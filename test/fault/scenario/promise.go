@@ -142,7 +142,7 @@ func (w *World) unregisterConfirmed(ctx context.Context) error {
 
 // promiseLetGo: the member is gone, and the promise as if it had never been there.
 func (w *World) promiseLetGo(ctx context.Context) error {
-	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised), gone[corev1.Pod](ctx, w, w.Host, app),
+	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "there is no volume yet"), gone[corev1.Pod](ctx, w, w.Host, app),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0)); err != nil {
 		return err
 	}
@@ -198,20 +198,20 @@ func (w *World) promiseIn(ctx context.Context, member string) error {
 	if !strings.HasPrefix(pv.Annotations[v1alpha1.AnnotationVolume], id+"/") {
 		return fmt.Errorf("promise %s has volume %q", pv.Name, pv.Annotations[v1alpha1.AnnotationVolume])
 	}
-	return w.promiseSays(ctx, v1alpha1.ReasonFulfilled)
+	return w.promiseSays(ctx, v1alpha1.ReasonFulfilled, "")
 }
 
-func (w *World) promiseSays(ctx context.Context, reason string) error {
+func (w *World) promiseSays(ctx context.Context, reason, message string) error {
 	claim, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
 	if err != nil {
 		return err
 	}
 	for _, c := range claim.Status.Conditions {
-		if c.Type == v1alpha1.ClaimPromise && c.Reason == reason {
+		if c.Type == v1alpha1.ClaimPromise && c.Reason == reason && strings.Contains(c.Message, message) {
 			return nil
 		}
 	}
-	return fmt.Errorf("claim %s has the conditions %v, not %s", data, claim.Status.Conditions, reason)
+	return fmt.Errorf("claim %s has the conditions %v, not %s: %q", data, claim.Status.Conditions, reason, message)
 }
 
 func (w *World) promiseKept(ctx context.Context) error {
@@ -260,7 +260,7 @@ func (w *World) promiseUnused(ctx context.Context) error {
 	if err := w.createClaim(ctx, data, rig.ClassPromise); err != nil {
 		return err
 	}
-	if err := harness.Await(ctx, "the promise", func(ctx context.Context) error { return w.promiseSays(ctx, v1alpha1.ReasonPromised) }); err != nil {
+	if err := harness.Await(ctx, "the promise", func(ctx context.Context) error { return w.promiseSays(ctx, v1alpha1.ReasonPromised, "") }); err != nil {
 		return err
 	}
 	return w.deleteClaim(ctx)
