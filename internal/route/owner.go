@@ -74,7 +74,7 @@ func (o Owner) keys() []key {
 
 // ownersOf are the names of the members that an object of the host concerns.
 func ownersOf(obj client.Object) []key {
-	var keys []key
+	keys := make([]key, 0, 3)
 	add := func(kind keyKind, value string) {
 		if value != "" {
 			keys = append(keys, key{kind, value})
@@ -129,12 +129,7 @@ func pushed(pod *corev1.Pod) bool {
 	})
 }
 
-// firstOf a member's names is the first by which an object names it.
-func firstOf(names []key, obj client.Object) (first key, owned bool) {
-	owners := ownersOf(obj)
-	i := slices.IndexFunc(names, func(name key) bool { return slices.Contains(owners, name) })
-	if i < 0 {
-		return key{}, false
-	}
-	return names[i], true
+// concerns reports whether an object names any of some names.
+func concerns(names []key, obj client.Object) bool {
+	return slices.ContainsFunc(ownersOf(obj), func(owner key) bool { return slices.Contains(names, owner) })
 }

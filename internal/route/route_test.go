@@ -100,7 +100,7 @@ func TestOwnersOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []Owner
 			for _, o := range []Owner{one, two} {
-				_, owned := firstOf(o.keys(), tc.object)
+				owned := concerns(o.keys(), tc.object)
 				if owned {
 					got = append(got, o)
 				}
@@ -120,7 +120,7 @@ func TestOwnersOf(t *testing.T) {
 		})
 	}
 	for _, object := range []client.Object{pod("a", "", ""), claim("a", "", ""), volume("a", "")} {
-		if _, owned := firstOf(Owner{}.keys(), object); owned {
+		if concerns(Owner{}.keys(), object) {
 			t.Errorf("a member without a name owns a %T without one", object)
 		}
 	}

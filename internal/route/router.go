@@ -177,7 +177,7 @@ func (r *Router) Each(owner Owner, object client.Object, namespace string, visit
 		return fmt.Errorf("%T is not a routed kind", object)
 	}
 	names := owner.keys()
-	for _, name := range names {
+	for i, name := range names {
 		found, err := objects.ByIndex(byOwner, name.String())
 		if err != nil {
 			return fmt.Errorf("look up the %T of %s: %w", object, owner.NodeName, err)
@@ -188,7 +188,7 @@ func (r *Router) Each(owner Owner, object client.Object, namespace string, visit
 				continue
 			}
 			// One that is found by several names is visited by the first.
-			if first, owned := firstOf(names, obj); owned && first == name {
+			if i == 0 || !concerns(names[:i], obj) {
 				visit(obj)
 			}
 		}

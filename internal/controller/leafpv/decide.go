@@ -3,6 +3,7 @@ package leafpv
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -316,7 +317,8 @@ func changed(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume))
 	after := *pv
 	after.Labels, after.Annotations, after.Finalizers = maps.Clone(pv.Labels), maps.Clone(pv.Annotations), slices.Clone(pv.Finalizers)
 	change(&after)
-	if equality.Semantic.DeepEqual(pv, &after) {
+	// The former looks at nothing twice that both of them point to.
+	if reflect.DeepEqual(pv, &after) || equality.Semantic.DeepEqual(pv, &after) {
 		return nil
 	}
 	return after.DeepCopy()
