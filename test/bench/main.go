@@ -25,8 +25,8 @@ type scenario struct {
 var scenarios = []scenario{
 	{latencyName, (*bench).latency},
 	{burstName, (*bench).bursts},
+	{churnName, (*bench).churn}, // in the clusters of latency
 	{isolationName, (*bench).isolation},
-	{churnName, (*bench).churn},
 	{scaleName, (*bench).scale},
 }
 

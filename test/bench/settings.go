@@ -75,7 +75,7 @@ func parse(args []string) (settings, error) {
 		return whole
 	}
 	if quick {
-		s.sizes = sizes{{100, 2}}
+		s.sizes = sizes{{40, 2}}
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Usage = func() {
@@ -92,13 +92,13 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.repeats, "repeats", value(3, 1), "How often latency and bursts are measured.")
 	flags.IntVar(&s.qps, "qps", 2000, "Requests a second of the control planes' and the sidecars' clients.")
 	flags.Float64Var(&s.rate, "rate", 10, "Claims, with a Pod each, a second: latency and isolation.")
-	flags.DurationVar(&s.rateFor, "rate-for", seconds(60, 5), "How long: latency and isolation.")
+	flags.DurationVar(&s.rateFor, "rate-for", seconds(60, 2), "How long: latency and isolation.")
 	flags.Var(&s.sizes, "bursts", "Claims at once, over how many members.")
 	flags.Float64Var(&s.churn, "churn-rate", 5, "Claims made, grown and deleted a second: churn.")
-	flags.DurationVar(&s.churnFor, "churn-for", seconds(600, 10), "How long: churn.")
-	flags.IntVar(&s.members, "scale-members", value(24, 3), "Members, of API server and etcd only: scale.")
+	flags.DurationVar(&s.churnFor, "churn-for", seconds(600, 4), "How long: churn.")
+	flags.IntVar(&s.members, "scale-members", value(24, 2), "Members, of API server and etcd only: scale.")
 	flags.IntVar(&s.each, "scale-each", value(1000, 50), "Volumes in each member when the restart is measured: scale.")
-	flags.IntVar(&s.volumes, "scale-volumes", value(50_000, 450), "Volumes in all members when memory is measured: scale.")
+	flags.IntVar(&s.volumes, "scale-volumes", value(50_000, 200), "Volumes in all members when memory is measured: scale.")
 	flags.DurationVar(&s.rest, "rest", seconds(60, 10), "How long is looked at what is done at rest.")
 	flags.IntVar(&s.apart, "isolation-members", value(3, 2), "Members, of which one is black-holed: isolation.")
 	flags.BoolVar(&s.profile, "profile", false, "Keep profiles of the manager, of CPU and of the heap, beside the results.")
