@@ -165,13 +165,24 @@ func (r *Reconciler) astray(ctx context.Context, pod *corev1.Pod) (bool, error) 
 }
 
 // pause before a claim is looked at because it, or its promise, has changed: none if
-// there is something to be made, or to be told for good or bad, or was until now.
+// there is something to be made, or to be told for good or bad, or was until now. A
+// claim that waits is written to by others too: a look then would be one in the middle
+// of its being bound.
 func pause(before, after client.Object) time.Duration {
-	claim, ok := after.(*corev1.PersistentVolumeClaim)
-	if after == nil || ok && claim.Spec.VolumeName == "" || telling(before) || telling(after) {
+	if after == nil || asks(before, after) || telling(before) || telling(after) {
 		return 0
 	}
 	return underWay
+}
+
+// asks reports whether a claim asks for a promise that it did not ask for before.
+func asks(before, after client.Object) bool {
+	claim, ok := after.(*corev1.PersistentVolumeClaim)
+	if !ok || claim.Spec.VolumeName != "" {
+		return false
+	}
+	was, ok := before.(*corev1.PersistentVolumeClaim)
+	return !ok || mirror.ClassName(was) != mirror.ClassName(claim)
 }
 
 // telling reports whether a state of a claim or of a promise says more than that

@@ -19,6 +19,7 @@ func TestPause(t *testing.T) {
 	kept := func(o *observed) {
 		o.claim.Status.Conditions = append(o.claim.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPromise, Status: corev1.ConditionTrue})
 	}
+	classless := func(o *observed) { o.claim.Spec.StorageClassName = nil }
 	volume := func(change ...func(*observed)) client.Object { return seen(change...).volume }
 	pending, named := claim(corev1.ClaimPending), claim(corev1.ClaimPending, bound)
 	has, failed := claim(corev1.ClaimBound, bound), claim(corev1.ClaimBound, placed, problem("ProvisioningFailed"))
@@ -27,7 +28,8 @@ func TestPause(t *testing.T) {
 		want          time.Duration
 	}{
 		"a claim is made":                          {nil, pending, 0},
-		"a claim waits, with a change":             {pending, pending, 0},
+		"a claim waits, with a change":             {pending, pending, underWay},
+		"a claim waits, and gets a class":          {claim(corev1.ClaimPending, classless), pending, 0},
 		"a claim is being bound":                   {pending, named, underWay},
 		"a claim is bound":                         {named, has, underWay},
 		"a claim is placed":                        {has, claim(corev1.ClaimBound, placed), underWay},
