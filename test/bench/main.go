@@ -50,6 +50,9 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	b := &bench{settings: s, begun: time.Now()}
+	if s.quick {
+		b.proxied = memberName(s.apart - 1) // no others have to be started for isolation
+	}
 	b.report = newReport(ctx, s)
 	b.say("%s", b.report.headline())
 	var failed error

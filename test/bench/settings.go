@@ -87,7 +87,7 @@ func parse(args []string) (settings, error) {
 		flags.PrintDefaults()
 	}
 	seconds := func(whole, short int) time.Duration { return time.Duration(value(whole, short)) * time.Second }
-	flags.BoolVar(&s.quick, "quick", false, "Small sizes: everything, in less than three minutes. The figures say little.")
+	flags.BoolVar(&s.quick, "quick", false, "Small sizes: everything, in three to five minutes. The figures say little.")
 	flags.StringVar(&s.out, "out", filepath.Join("dist", "bench"), "Directory of results.")
 	flags.IntVar(&s.repeats, "repeats", value(3, 1), "How often latency and bursts are measured.")
 	flags.IntVar(&s.qps, "qps", 2000, "Requests a second of the control planes' and the sidecars' clients.")
