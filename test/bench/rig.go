@@ -96,7 +96,8 @@ func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
 }
 
 // harness are the options that all rigs have in common. Members are reached
-// directly: the proxy in front of them is of this program, and would cost.
+// directly, but for the one that is black-holed: the proxy in front of them is of
+// this program, and costs.
 func (b *bench) harness(host controlplane.ClusterOptions, members []controlplane.ClusterOptions) harness.Options {
 	return harness.Options{
 		Host: host, Members: members, Unregistered: true, Alone: []string{nativeName}, ManagerArgs: managerArgs,

@@ -172,11 +172,11 @@ func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCou
 // it. Pure.
 func tally(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster string) {
 	in, _, _, made := mirror.LeafVolumeOf(pv)
-	released := pv.Status.Phase == corev1.VolumeReleased
+	promised, released := mirror.IsPromiseIn(pv, cluster), pv.Status.Phase == corev1.VolumeReleased
 	switch {
-	case mirror.IsPromiseIn(pv, cluster) && released:
+	case promised && released:
 		counts.Deleting++
-	case mirror.IsPromiseIn(pv, cluster):
+	case promised:
 		counts.Pending++
 	case !made || in != cluster:
 	case pv.DeletionTimestamp != nil, released && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
