@@ -195,7 +195,7 @@ bench: kube ## Measure Xylem beside its yardsticks, into dist/bench; an hour or 
 	go -C test/bench/plot run . '$(DIST)/bench'
 
 .PHONY: bench-quick
-bench-quick: kube ## The same with small sizes, in three to five minutes; its figures say little.
+bench-quick: kube ## The same with small sizes, in less than three minutes; its figures say little.
 	go run ./test/bench --quick --out '$(DIST)/bench-quick'
 	go -C test/bench/plot run . '$(DIST)/bench-quick'
 

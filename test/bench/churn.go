@@ -40,11 +40,8 @@ func (b *bench) churn(ctx context.Context) error {
 		return err
 	}
 	p := part{scenario: churnName, repeat: 1, claims: int(b.settings.churn * b.churnFor.Seconds()), rate: b.settings.churn}
-	c := batch{class: classMirror, claims: p.claims, rate: p.rate}
-	if c.namespace, err = r.space(ctx, churnName, r.host); err != nil {
-		return err
-	}
-	if err := r.warm(ctx, c.namespace, c.class); err != nil {
+	c := batch{namespace: sharedSpace, class: classMirror, claims: p.claims, rate: p.rate}
+	if err := r.settle(ctx); err != nil {
 		return err
 	}
 	run := p.run(r, partChurn)
@@ -81,7 +78,7 @@ func (b *bench) churn(ctx context.Context) error {
 	run.Values[heapGrowth] = mean(series[len(series)*2/3:]) / mean(series[len(series)/3:len(series)*2/3])
 	run.finish(r, asked, r.host.times(bound, c.namespace))
 	r.forget(c.namespace)
-	if err := r.left(ctx, c.namespace); err != nil {
+	if err := r.counted(ctx, r.members); err != nil { // those that keep the namespace
 		return err
 	}
 	return r.atRest(ctx, part{scenario: churnName, repeat: 1}, partRest)
@@ -209,16 +206,22 @@ func (r *rig) atRest(ctx context.Context, p part, name string) error {
 		}
 	}
 	run.Values[restCPU] = 100 * run.CPUSeconds / r.b.rest.Seconds()
+	r.b.say("      writes %.0f, probes per member and 10 s %.2f, other requests %.0f, watches begun %.0f, CPU %.1f %% of a core",
+		run.Values[restWrites], run.Values[restProbes], run.Values[restRequests], run.Values[restWatches], run.Values[restCPU])
+	return r.live(ctx, run)
+}
+
+// live adds the heap to a run, which is the last that is measured of it.
+func (r *rig) live(ctx context.Context, run *Run) error {
 	bytes, err := r.heap(ctx)
 	if err != nil {
 		return err
 	}
 	run.Values[heapKiB] = bytes / 1024
-	if err := r.keepHeap(ctx, strings.ReplaceAll(p.scenario+"-"+name, " ", "-")); err != nil {
+	if err := r.keepHeap(ctx, strings.ReplaceAll(run.Scenario+"-"+run.Part, " ", "-")); err != nil {
 		return err
 	}
-	r.b.say("      writes %.0f, probes per member and 10 s %.2f, other requests %.0f, watches begun %.0f, CPU %.1f %% of a core, heap %.1f MiB",
-		run.Values[restWrites], run.Values[restProbes], run.Values[restRequests], run.Values[restWatches], run.Values[restCPU], bytes/(1<<20))
+	r.b.say("      heap %.1f MiB", bytes/(1<<20))
 	r.b.report.add(run)
 	return nil
 }

@@ -120,13 +120,18 @@ func (r *report) judge() []Goal {
 	}
 	atMost("writes for each volume, to create", maxCreate, "", mirror, perVolume(ofVolume))
 	atMost("writes for each volume, to delete", maxDelete, "", deleted, perVolume(ofVolume))
-	for _, rest := range []struct{ scenario, part string }{{churnName, partRest}, {scaleName, partFull}} {
-		runs := r.find(rest.scenario, rest.part)
-		atMost("at rest ("+rest.scenario+"): writes", 0, "", runs, value(restWrites))
-		atMost("at rest ("+rest.scenario+"): probes for each member in 10 s", maxProbes, "", runs, value(restProbes))
+	full := r.find(scaleName, partFull)
+	if len(full) == 0 {
+		full = r.find(scaleName, partRestart)
 	}
+	atRest := func(scenario string, runs []*Run) {
+		atMost("at rest ("+scenario+"): writes", 0, "", runs, value(restWrites))
+		atMost("at rest ("+scenario+"): probes for each member in 10 s", maxProbes, "", runs, value(restProbes))
+	}
+	atRest(churnName, r.find(churnName, partRest))
+	atRest(scaleName, full)
 	atMost("churn: live heap, last third over middle third", maxHeapGrowth, "times", r.find(churnName, partChurn), value(heapGrowth))
-	atMost("live heap for each mirrored volume", maxHeapEach, "KiB", r.find(scaleName, partFull), value(heapEach))
+	atMost("live heap for each mirrored volume", maxHeapEach, "KiB", full, value(heapEach))
 	atMost("live heap for each idle member", maxHeapMember, "MiB", r.find(scaleName, partIdle), value(heapMember))
 	atMost("restart to settled, 1,000 volumes in each of 24 members", maxRestart, "s", r.find(scaleName, partRestart), value(restartSeconds))
 	atMost("one black-holed: p99 of the others, over without", maxIsolation, "times", r.find(isolationName, partBlackhole), r.beside(isolationName, partBlackhole, partAllWell, func(run, well *Run) float64 {

@@ -73,18 +73,14 @@ func (run *Run) finish(r *rig, asked, boundAt map[string]time.Time) {
 
 // mirrored measures Xylem: the claims and Pods, then their end.
 func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
-	b := batch{class: classMirror, claims: p.claims, rate: p.rate, nodes: p.nodes}
+	b := batch{namespace: sharedSpace, class: classMirror, claims: p.claims, rate: p.rate, nodes: p.nodes}
 	if mode == partPromise {
 		b.class = classPromise
 		for i := range r.members {
 			b.nodes = append(b.nodes, nodeName(i)) // else the scheduler may choose a node of the host
 		}
 	}
-	var err error
-	if b.namespace, err = r.space(ctx, p.scenario, r.host); err != nil {
-		return err
-	}
-	if err := r.warm(ctx, b.namespace, b.class); err != nil {
+	if err := r.settle(ctx); err != nil {
 		return err
 	}
 	run := p.run(r, mode)

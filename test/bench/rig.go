@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -39,6 +37,10 @@ const (
 	// look is how often what is waited for is looked at, tell how often it is told.
 	look = 50 * time.Millisecond
 	tell = 5 * time.Second
+	// sharedSpace is the namespace of all that is measured with Xylem.
+	sharedSpace = "bench"
+	// keptPrefix is of what is in it all the time, and is not measured.
+	keptPrefix = "kept-"
 	// hostNodes run the Pods of the yardstick driver.
 	hostNodes = 2
 )
@@ -128,7 +130,13 @@ func (r *rig) prepare(ctx context.Context) (err error) {
 	if err := r.classes(ctx); err != nil {
 		return err
 	}
-	return r.register(ctx)
+	if err := r.register(ctx); err != nil {
+		return err
+	}
+	if err := r.makeSpace(ctx, sharedSpace, r.host); err != nil {
+		return err
+	}
+	return r.keep(ctx)
 }
 
 // classes of the host: one that mirrors, one that promises, one of nobody.
@@ -177,31 +185,18 @@ func (r *rig) stop(ctx context.Context) error {
 func (r *rig) space(ctx context.Context, name string, in ...*view) (string, error) {
 	r.spaces++
 	name = fmt.Sprintf("%s-%d", name, r.spaces)
+	return name, r.makeSpace(ctx, name, in...)
+}
+
+func (r *rig) makeSpace(ctx context.Context, name string, in ...*view) error {
 	for _, v := range in {
 		if _, err := v.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
-			return "", fmt.Errorf("create namespace %s in %s: %w", name, v.name, err)
+			return fmt.Errorf("create namespace %s in %s: %w", name, v.name, err)
 		}
 		// Pods need its service account.
 		if err := harness.Await(ctx, "namespace "+name, func(ctx context.Context) error {
 			_, err := v.client.CoreV1().ServiceAccounts(name).Get(ctx, "default", metav1.GetOptions{})
 			return err
-		}); err != nil {
-			return "", err
-		}
-	}
-	return name, nil
-}
-
-// left waits until the members have a namespace no more: it goes half a minute after
-// the last object in it.
-func (r *rig) left(ctx context.Context, namespace string) error {
-	for _, v := range r.leaves {
-		if err := harness.Await(ctx, "the end of namespace "+namespace+" in "+v.name, func(ctx context.Context) error {
-			_, err := v.client.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
-			if apierrors.IsNotFound(err) {
-				return nil
-			}
-			return cmp.Or(err, errors.New("it is there"))
 		}); err != nil {
 			return err
 		}
@@ -209,34 +204,32 @@ func (r *rig) left(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// warm lets members have the namespace before anything is measured in it: one
-// claim with a Pod in each, made and taken away again.
-func (r *rig) warm(ctx context.Context, namespace, class string) error {
-	b := batch{namespace: namespace, class: class, claims: r.members, rate: 100}
-	for i := range r.members {
-		one := b
-		one.nodes = []string{nodeName(i)}
-		if _, err := r.host.client.CoreV1().PersistentVolumeClaims(namespace).Create(ctx, one.claim(i), metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("warm up: %w", err)
+// keep makes a claim with a Pod in each member, and waits until they run. The members'
+// copy of the namespace, which they would have to make anew half a minute after the last object
+// in it, lasts as long as these.
+func (r *rig) keep(ctx context.Context) error {
+	core := r.host.client.CoreV1()
+	return r.inMembers(ctx, func(ctx context.Context, i int, member *controlplane.Cluster) error {
+		b := batch{namespace: sharedSpace, class: classMirror, nodes: []string{nodeName(i)}}
+		claim, pod := b.claim(i), b.pod(i)
+		claim.Name, pod.Name = keptPrefix+member.Name(), keptPrefix+member.Name()
+		pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim.Name
+		// The manager does not run all the time, and the node is not Ready then.
+		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+		if _, err := core.PersistentVolumeClaims(b.namespace).Create(ctx, claim, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create the claim that keeps the namespace in %s: %w", member.Name(), err)
 		}
-		if _, err := r.host.client.CoreV1().Pods(namespace).Create(ctx, one.pod(i), metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("warm up: %w", err)
+		if _, err := core.Pods(b.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create the Pod that keeps the namespace in %s: %w", member.Name(), err)
 		}
-	}
-	if err := r.await(ctx, "warming up", r.members, func() int { return r.host.count(running, namespace) }); err != nil {
-		return err
-	}
-	if err := b.remove(ctx, r.host.client); err != nil {
-		return err
-	}
-	if err := r.await(ctx, "clearing up", r.members, func() int { return r.leaves.count(volumeGone, namespace) }); err != nil {
-		return err
-	}
-	if err := r.await(ctx, "clearing up", r.members, func() int { return r.host.count(claimGone, namespace) }); err != nil {
-		return err
-	}
-	r.forget(namespace)
-	return r.settle(ctx)
+		return harness.Await(ctx, "Pod "+pod.Name, func(ctx context.Context) error {
+			pod, err := core.Pods(b.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			if err == nil && pod.Status.Phase != corev1.PodRunning {
+				err = fmt.Errorf("it is %s: %s", pod.Status.Phase, r.x.Manager.Log())
+			}
+			return err
+		})
+	})
 }
 
 func (r *rig) forget(namespace string) {

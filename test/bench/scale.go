@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
@@ -18,7 +19,7 @@ const (
 	partNone       = "no members"
 	partIdle       = "idle members"
 	partRestart    = "restart"
-	partFull       = "all volumes at rest"
+	partFull       = "all volumes at rest" // none where they are all there at the restart
 	heapEach       = "heap KiB for each volume"
 	heapMember     = "heap MiB for each idle member"
 	restartSeconds = "restart to settled, s"
@@ -43,7 +44,11 @@ func (b *bench) scale(ctx context.Context) error {
 	}
 	r := &rig{b: b, x: x}
 	b.now = r
-	if err := r.atRest(ctx, part{scenario: scaleName, repeat: 1}, partNone); err != nil {
+	if err := r.settle(ctx); err != nil {
+		return err
+	}
+	p := part{scenario: scaleName, repeat: 1}
+	if err := r.live(ctx, p.run(r, partNone)); err != nil {
 		return err
 	}
 	r.members = b.members
@@ -54,16 +59,16 @@ func (b *bench) scale(ctx context.Context) error {
 	if err := r.register(ctx); err != nil {
 		return err
 	}
-	if err := r.atRest(ctx, part{scenario: scaleName, repeat: 1}, partIdle); err != nil {
+	if err := r.atRest(ctx, p, partIdle); err != nil {
 		return err
 	}
 	idle := r.last(partIdle)
 	idle.Values[heapMember] = (idle.Values[heapKiB] - r.last(partNone).Values[heapKiB]) / 1024 / float64(r.members)
-	for _, step := range []struct {
-		part    string
-		volumes int
-	}{{partRestart, b.members * b.each}, {partFull, b.volumes}} {
-		if err := r.filled(ctx, s, step.part, step.volumes); err != nil {
+	if err := r.filled(ctx, s, partRestart, b.members*b.each); err != nil {
+		return err
+	}
+	if b.volumes > b.members*b.each {
+		if err := r.filled(ctx, s, partFull, b.volumes); err != nil {
 			return err
 		}
 	}
@@ -109,15 +114,16 @@ func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) er
 	return nil
 }
 
-// counted waits until the registrations count all volumes as bound: they are told
-// of at intervals, and are proof that the manager takes them for its own.
+// counted waits until the registrations count so many volumes as bound, and nothing else:
+// they are told of at intervals, and are proof that the manager takes them for its own.
 func (r *rig) counted(ctx context.Context, volumes int) error {
+	want := v1alpha1.VolumeCounts{Bound: int32(volumes)} //nolint:gosec // there are not that many
 	return r.await(ctx, "counted by registrations", volumes, func() int {
-		n, err := r.x.Bound(ctx)
-		if err != nil {
-			return 0
+		counts, err := r.x.Counts(ctx)
+		if err != nil || counts != want {
+			return min(int(counts.Bound), volumes-1)
 		}
-		return n
+		return volumes
 	})
 }
 

@@ -30,8 +30,10 @@ type settings struct {
 	each     int
 	volumes  int
 	rest     time.Duration
-	apart    int // members of isolation
-	profile  bool
+	// quiet is how long queues have to be empty for the manager to count as done.
+	quiet   time.Duration
+	apart   int // members of isolation
+	profile bool
 }
 
 // size of a burst.
@@ -75,7 +77,7 @@ func parse(args []string) (settings, error) {
 		return whole
 	}
 	if quick {
-		s.sizes = sizes{{40, 2}}
+		s.sizes = sizes{{30, 2}}
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Usage = func() {
@@ -87,7 +89,7 @@ func parse(args []string) (settings, error) {
 		flags.PrintDefaults()
 	}
 	seconds := func(whole, short int) time.Duration { return time.Duration(value(whole, short)) * time.Second }
-	flags.BoolVar(&s.quick, "quick", false, "Small sizes: everything, in three to five minutes. The figures say little.")
+	flags.BoolVar(&s.quick, "quick", false, "Small sizes: everything, in less than three minutes. The figures say little.")
 	flags.StringVar(&s.out, "out", filepath.Join("dist", "bench"), "Directory of results.")
 	flags.IntVar(&s.repeats, "repeats", value(3, 1), "How often latency and bursts are measured.")
 	flags.IntVar(&s.qps, "qps", 2000, "Requests a second of the control planes' and the sidecars' clients.")
@@ -98,8 +100,9 @@ func parse(args []string) (settings, error) {
 	flags.DurationVar(&s.churnFor, "churn-for", seconds(600, 4), "How long: churn.")
 	flags.IntVar(&s.members, "scale-members", value(24, 2), "Members, of API server and etcd only: scale.")
 	flags.IntVar(&s.each, "scale-each", value(1000, 50), "Volumes in each member when the restart is measured: scale.")
-	flags.IntVar(&s.volumes, "scale-volumes", value(50_000, 200), "Volumes in all members when memory is measured: scale.")
+	flags.IntVar(&s.volumes, "scale-volumes", value(50_000, 100), "Volumes in all members when memory is measured: scale.")
 	flags.DurationVar(&s.rest, "rest", seconds(60, 10), "How long is looked at what is done at rest.")
+	flags.DurationVar(&s.quiet, "quiet", seconds(2, 1), "How long queues have to be empty for the manager to count as done.")
 	flags.IntVar(&s.apart, "isolation-members", value(3, 2), "Members, of which one is black-holed: isolation.")
 	flags.BoolVar(&s.profile, "profile", false, "Keep profiles of the manager, of CPU and of the heap, beside the results.")
 	if err := flags.Parse(args); err != nil {
@@ -120,8 +123,8 @@ func (s settings) check() error {
 			return fmt.Errorf("there is no scenario %q: -h lists them", name)
 		}
 	}
-	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.volumes < s.members*s.each {
-		return errors.New("repeats, rates and members are positive, isolation takes two members, --scale-volumes at least --scale-members times --scale-each")
+	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.rest <= 0 || s.quiet <= 0 || s.volumes < s.members*s.each {
+		return errors.New("repeats, rates, members, --rest and --quiet are positive, isolation takes two members, --scale-volumes at least --scale-members times --scale-each")
 	}
 	return nil
 }

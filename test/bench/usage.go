@@ -19,9 +19,6 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// quiet is how long queues have to be empty for the manager to count as done.
-const quiet = 2 * time.Second
-
 // get reads an endpoint of the manager's.
 func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -101,10 +98,10 @@ func (r *rig) settle(ctx context.Context) error {
 }
 
 // settled waits until so many members are connected and the queues have been empty
-// for a while, and returns since when, to a second: with many members, to tell and to read
-// the metrics takes both sides too much to be done all the time.
+// for a while, and returns since when, to half of that while: with many members, to tell and to
+// read the metrics takes both sides too much to be done all the time.
 func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
-	ticker := time.NewTicker(time.Second)
+	ticker := time.NewTicker(r.b.quiet / 2)
 	defer ticker.Stop()
 	busy, began, worked := time.Now(), time.Now(), -1.0
 	for {
@@ -114,7 +111,7 @@ func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
 			busy = now
 		}
 		worked = m.worked()
-		if now.Sub(busy) > quiet {
+		if now.Sub(busy) > r.b.quiet {
 			return busy, nil
 		}
 		if now.Sub(began) > 2*stall {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,14 +20,11 @@ import (
 type stage string
 
 const (
-	bound       stage = "bound"
-	podBound    stage = "Pod bound"
-	running     stage = "running"
-	claimGone   stage = "claim gone"
-	podGone     stage = "Pod gone"
-	volumeThere stage = "volume there"
-	volumeGone  stage = "volume gone"
-	grown       stage = "grown"
+	bound      stage = "bound"
+	running    stage = "running"
+	claimGone  stage = "claim gone"
+	volumeGone stage = "volume gone"
+	grown      stage = "grown"
 )
 
 // place is one namespace's stage.
@@ -95,15 +93,8 @@ func (v *view) see(obj any) {
 			}
 		}
 	case *corev1.Pod:
-		if o.Spec.NodeName != "" {
-			v.note(podBound, o.Namespace, o.Name)
-		}
 		if o.Status.Phase == corev1.PodRunning {
 			v.note(running, o.Namespace, o.Name)
-		}
-	case *corev1.PersistentVolume:
-		if ref := o.Spec.ClaimRef; ref != nil {
-			v.note(volumeThere, ref.Namespace, ref.Name)
 		}
 	}
 }
@@ -115,8 +106,6 @@ func (v *view) miss(obj any) {
 	switch o := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
 		v.note(claimGone, o.Namespace, o.Name)
-	case *corev1.Pod:
-		v.note(podGone, o.Namespace, o.Name)
 	case *corev1.PersistentVolume:
 		if ref := o.Spec.ClaimRef; ref != nil {
 			v.note(volumeGone, ref.Namespace, ref.Name)
@@ -126,6 +115,9 @@ func (v *view) miss(obj any) {
 
 // note keeps the first time only.
 func (v *view) note(s stage, namespace, name string) {
+	if strings.HasPrefix(name, keptPrefix) {
+		return
+	}
 	now := time.Now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -155,7 +147,7 @@ func (v *view) count(s stage, namespace string) int {
 	return len(v.seen[place{s, namespace}])
 }
 
-// forget a namespace, which is not used again.
+// forget a namespace, once nothing is in it.
 func (v *view) forget(namespace string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

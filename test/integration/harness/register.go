@@ -53,16 +53,20 @@ func (x *Xylem) AwaitReady(ctx context.Context, name string) error {
 	})
 }
 
-// Bound is how many bound volumes all registrations count.
-func (x *Xylem) Bound(ctx context.Context) (n int, err error) {
+// Counts are what all registrations say of their volumes together.
+func (x *Xylem) Counts(ctx context.Context) (sum v1alpha1.VolumeCounts, err error) {
 	var all v1alpha1.ClusterRegistrationList
 	if err := x.Host.API.List(ctx, &all); err != nil {
-		return 0, fmt.Errorf("list the registrations: %w", err)
+		return sum, fmt.Errorf("list the registrations: %w", err)
 	}
 	for i := range all.Items {
-		n += int(all.Items[i].Status.Volumes.Bound)
+		counts := all.Items[i].Status.Volumes
+		sum.Bound += counts.Bound
+		sum.Pending += counts.Pending
+		sum.Deleting += counts.Deleting
+		sum.Orphaned += counts.Orphaned
 	}
-	return n, nil
+	return sum, nil
 }
 
 // MemberKubeconfig is a kubeconfig of the member's ServiceAccount for Xylem, with
