@@ -28,7 +28,7 @@ var (
 	grownSize = resource.MustParse("2Gi")
 )
 
-// batch is claims with a Pod each, in a namespace of their own.
+// batch is claims with a Pod each.
 type batch struct {
 	namespace, class string
 	claims           int

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,9 +40,6 @@ func (b *bench) churn(ctx context.Context) error {
 	}
 	p := part{scenario: churnName, repeat: 1, claims: int(b.settings.churn * b.churnFor.Seconds()), rate: b.settings.churn}
 	c := batch{namespace: sharedSpace, class: classMirror, claims: p.claims, rate: p.rate}
-	if err := r.settle(ctx); err != nil {
-		return err
-	}
 	run := p.run(r, partChurn)
 	books, err := r.open(ctx)
 	if err != nil {
@@ -63,9 +59,7 @@ func (b *bench) churn(ctx context.Context) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if err := r.await(ctx, "gone", c.claims, func() int {
-		return min(r.host.count(claimGone, c.namespace), r.host.count(volumeGone, c.namespace), r.leaves.count(volumeGone, c.namespace))
-	}); err != nil {
+	if err := r.await(ctx, "gone", c.claims, r.gone); err != nil {
 		return err
 	}
 	if err := r.settle(ctx); err != nil {
@@ -78,7 +72,7 @@ func (b *bench) churn(ctx context.Context) error {
 	run.Values[heapGrowth] = mean(series[len(series)*2/3:]) / mean(series[len(series)/3:len(series)*2/3])
 	run.finish(r, asked, r.host.times(bound, c.namespace))
 	r.forget(c.namespace)
-	if err := r.counted(ctx, r.members); err != nil { // those that keep the namespace
+	if err := r.counted(ctx, r.members); err != nil { // those that hold the namespace
 		return err
 	}
 	return r.atRest(ctx, part{scenario: churnName, repeat: 1}, partRest)
@@ -208,20 +202,5 @@ func (r *rig) atRest(ctx context.Context, p part, name string) error {
 	run.Values[restCPU] = 100 * run.CPUSeconds / r.b.rest.Seconds()
 	r.b.say("      writes %.0f, probes per member and 10 s %.2f, other requests %.0f, watches begun %.0f, CPU %.1f %% of a core",
 		run.Values[restWrites], run.Values[restProbes], run.Values[restRequests], run.Values[restWatches], run.Values[restCPU])
-	return r.live(ctx, run)
-}
-
-// live adds the heap to a run, which is the last that is measured of it.
-func (r *rig) live(ctx context.Context, run *Run) error {
-	bytes, err := r.heap(ctx)
-	if err != nil {
-		return err
-	}
-	run.Values[heapKiB] = bytes / 1024
-	if err := r.keepHeap(ctx, strings.ReplaceAll(run.Scenario+"-"+run.Part, " ", "-")); err != nil {
-		return err
-	}
-	r.b.say("      heap %.1f MiB", bytes/(1<<20))
-	r.b.report.add(run)
-	return nil
+	return r.addWithHeap(ctx, run)
 }

@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // Parts of scenarios.
@@ -80,9 +85,6 @@ func (r *rig) mirrored(ctx context.Context, p part, mode string) error {
 			b.nodes = append(b.nodes, nodeName(i)) // else the scheduler may choose a node of the host
 		}
 	}
-	if err := r.settle(ctx); err != nil {
-		return err
-	}
 	run := p.run(r, mode)
 	books, err := r.open(ctx)
 	if err != nil {
@@ -132,9 +134,7 @@ func (r *rig) unmirrored(ctx context.Context, p part, mode string, b batch) erro
 		if err := b.remove(ctx, r.host.client); err != nil {
 			return err
 		}
-		return r.await(ctx, "gone", b.claims, func() int {
-			return min(r.host.count(claimGone, b.namespace), r.host.count(volumeGone, b.namespace), r.leaves.count(volumeGone, b.namespace))
-		})
+		return r.await(ctx, "gone", b.claims, r.gone)
 	}); err != nil {
 		return err
 	}
@@ -352,9 +352,25 @@ func (r *rig) drive(ctx context.Context, b, leaf batch, i int) error {
 	return group.Wait()
 }
 
-// restart starts the manager and waits until it is at rest.
+// restart starts the manager, unless it runs, and waits until it is at rest and members
+// take Pods.
 func (r *rig) restart(ctx context.Context) error {
 	if err := r.x.Manager.Start(ctx); err != nil {
+		return err
+	}
+	if err := r.inMembers(ctx, func(ctx context.Context, i int, _ *controlplane.Cluster) error {
+		return harness.Await(ctx, "node "+nodeName(i), func(ctx context.Context) error {
+			node, err := r.host.client.CoreV1().Nodes().Get(ctx, nodeName(i), metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			// The node controller's, when nobody had renewed the node's lease.
+			if slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key != v1alpha1.DefaultTaintKey }) {
+				return fmt.Errorf("it has the taints %v", node.Spec.Taints)
+			}
+			return nil
+		})
+	}); err != nil {
 		return err
 	}
 	_, err := r.settled(ctx, r.members)

@@ -45,8 +45,9 @@ func newReport(ctx context.Context, s settings) *report {
 			"audit log of each API server": "on, metadata of every request",
 		},
 		Settings: map[string]string{
+			"rest": fmt.Sprintf("%s; queues are empty for %s before", s.rest, s.quiet), "isolation": fmt.Sprintf("%d members", s.apart),
 			"repeats": fmt.Sprint(s.repeats), "rate": fmt.Sprintf("%g/s for %s", s.rate, s.rateFor), "bursts": s.sizes.String(),
-			"churn": fmt.Sprintf("%g/s for %s", s.churn, s.churnFor), "scale": fmt.Sprintf("%d members, %d volumes each, then %d", s.members, s.each, s.volumes),
+			"churn": fmt.Sprintf("%g/s for %s", s.churn, s.churnFor), "scale": fmt.Sprintf("%d members, %d volumes each, %d in all at the end", s.members, s.each, s.volumes),
 			"quick": fmt.Sprint(s.quick),
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"time"
@@ -37,10 +38,10 @@ const (
 	// look is how often what is waited for is looked at, tell how often it is told.
 	look = 50 * time.Millisecond
 	tell = 5 * time.Second
-	// sharedSpace is the namespace of all that is measured with Xylem.
+	// sharedSpace is the namespace of all claims with a Pod that Xylem takes to members.
 	sharedSpace = "bench"
-	// keptPrefix is of what is in it all the time, and is not measured.
-	keptPrefix = "kept-"
+	// heldMark is in the names of those that hold it all the time: their times are not measured.
+	heldMark = "-held-"
 	// hostNodes run the Pods of the yardstick driver.
 	hostNodes = 2
 )
@@ -73,7 +74,7 @@ func nodeName(i int) string   { return v1alpha1.DefaultNodeNamePrefix + memberNa
 // clusters is a rig with that many members: the present one if it fits.
 func (b *bench) clusters(ctx context.Context, members int) (*rig, error) {
 	if b.now != nil && b.now.members == members {
-		return b.now, b.now.x.Manager.Start(ctx)
+		return b.now, b.now.restart(ctx)
 	}
 	if err := b.close(ctx); err != nil {
 		return nil, err
@@ -136,7 +137,10 @@ func (r *rig) prepare(ctx context.Context) (err error) {
 	if err := r.makeSpace(ctx, sharedSpace, r.host); err != nil {
 		return err
 	}
-	return r.keep(ctx)
+	if err := r.hold(ctx); err != nil {
+		return err
+	}
+	return r.settle(ctx)
 }
 
 // classes of the host: one that mirrors, one that promises, one of nobody.
@@ -163,11 +167,18 @@ func (r *rig) classes(ctx context.Context) error {
 	return nil
 }
 
-// register registers all members, side by side.
+// register registers all members.
 func (r *rig) register(ctx context.Context) error {
+	return r.inMembers(ctx, func(ctx context.Context, i int, _ *controlplane.Cluster) error {
+		return r.x.Register(ctx, memberName(i), memberName(i))
+	})
+}
+
+// inMembers does something in all members, side by side.
+func (r *rig) inMembers(ctx context.Context, do func(context.Context, int, *controlplane.Cluster) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range r.members {
-		group.Go(func() error { return r.x.Register(ctx, memberName(i), memberName(i)) })
+		group.Go(func() error { return do(ctx, i, r.x.Fleet.Member(memberName(i))) })
 	}
 	return group.Wait()
 }
@@ -204,32 +215,79 @@ func (r *rig) makeSpace(ctx context.Context, name string, in ...*view) error {
 	return nil
 }
 
-// keep makes a claim with a Pod in each member, and waits until they run. The members'
-// copy of the namespace, which they would have to make anew half a minute after the last object
-// in it, lasts as long as these.
-func (r *rig) keep(ctx context.Context) error {
+// hold makes a claim with a Pod in each member, and waits until they run: else the
+// members' copy of the namespace would go half a minute after the last object in it.
+func (r *rig) hold(ctx context.Context) error {
 	core := r.host.client.CoreV1()
 	return r.inMembers(ctx, func(ctx context.Context, i int, member *controlplane.Cluster) error {
 		b := batch{namespace: sharedSpace, class: classMirror, nodes: []string{nodeName(i)}}
 		claim, pod := b.claim(i), b.pod(i)
-		claim.Name, pod.Name = keptPrefix+member.Name(), keptPrefix+member.Name()
+		claim.Name, pod.Name = "claim"+heldMark+member.Name(), "pod"+heldMark+member.Name()
 		pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim.Name
 		// The manager does not run all the time, and the node is not Ready then.
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 		if _, err := core.PersistentVolumeClaims(b.namespace).Create(ctx, claim, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create the claim that keeps the namespace in %s: %w", member.Name(), err)
+			return fmt.Errorf("create the claim that holds the namespace of %s: %w", member.Name(), err)
 		}
 		if _, err := core.Pods(b.namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-			return fmt.Errorf("create the Pod that keeps the namespace in %s: %w", member.Name(), err)
+			return fmt.Errorf("create the Pod that holds the namespace of %s: %w", member.Name(), err)
 		}
-		return harness.Await(ctx, "Pod "+pod.Name, func(ctx context.Context) error {
+		if err := harness.Await(ctx, "Pod "+pod.Name, func(ctx context.Context) error {
 			pod, err := core.Pods(b.namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 			if err == nil && pod.Status.Phase != corev1.PodRunning {
-				err = fmt.Errorf("it is %s: %s", pod.Status.Phase, r.x.Manager.Log())
+				err = fmt.Errorf("it is %s", pod.Status.Phase)
 			}
 			return err
-		})
+		}); err != nil {
+			return fmt.Errorf("%w\n%s", err, r.x.Manager.Log())
+		}
+		return nil
 	})
+}
+
+// counted waits until all members are accounted for, and the registrations say so and count
+// so many volumes as bound, and nothing else. They are told at intervals, and are proof that the
+// manager takes the volumes for its own.
+func (r *rig) counted(ctx context.Context, volumes int) error {
+	want := v1alpha1.VolumeCounts{Bound: int32(volumes)} //nolint:gosec // there are not that many
+	var looked time.Time
+	var lacking error
+	accounted := 0
+	err := r.await(ctx, "members accounted for", r.members+1, func() int {
+		if time.Since(looked) < r.b.tick() {
+			return accounted
+		}
+		looked = time.Now()
+		var m metrics
+		if m, lacking = r.metrics(ctx); lacking != nil {
+			return accounted
+		}
+		if accounted = int(m[seriesOf+"xylem_orphaned_volumes"]); accounted < r.members {
+			return accounted
+		}
+		var counts v1alpha1.VolumeCounts
+		if counts, lacking = r.x.Counts(ctx); lacking == nil && counts != want {
+			lacking = fmt.Errorf("the registrations count %+v", counts)
+		}
+		if lacking != nil {
+			return accounted
+		}
+		return accounted + 1
+	})
+	if err != nil {
+		return errors.Join(err, lacking)
+	}
+	return nil
+}
+
+// gone is how many claims of the shared namespace are gone from everywhere, with their Pods
+// and volumes.
+func (r *rig) gone() int {
+	n := math.MaxInt
+	for _, s := range []stage{podGone, claimGone, volumeGone} {
+		n = min(n, r.host.count(s, sharedSpace), r.leaves.count(s, sharedSpace))
+	}
+	return n
 }
 
 func (r *rig) forget(namespace string) {

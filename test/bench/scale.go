@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
@@ -48,7 +46,7 @@ func (b *bench) scale(ctx context.Context) error {
 		return err
 	}
 	p := part{scenario: scaleName, repeat: 1}
-	if err := r.live(ctx, p.run(r, partNone)); err != nil {
+	if err := r.addWithHeap(ctx, p.run(r, partNone)); err != nil {
 		return err
 	}
 	r.members = b.members
@@ -57,6 +55,9 @@ func (b *bench) scale(ctx context.Context) error {
 		return err
 	}
 	if err := r.register(ctx); err != nil {
+		return err
+	}
+	if err := r.counted(ctx, 0); err != nil {
 		return err
 	}
 	if err := r.atRest(ctx, p, partIdle); err != nil {
@@ -114,19 +115,6 @@ func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) er
 	return nil
 }
 
-// counted waits until the registrations count so many volumes as bound, and nothing else:
-// they are told of at intervals, and are proof that the manager takes them for its own.
-func (r *rig) counted(ctx context.Context, volumes int) error {
-	want := v1alpha1.VolumeCounts{Bound: int32(volumes)} //nolint:gosec // there are not that many
-	return r.await(ctx, "counted by registrations", volumes, func() int {
-		counts, err := r.x.Counts(ctx)
-		if err != nil || counts != want {
-			return min(int(counts.Bound), volumes-1)
-		}
-		return volumes
-	})
-}
-
 // ready makes a Node in a cluster that has no kubelets: else its virtual node has
 // no room, and is not Ready.
 func ready(ctx context.Context, c *controlplane.Cluster) error {
@@ -147,13 +135,4 @@ func ready(ctx context.Context, c *controlplane.Cluster) error {
 		return fmt.Errorf("take the taints off the Node of %s: %w", c.Name(), err)
 	}
 	return nil
-}
-
-// inMembers does something in all members, side by side.
-func (r *rig) inMembers(ctx context.Context, do func(context.Context, int, *controlplane.Cluster) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	for i := range r.members {
-		group.Go(func() error { return do(ctx, i, r.x.Fleet.Member(memberName(i))) })
-	}
-	return group.Wait()
 }

@@ -101,7 +101,7 @@ func (b *bench) isolation(ctx context.Context) error {
 		if err := r.mirrored(ctx, black, partBlackhole); err != nil {
 			return err
 		}
-		if _, err := r.settled(ctx, r.members); err != nil { // it is back
+		if err := r.restart(ctx); err != nil { // it is back
 			return err
 		}
 	}

@@ -123,8 +123,8 @@ func (s settings) check() error {
 			return fmt.Errorf("there is no scenario %q: -h lists them", name)
 		}
 	}
-	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.rest <= 0 || s.quiet <= 0 || s.volumes < s.members*s.each {
-		return errors.New("repeats, rates, members, --rest and --quiet are positive, isolation takes two members, --scale-volumes at least --scale-members times --scale-each")
+	if s.repeats < 1 || s.rate <= 0 || s.churn <= 0 || s.members < 1 || s.apart < 2 || s.rest <= 0 || s.quiet < time.Second/2 || s.quiet > stall || s.volumes < s.members*s.each {
+		return errors.New("repeats, rates, members and --rest are positive, --quiet is from half a second to two minutes, isolation takes two members, --scale-volumes at least --scale-members times --scale-each")
 	}
 	return nil
 }

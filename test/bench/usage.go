@@ -19,6 +19,9 @@ import (
 	"github.com/prometheus/common/model"
 )
 
+// restless is how many requests a second controllers are done with while there is work.
+const restless = 100
+
 // get reads an endpoint of the manager's.
 func get(ctx context.Context, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
@@ -36,11 +39,12 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(response.Body)
 }
 
-// metrics are the manager's, summed over their labels; and reconciles by controller,
-// under "reconciles " and its name.
+// metrics are the manager's, summed over their labels; how many series each has, under
+// "series " and its name; and reconciles by controller, under "reconciles " and its name.
 type metrics map[string]float64
 
 const (
+	seriesOf   = "series "
 	reconciles = "reconciles "
 	// ofLink and ofHost count what controllers of members and of the host have done.
 	ofLink = "xylem_reconcile_seconds"
@@ -59,6 +63,7 @@ func (r *rig) metrics(ctx context.Context) (metrics, error) {
 	}
 	sums := metrics{}
 	for name, family := range families {
+		sums[seriesOf+name] = float64(len(family.GetMetric()))
 		for _, m := range family.GetMetric() {
 			sums[name] += valueOf(m)
 			if name != ofLink && name != ofHost {
@@ -91,6 +96,10 @@ func (m metrics) worked() float64 {
 
 func (m metrics) cpu() float64 { return m["process_cpu_seconds_total"] }
 
+// tick is how often the manager's metrics are looked at: with many members, to tell and to
+// read them takes both sides too much to be done all the time.
+func (b *bench) tick() time.Duration { return b.quiet / 2 }
+
 // settle waits until the manager's queues have been empty for a while.
 func (r *rig) settle(ctx context.Context) error {
 	_, err := r.settled(ctx, 0)
@@ -98,16 +107,16 @@ func (r *rig) settle(ctx context.Context) error {
 }
 
 // settled waits until so many members are connected and the queues have been empty
-// for a while, and returns since when, to half of that while: with many members, to tell and to
-// read the metrics takes both sides too much to be done all the time.
+// for a while, and returns since when, to a tick.
 func (r *rig) settled(ctx context.Context, members int) (time.Time, error) {
-	ticker := time.NewTicker(r.b.quiet / 2)
+	tick := r.b.tick()
+	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	busy, began, worked := time.Now(), time.Now(), -1.0
 	for {
 		now := time.Now()
 		m, err := r.metrics(ctx)
-		if err != nil || m.queued() > 0 || int(m["xylem_member_connected"]) < members || m.worked()-worked > 100 {
+		if err != nil || m.queued() > 0 || int(m["xylem_member_connected"]) < members || (m.worked()-worked)/tick.Seconds() > restless {
 			busy = now
 		}
 		worked = m.worked()
@@ -143,6 +152,21 @@ func (r *rig) heap(ctx context.Context) (bytes float64, err error) {
 		}
 	}
 	return bytes, nil
+}
+
+// addWithHeap adds a run to the report, with the heap after it.
+func (r *rig) addWithHeap(ctx context.Context, run *Run) error {
+	bytes, err := r.heap(ctx)
+	if err != nil {
+		return err
+	}
+	run.Values[heapKiB] = bytes / 1024
+	if err := r.keepHeap(ctx, strings.ReplaceAll(run.Scenario+"-"+run.Part, " ", "-")); err != nil {
+		return err
+	}
+	r.b.say("      heap %.1f MiB", bytes/(1<<20))
+	r.b.report.add(run)
+	return nil
 }
 
 // keepHeap keeps a profile of the heap beside the results, if profiles are asked for.

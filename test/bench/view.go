@@ -23,6 +23,7 @@ const (
 	bound      stage = "bound"
 	running    stage = "running"
 	claimGone  stage = "claim gone"
+	podGone    stage = "Pod gone"
 	volumeGone stage = "volume gone"
 	grown      stage = "grown"
 )
@@ -106,6 +107,8 @@ func (v *view) miss(obj any) {
 	switch o := obj.(type) {
 	case *corev1.PersistentVolumeClaim:
 		v.note(claimGone, o.Namespace, o.Name)
+	case *corev1.Pod:
+		v.note(podGone, o.Namespace, o.Name)
 	case *corev1.PersistentVolume:
 		if ref := o.Spec.ClaimRef; ref != nil {
 			v.note(volumeGone, ref.Namespace, ref.Name)
@@ -115,7 +118,7 @@ func (v *view) miss(obj any) {
 
 // note keeps the first time only.
 func (v *view) note(s stage, namespace, name string) {
-	if strings.HasPrefix(name, keptPrefix) {
+	if strings.Contains(name, heldMark) {
 		return
 	}
 	now := time.Now()
@@ -147,7 +150,7 @@ func (v *view) count(s stage, namespace string) int {
 	return len(v.seen[place{s, namespace}])
 }
 
-// forget a namespace, once nothing is in it.
+// forget a namespace, once nothing is in it but what holds it.
 func (v *view) forget(namespace string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -53,14 +53,19 @@ func (x *Xylem) AwaitReady(ctx context.Context, name string) error {
 	})
 }
 
-// Counts are what all registrations say of their volumes together.
+// Counts are what all registrations say of their volumes together; an error if one does not
+// say that they are accounted for.
 func (x *Xylem) Counts(ctx context.Context) (sum v1alpha1.VolumeCounts, err error) {
 	var all v1alpha1.ClusterRegistrationList
 	if err := x.Host.API.List(ctx, &all); err != nil {
 		return sum, fmt.Errorf("list the registrations: %w", err)
 	}
 	for i := range all.Items {
-		counts := all.Items[i].Status.Volumes
+		cr := &all.Items[i]
+		if !meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionVolumesAccounted) {
+			return sum, fmt.Errorf("registration %s: conditions %+v", cr.Name, cr.Status.Conditions)
+		}
+		counts := cr.Status.Volumes
 		sum.Bound += counts.Bound
 		sum.Pending += counts.Pending
 		sum.Deleting += counts.Deleting
