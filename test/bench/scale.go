@@ -60,7 +60,7 @@ func (b *bench) scale(ctx context.Context) error {
 	if err := r.counted(ctx, 0); err != nil {
 		return err
 	}
-	if err := r.atRest(ctx, p, partIdle); err != nil {
+	if err := r.addWithHeap(ctx, p.run(r, partIdle)); err != nil {
 		return err
 	}
 	idle := r.last(partIdle)

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 const (
@@ -95,13 +96,24 @@ func unlimited(c *controlplane.Cluster) (kubernetes.Interface, error) {
 	return client, nil
 }
 
-// lawless takes a cluster's admission policies out of force.
+// lawless takes a cluster's admission policies out of force, and waits until its API server
+// has noticed.
 func lawless(ctx context.Context, c *controlplane.Cluster) error {
 	err := c.Client().AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("take the policies of %s out of force: %w", c.Name(), err)
 	}
-	return nil
+	reserved := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "reserved", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: "anywhere"}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: claimSize}},
+		},
+	}
+	return harness.Await(ctx, "the end of the policies of "+c.Name(), func(ctx context.Context) error {
+		_, err := c.Client().CoreV1().PersistentVolumeClaims(metav1.NamespaceDefault).Create(ctx, reserved, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
 }
 
 func (m seeded) prepare(ctx context.Context, c *controlplane.Cluster) error {

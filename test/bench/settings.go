@@ -77,7 +77,7 @@ func parse(args []string) (settings, error) {
 		return whole
 	}
 	if quick {
-		s.sizes = sizes{{30, 2}}
+		s.sizes = sizes{{20, 2}}
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Usage = func() {
