@@ -249,35 +249,38 @@ func (r *rig) hold(ctx context.Context) error {
 // so many volumes as bound, and nothing else. They are told at intervals, and are proof that the
 // manager takes the volumes for its own.
 func (r *rig) counted(ctx context.Context, volumes int) error {
-	want := v1alpha1.VolumeCounts{Bound: int32(volumes)} //nolint:gosec // there are not that many
 	var looked time.Time
 	var lacking error
-	accounted := 0
+	done := 0
 	err := r.await(ctx, "members accounted for", r.members+1, func() int {
 		if time.Since(looked) < r.b.tick() {
-			return accounted
+			return done
 		}
 		looked = time.Now()
-		var m metrics
-		if m, lacking = r.metrics(ctx); lacking != nil {
-			return accounted
+		if done, lacking = r.accounted(ctx, volumes); lacking == nil {
+			done++
 		}
-		if accounted = int(m[seriesOf+"xylem_orphaned_volumes"]); accounted < r.members {
-			return accounted
-		}
-		var counts v1alpha1.VolumeCounts
-		if counts, lacking = r.x.Counts(ctx); lacking == nil && counts != want {
-			lacking = fmt.Errorf("the registrations count %+v", counts)
-		}
-		if lacking != nil {
-			return accounted
-		}
-		return accounted + 1
+		return done
 	})
+	return errors.Join(err, lacking)
+}
+
+// accounted is how many members the manager has accounted for, with what is lacking until
+// all are and the registrations count so many volumes.
+func (r *rig) accounted(ctx context.Context, volumes int) (int, error) {
+	m, err := r.metrics(ctx)
 	if err != nil {
-		return errors.Join(err, lacking)
+		return 0, err
 	}
-	return nil
+	members := int(m[seriesOf+"xylem_orphaned_volumes"])
+	if members < r.members {
+		return members, fmt.Errorf("%d of %d members are accounted for", members, r.members)
+	}
+	counts, err := r.x.Counts(ctx)
+	if err == nil && (int(counts.Bound) != volumes || counts.Pending+counts.Deleting+counts.Orphaned > 0) {
+		err = fmt.Errorf("the registrations count %+v, and not %d bound", counts, volumes)
+	}
+	return members, err
 }
 
 // gone is how many claims of the shared namespace are gone from everywhere, with their Pods
