@@ -153,6 +153,15 @@ const (
 	// in the host: the number of the leadership that last held it.
 	AnnotationFenceEpoch = Prefix + "fence-epoch"
 
+	// AnnotationRestored is on the host's record of a member's fence, and on the fence
+	// Lease in the member: when the member was last restored from an older state (RFC
+	// 3339, by the member's clock).
+	AnnotationRestored = Prefix + "restored"
+
+	// AnnotationHostRestored is on the host's record of a member's fence: when the host
+	// was last restored from an older state (RFC 3339, by the member's clock).
+	AnnotationHostRestored = Prefix + "host-restored"
+
 	// AnnotationLetGo is on the host's record of a member's fence: a line for each
 	// thing that an admin made Xylem let go of there, with the time.
 	AnnotationLetGo = Prefix + "let-go"

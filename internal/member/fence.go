@@ -35,7 +35,8 @@ const recordPrefix = "fence-"
 // suspended, finds itself fenced when it wakes.
 type Fence struct {
 	clock     clock.PassiveClock
-	member    client.Client // live
+	memberNow func() time.Time // by the member's clock
+	member    client.Client    // live
 	host      client.Client
 	namespace string
 	hostID    string
@@ -47,6 +48,9 @@ type Fence struct {
 	lease     *coordinationv1.Lease // as last written by us; nil: not held
 	renewed   time.Time
 	suspended *Problem
+	// restores as recorded or noticed; unconfirmed the confirmation that is lacking.
+	restores    Restores
+	unconfirmed string
 
 	// known is the lease as a write of this process was last acknowledged, held or
 	// not; next the epoch that it was last sent with, whose reply may be lost;
@@ -77,12 +81,17 @@ type FenceOptions struct {
 	Identity string
 	// Duration is how long the fence outlives its holder.
 	Duration time.Duration
+	// MemberNow is the time by the member's clock; nil: Clock's.
+	MemberNow func() time.Time
 }
 
 // NewFence makes a fence that is not held yet.
 func NewFence(o FenceOptions) *Fence {
+	if o.MemberNow == nil && o.Clock != nil {
+		o.MemberNow = o.Clock.Now
+	}
 	return &Fence{
-		clock: o.Clock, member: o.Member, host: o.Host, namespace: o.Namespace,
+		clock: o.Clock, memberNow: o.MemberNow, member: o.Member, host: o.Host, namespace: o.Namespace,
 		hostID: o.HostID, clusterID: o.ClusterID, identity: o.Identity, duration: o.Duration,
 	}
 }
@@ -175,9 +184,18 @@ func (f *Fence) yield(lease *coordinationv1.Lease) error {
 // host. Epochs that do not agree mean that one of the clusters was restored;
 // they are left as they are, so that the evidence stays until it is confirmed.
 func (f *Fence) take(ctx context.Context, lease, record *coordinationv1.Lease, confirmed string) error {
+	record, err := f.date(ctx, lease, record)
+	if err != nil {
+		return err
+	}
 	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
 	here, next := epochs(record)
 	suspended := disagreement(there, here, next, confirmed)
+	if suspended == nil {
+		f.mu.Lock()
+		f.unconfirmed = ""
+		f.mu.Unlock()
+	}
 	target := there
 	if suspended == nil {
 		target = max(there, here, next) + 1
@@ -222,7 +240,7 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 // disagreement compares the member's epoch with the host's record: with the
 // fact there, or with the intent, if there is one.
 func disagreement(there, here, next int64, confirmed string) *Problem {
-	token := fmt.Sprintf("host-%d-member-%d", here, there)
+	token := confirmation(here, there)
 	if there == here || next != 0 && there == next || confirmed == token {
 		return nil
 	}
@@ -234,6 +252,11 @@ func disagreement(there, here, next int64, confirmed string) *Problem {
 	return problem(v1alpha1.ReasonMemberRestored,
 		"the host remembers leadership %d, the member has seen %d: the member was restored from an older state. Nothing is destroyed there until you have checked its volumes and annotated this registration %s=%s",
 		here, there, v1alpha1.AnnotationConfirmRestore, token)
+}
+
+// confirmation is the value of the annotation that confirms a disagreement.
+func confirmation(here, there int64) string {
+	return fmt.Sprintf("host-%d-member-%d", here, there)
 }
 
 // Drop stops writing at once; the lease stands until it runs out.

@@ -33,7 +33,10 @@ func (f *Fence) write(ctx context.Context, to client.Client, name string, was *c
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}
 	}
-	lease.Annotations[v1alpha1.AnnotationFenceEpoch] = strconv.FormatInt(epoch, 10)
+	if epoch != 0 {
+		lease.Annotations[v1alpha1.AnnotationFenceEpoch] = strconv.FormatInt(epoch, 10)
+	}
+	f.writeDown(lease)
 	delete(lease.Annotations, annotationNextEpoch)
 	if next != 0 {
 		lease.Annotations[annotationNextEpoch] = strconv.FormatInt(next, 10)

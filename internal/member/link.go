@@ -68,6 +68,8 @@ type Link struct {
 	Credentials *Credentials
 	// MayDestroy is nil unless destruction is suspended.
 	MayDestroy func() error
+	// Restores says when the member and the host were last restored. It reads memory.
+	Restores func() Restores
 
 	log         logr.Logger
 	publish     func(NodeFacts)

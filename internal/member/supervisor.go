@@ -282,7 +282,7 @@ func (s *supervisor) fence(clusterID string, c *connection) *Fence {
 		})
 		s.fences[clusterID] = fence
 	}
-	fence.member = c.live
+	fence.member, fence.memberNow = c.live, c.bearer.now
 	return fence
 }
 
@@ -309,6 +309,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *connection, fe
 		}},
 		Root:       guarded.NewRoot(s.fleet.Host, r.Registration, fence),
 		MayDestroy: fence.MayDestroy,
+		Restores:   fence.Restores,
 		log:        s.log,
 		publish:    func(facts NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },
 	}
