@@ -126,6 +126,10 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case show:
 		return r.apply(ctx, o.root, d.status)
 	case fail:
+		d, still, err := r.stillFails(ctx, &o)
+		if err != nil || !still {
+			return err
+		}
 		if d.leafGone {
 			if gone, err := r.leafGone(ctx, o.root); err != nil || !gone {
 				return err
@@ -149,6 +153,22 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 
 func (r *reconciler) apply(ctx context.Context, root *corev1.Pod, want corev1.PodStatus) error {
 	return r.Root.ApplyStatus(ctx, actor, root, mirror.StatusApply(root, mirror.Dated(want, metav1.NewTime(r.Clock.Now()))))
+}
+
+// stillFails decides again on the root as it is, by a live read: to a cache that
+// lags behind, one that ran, or ended well, looks like one that never got in.
+func (r *reconciler) stillFails(ctx context.Context, o *observed) (fail, bool, error) {
+	key := client.ObjectKeyFromObject(o.root)
+	live, err := index.Find[corev1.Pod](ctx, r.HostLive, key)
+	if err != nil {
+		return fail{}, false, fmt.Errorf("prove that Pod %s has not ended: %w", key, err)
+	}
+	if live == nil || live.UID != o.root.UID {
+		return fail{}, false, nil // seen by the cache before long
+	}
+	o.root = live
+	d, still := decide(*o).(fail)
+	return d, still, nil
 }
 
 // leafGone proves by a live read that nothing runs for the root in the member.

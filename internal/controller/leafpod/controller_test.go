@@ -2,17 +2,21 @@ package leafpod
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
@@ -52,5 +56,68 @@ func TestEnded(t *testing.T) {
 	}
 	if n := r.ended.Len(); n != 0 {
 		t.Errorf("%d leaves are remembered whose roots are gone", n)
+	}
+}
+
+// one answers every read of a Pod from one Pod.
+type one struct {
+	client.Reader
+	pod *corev1.Pod
+}
+
+func (o one) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if pod, ok := into.(*corev1.Pod); ok && o.pod != nil {
+		o.pod.DeepCopyInto(pod)
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+var errWrite = errors.New("a write was tried")
+
+// writes refuses every write, by which tests see that one was tried.
+type writes struct{ client.Client }
+
+func (writes) Status() client.SubResourceWriter { return statusWrites{} }
+
+type statusWrites struct{ client.SubResourceWriter }
+
+func (statusWrites) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	return errWrite
+}
+
+func (statusWrites) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	return errWrite
+}
+
+// A root fails for what is so, in both clusters, and not for what caches lack.
+func TestFailureIsLive(t *testing.T) {
+	unfit := func() observed { return seen(noLeaf, notPushed, doesNotFit) }
+	for name, tc := range map[string]struct {
+		observed observed
+		host     func(*corev1.Pod)
+		leaf     *corev1.Pod
+		want     error
+	}{
+		"it does not fit, and has no leaf":           {observed: unfit(), want: errWrite},
+		"it does not fit, and its leaf runs":         {observed: unfit(), leaf: seen().leaf},
+		"it ran: marked Pushed":                      {observed: unfit(), host: func(p *corev1.Pod) { p.Status = seen(shown).root.Status; p.Status.Phase = corev1.PodSucceeded }},
+		"it does not fit, and another has its name":  {observed: unfit(), host: func(p *corev1.Pod) { p.UID = "newer" }},
+		"its leaf vanished":                          {observed: seen(noLeaf, shown), want: errWrite},
+		"its leaf vanished, after it had ended well": {observed: seen(noLeaf, shown), host: func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := tc.observed.root.DeepCopy()
+			if tc.host != nil {
+				tc.host(live)
+			}
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: one{pod: live}, Live: one{pod: tc.leaf}, Recorder: events.NewFakeRecorder(1), Clock: clock.RealClock{},
+				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+			}}
+			if err := r.act(t.Context(), tc.observed, decide(tc.observed)); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+		})
 	}
 }

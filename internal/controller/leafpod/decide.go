@@ -120,7 +120,7 @@ func (o observed) admission() decision {
 		return nothing{}
 	}
 	if refusal := mirror.Admit(o.root, o.node); refusal != nil {
-		return fail{status: mirror.FailedPodStatus(o.root, refusal.Reason, refusal.Message)}
+		return fail{status: mirror.FailedPodStatus(o.root, refusal.Reason, refusal.Message), leafGone: true}
 	}
 	if o.stranded != nil {
 		return fail{status: mirror.FailedPodStatus(o.root, o.stranded.Reason, o.stranded.Message), leafGone: true}

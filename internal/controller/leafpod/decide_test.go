@@ -184,7 +184,7 @@ func TestDecide(t *testing.T) {
 
 		"not pushed yet: it waits for its leaf":                       {seen(noLeaf, notPushed), nothing{}},
 		"withdrawn before it was bound, and bound then: it waits":     {seen(noLeaf, withdrawn), nothing{}},
-		"put here by hand, and does not fit: Failed, as by a kubelet": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, false)},
+		"put here by hand, and does not fit: Failed, as by a kubelet": {seen(noLeaf, notPushed, doesNotFit), fails(v1alpha1.ReasonNodeAffinity, true)},
 		"does not fit, and the node is not there yet":                 {seen(noLeaf, notPushed, doesNotFit, func(o *observed) { o.node = nil }), nothing{}},
 		"a DaemonSet's Pod is not admitted, and not failed either":    {seen(noLeaf, notPushed, doesNotFit, daemonSet), nothing{}},
 		"it runs, and labels changed since: kubelets do not evict":    {seen(shown, doesNotFit), nothing{}},

@@ -26,10 +26,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case awaitReferences:
 		return nil
 	case create:
-		if settled, err := r.settled(ctx, o); err != nil || !settled {
-			return err
-		}
-		return r.create(ctx, o.root, d.leaf)
+		return r.create(ctx, o)
 	case markPushed:
 		return r.condition(ctx, o.root, corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.leaf, r.Member))
 	case markWithdrawn:
@@ -46,10 +43,17 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// create makes the leaf Pod. One that is there already and was not seen in the
-// cache is either ours, just made, or somebody else's.
-func (r *reconciler) create(ctx context.Context, root, leaf *corev1.Pod) error {
-	err := r.Leaf.Create(ctx, actor, leaf)
+// create makes the leaf Pod, if live reads still ask for it. One that is there
+// already and was not seen in the cache is either ours, just made, or somebody else's.
+func (r *reconciler) create(ctx context.Context, o observed) error {
+	if settled, err := r.settled(ctx, o); err != nil || !settled {
+		return err
+	}
+	root, leaf, err := r.stillCreate(ctx, o)
+	if err != nil || leaf == nil {
+		return err
+	}
+	err = r.Leaf.Create(ctx, actor, leaf)
 	if err == nil {
 		return nil // its event brings us back to mark the root
 	}
@@ -69,6 +73,24 @@ func (r *reconciler) create(ctx context.Context, root, leaf *corev1.Pod) error {
 		return err
 	}
 	return problem // the Pod in the way is not watched: try again, at a bounded rate
+}
+
+// stillCreate decides again on the root as it is, by a live read: to a cache that
+// lags behind, a Pod that ran, ended or was replaced looks like one that is to be
+// pushed, and would run twice. A nil leaf is for the cache to catch up with.
+func (r *reconciler) stillCreate(ctx context.Context, o observed) (root, leaf *corev1.Pod, err error) {
+	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.root))
+	if err != nil {
+		return nil, nil, fmt.Errorf("prove that Pod %s has not run yet: %w", client.ObjectKeyFromObject(o.root), err)
+	}
+	if live == nil || live.UID != o.root.UID {
+		return nil, nil, nil
+	}
+	o.root, o.nominated = live, r.nominated(live)
+	if d, still := decide(o).(create); still {
+		return live, d.leaf, nil
+	}
+	return nil, nil, nil
 }
 
 // refusedByMember tells the user what the member's API server holds against a
@@ -99,8 +121,8 @@ func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
 			return fmt.Errorf("prove that Pod %s is gone: %w", o.origin.Root, err)
 		}
 	}
-	if early := o.root != nil && o.root.DeletionTimestamp == nil && !d.rootGone; early {
-		if still, err := r.stillEarly(ctx, o); err != nil || !still {
+	if alive := o.root != nil && o.root.DeletionTimestamp == nil && !d.rootGone; alive {
+		if still, err := r.stillRemove(ctx, o); err != nil || !still {
 			return err
 		}
 	}
@@ -117,11 +139,18 @@ func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
 	return nil
 }
 
-// stillEarly decides again on the root and its claims as they are, by live reads,
-// and reports whether the early leaf is to go: in a cache that was filled by an API
-// server that lags behind, after a restart, a claim may be missing that is there.
-func (r *reconciler) stillEarly(ctx context.Context, o observed) (bool, error) {
+// stillRemove decides again on the root, its leaf and its claims as they are, by live
+// reads, and reports whether the leaf is to go: in a cache that was filled by an API
+// server that lags behind, after a restart, a claim may be missing that is there, and
+// a leaf may run that has ended.
+func (r *reconciler) stillRemove(ctx context.Context, o observed) (bool, error) {
 	var err error
+	if mirror.Finished(o.root) {
+		cached := o.leaf.UID
+		if o.leaf, _, err = index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(o.leaf)); err != nil || o.leaf == nil || o.leaf.UID != cached {
+			return false, err
+		}
+	}
 	if o.root, err = index.Find[corev1.Pod](ctx, r.HostLive, o.origin.Root); err != nil || o.root == nil || o.root.UID != o.origin.UID || o.root.DeletionTimestamp != nil {
 		return false, err // seen by the cache before long
 	}
@@ -135,6 +164,9 @@ func (r *reconciler) stillEarly(ctx context.Context, o observed) (bool, error) {
 		if c.volume, err = boundVolume(ctx, r.HostLive, c.root); err != nil {
 			return false, err
 		}
+	}
+	if o.others, err = otherNodes(ctx, r.HostLive, o); err != nil {
+		return false, err
 	}
 	_, still := decide(o).(remove)
 	return still, nil

@@ -6,19 +6,23 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 )
 
-// reads answers live reads from one Pod, one claim and one PV.
+// reads answers live reads from one Pod, one claim, one PV and one Node.
 type reads struct {
 	client.Reader
+	node   *corev1.Node
 	pod    *corev1.Pod
 	claim  *corev1.PersistentVolumeClaim
 	volume *corev1.PersistentVolume
@@ -27,6 +31,11 @@ type reads struct {
 
 func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	switch into := into.(type) {
+	case *corev1.Node:
+		if r.node != nil && r.node.Name == key.Name {
+			r.node.DeepCopyInto(into)
+			return r.err
+		}
 	case *corev1.Pod:
 		if r.pod != nil {
 			r.pod.DeepCopyInto(into)
@@ -66,11 +75,15 @@ func TestWithdrawalIsLive(t *testing.T) {
 		change func(*reads)
 		want   error
 	}{
-		"the claim is there after all":   {func(*reads) {}, nil},
-		"the claim is gone":              {func(r *reads) { r.claim = nil }, errWrite},
-		"the scheduler has changed":      {func(r *reads) { r.claim.Annotations = nil }, errWrite},
-		"the Pod was bound here by now":  {func(r *reads) { r.pod.Spec.NodeName = here.NodeName; r.claim = nil }, nil},
-		"the Pod was bound elsewhere":    {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, errWrite},
+		"the claim is there after all":  {func(*reads) {}, nil},
+		"the claim is gone":             {func(r *reads) { r.claim = nil }, errWrite},
+		"the scheduler has changed":     {func(r *reads) { r.claim.Annotations = nil }, errWrite},
+		"the Pod was bound here by now": {func(r *reads) { r.pod.Spec.NodeName = here.NodeName; r.claim = nil }, nil},
+		"the Pod was bound elsewhere": {func(r *reads) {
+			r.node = virtualNode()
+			r.node.Name, r.node.Labels[v1alpha1.LabelClusterID] = there.NodeName, there.ClusterID
+			r.pod.Spec.NodeName = there.NodeName
+		}, errWrite},
 		"the Pod is being deleted":       {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{}; r.claim = nil }, nil},
 		"another Pod has the name":       {func(r *reads) { r.pod.UID = "newer"; r.claim = nil }, nil},
 		"the host does not answer":       {func(r *reads) { r.err = down }, down},
@@ -93,6 +106,121 @@ func TestWithdrawalIsLive(t *testing.T) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
+	}
+}
+
+// A leaf is made for the root as it is: to a cache that lags behind, a Pod that ran looks
+// like one that was never pushed.
+func TestCreationIsLive(t *testing.T) {
+	down := errors.New("connection refused")
+	for name, tc := range map[string]struct {
+		change func(*reads)
+		want   error
+	}{
+		"it has not run":             {func(*reads) {}, errWrite},
+		"it ran: marked Pushed":      {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).root }, nil},
+		"it has failed":              {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).root }, nil},
+		"it is being deleted":        {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
+		"it is gone":                 {func(r *reads) { r.pod = nil }, nil},
+		"another one has its name":   {func(r *reads) { r.pod.UID = "newer" }, nil},
+		"it is on another node":      {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
+		"the host does not answer":   {func(r *reads) { r.err = down }, down},
+		"it was withdrawn meanwhile": {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).root }, errWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(onNode) // as the cache has it: bound, not marked
+			o.claims[0].leaf.Spec.VolumeName = "pv-data"
+			d, creation := decide(o).(create)
+			if !creation {
+				t.Fatalf("decision is %T, want create", decide(o))
+			}
+			live := &reads{pod: o.root.DeepCopy()}
+			tc.change(live)
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: live, Recorder: events.NewFakeRecorder(1),
+				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+			}}
+			if err := r.act(t.Context(), o, d); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+// The leaf of a root that has ended is removed for what is so, in both clusters.
+func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
+	for name, tc := range map[string]struct {
+		host, member func(*reads)
+		want         error
+	}{
+		"the leaf runs":                   {func(*reads) {}, func(*reads) {}, errWrite},
+		"the leaf has ended":              {func(*reads) {}, func(r *reads) { r.pod.Status.Phase = corev1.PodSucceeded }, nil},
+		"the leaf is gone":                {func(*reads) {}, func(r *reads) { r.pod = nil }, nil},
+		"another leaf has its name":       {func(*reads) {}, func(r *reads) { r.pod.UID = "newer" }, nil},
+		"the root has not ended":          {func(r *reads) { r.pod.Status.Phase = corev1.PodRunning }, func(*reads) {}, nil},
+		"the root was replaced meanwhile": {func(r *reads) { r.pod.UID = "newer" }, func(*reads) {}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed))
+			d, removal := decide(o).(remove)
+			if !removal {
+				t.Fatalf("decision is %T, want remove", decide(o))
+			}
+			host, live := &reads{pod: o.root.DeepCopy(), claim: o.claims[0].root, volume: o.claims[0].volume}, &reads{pod: o.leaf.DeepCopy()}
+			tc.host(host)
+			tc.member(live)
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: host, Live: live, Recorder: events.NewFakeRecorder(1),
+				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+			}}
+			if err := r.act(t.Context(), o, d); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+// listed answers lists from caches: the claims of the member, the Pods of the host.
+type listed struct {
+	cache.Cache
+	claims []corev1.PersistentVolumeClaim
+	pods   []corev1.Pod
+}
+
+func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	switch list := list.(type) {
+	case *corev1.PersistentVolumeClaimList:
+		list.Items = l.claims
+	case *corev1.PodList:
+		list.Items = l.pods
+	}
+	return nil
+}
+
+// A StorageClass that is created, or replaced, in the member enqueues the Pods whose
+// claims wait there for a disk of it.
+func TestClassEnqueuesPods(t *testing.T) {
+	ofClass := func(class string) corev1.PersistentVolumeClaim {
+		leaf := asked("data", here).leaf.DeepCopy()
+		leaf.Spec.StorageClassName = &class
+		return *leaf
+	}
+	taken := ofClass("fast")
+	taken.Spec.VolumeName = "pv-1"
+	for name, tc := range map[string]struct {
+		leaf corev1.PersistentVolumeClaim
+		want int
+	}{
+		"of the class":           {ofClass("fast"), 1},
+		"of another class":       {ofClass("slow"), 0},
+		"of the class and bound": {taken, 0},
+	} {
+		r := &reconciler{Link: &member.Link{
+			Member: here, Cache: listed{claims: []corev1.PersistentVolumeClaim{tc.leaf}}, Host: listed{pods: []corev1.Pod{*rootPod()}},
+		}}
+		if got := r.ofLeafClass(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}); len(got) != tc.want {
+			t.Errorf("%s: enqueued %v, want %d", name, got, tc.want)
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -62,6 +63,7 @@ func Setup(link *member.Link, options Options) error {
 		link.LeafSource(&corev1.ConfigMap{}, r.ofReference("ConfigMap")),
 		link.LeafSource(&corev1.Secret{}, r.ofReference("Secret")),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
+		link.LeafSource(&storagev1.StorageClass{}, r.ofLeafClass),
 	)
 }
 
@@ -110,10 +112,37 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		}
 		o.claims = append(o.claims, claim)
 	}
-	if o.leaf == nil {
-		o.missing, err = r.missing(ctx, o.root)
+	if o.leaf != nil {
+		o.others, err = otherNodes(ctx, r.Host, o)
+		return o, err
 	}
+	o.missing, err = r.missing(ctx, o.root)
 	return o, err
+}
+
+// otherNodes are those that the root and its unbound claims name beside the
+// member's own, as far as they are known.
+func otherNodes(ctx context.Context, from client.Reader, o observed) (map[string]*corev1.Node, error) {
+	names := []string{o.root.Spec.NodeName}
+	for _, c := range o.claims {
+		if c.root != nil && c.root.Spec.VolumeName == "" {
+			names = append(names, c.root.Annotations[route.AnnSelectedNode])
+		}
+	}
+	others := map[string]*corev1.Node{}
+	for _, name := range names {
+		if name == "" || name == o.member.NodeName || others[name] != nil {
+			continue
+		}
+		node, err := index.Find[corev1.Node](ctx, from, index.Named(name))
+		if err != nil {
+			return nil, err
+		}
+		if node != nil {
+			others[name] = node
+		}
+	}
+	return others, nil
 }
 
 // nominated reports whether the host's scheduler shows in a Pod where it is about to
@@ -227,6 +256,25 @@ func (r *reconciler) secretMissed(ctx context.Context, key types.NamespacedName)
 func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	return r.requests(ctx, pods, err)
+}
+
+// ofLeafClass enqueues the Pods whose unbound leaf claims have a class of the member:
+// whether it waits for a consumer decides on when they are pushed, and the class may be
+// created after the claims.
+func (r *reconciler) ofLeafClass(ctx context.Context, class client.Object) []reconcile.Request {
+	var claims corev1.PersistentVolumeClaimList
+	if err := r.Cache.List(ctx, &claims, index.ReadOnly); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the leaf claims of a StorageClass")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range claims.Items {
+		claim := &claims.Items[i]
+		if claim.Spec.VolumeName == "" && ptr.Deref(claim.Spec.StorageClassName, "") == class.GetName() {
+			requests = append(requests, r.ofRootClaim(ctx, claim)...) // of the same name
+		}
+	}
+	return requests
 }
 
 // ofRootVolume wakes the Pods that use the claim of a host PV.

@@ -24,6 +24,8 @@ type observed struct {
 	origin mirror.Origin
 	// node is the member's virtual node.
 	node *corev1.Node
+	// others are the other nodes that the root and its unbound claims name.
+	others map[string]*corev1.Node
 	// namespace in the member.
 	namespace *corev1.Namespace
 	// claims of the root's volumes, and what of its ConfigMaps and Secrets is
@@ -198,12 +200,6 @@ func (o observed) bound() decision {
 	return o.create()
 }
 
-// gaveUp reports whether leaf_pod has failed the root while the leaf waited for a
-// disk: it must not run any more.
-func (o observed) gaveUp() bool {
-	return mirror.Finished(o.root) && o.root.Status.Reason == v1alpha1.ReasonPlacementFailed && !mirror.Finished(o.leaf) && o.leaf.DeletionTimestamp == nil
-}
-
 // awaits: root_pvc is to make a claim's counterpart, and says on the claim why it
 // cannot. That is said on the Pod as well; what was said before, and is over, is
 // taken back. The claim's name goes first: these are not words about the Pod.
@@ -247,8 +243,8 @@ func (c claim) here(m mirror.Member) *mirror.Refusal {
 
 // current keeps the leaf of a bound root current.
 func (o observed) current() decision {
-	if o.gaveUp() {
-		return remove{why: "its disk could not be made there"}
+	if d := o.ended(); d != nil {
+		return d
 	}
 	if mirror.Pushed(o.root) != corev1.ConditionTrue {
 		return markPushed{}
@@ -261,6 +257,19 @@ func (o observed) current() decision {
 	return nothing{}
 }
 
+// ended removes the unfinished leaf of a root that has ended; nil if there is none. The
+// root has been counted, and may have been replaced: a leaf that a restored member
+// runs again would run beside the replacement.
+func (o observed) ended() decision {
+	switch {
+	case !mirror.Finished(o.root) || mirror.Finished(o.leaf) || o.leaf.DeletionTimestamp != nil:
+		return nil
+	case o.root.Status.Reason == v1alpha1.ReasonPlacementFailed:
+		return remove{why: "its disk could not be made there"}
+	}
+	return remove{why: "the Pod has ended as " + string(o.root.Status.Phase)}
+}
+
 // early: the leaf was made before the host has bound the root. It stays as long
 // as each claim is bound here or asked for here; all bound and no node yet is
 // the moment before the binding, and no reason to withdraw.
@@ -268,14 +277,20 @@ func (o observed) early() decision {
 	if o.leaf.DeletionTimestamp != nil {
 		return nothing{}
 	}
-	if o.root.Spec.NodeName != "" {
-		return remove{why: "its root was bound to node " + o.root.Spec.NodeName}
+	if name := o.root.Spec.NodeName; name != "" {
+		if o.others[name] == nil || o.sameCluster(name) {
+			return nothing{}
+		}
+		return remove{why: "its root was bound to node " + name}
+	}
+	if d := o.ended(); d != nil {
+		return d
 	}
 	for _, c := range o.claims {
 		if c.root == nil {
 			return remove{why: "claim " + c.name + " is gone"}
 		}
-		if c.root.Spec.VolumeName == "" && c.root.Annotations[route.AnnSelectedNode] != o.member.NodeName {
+		if selected := c.root.Annotations[route.AnnSelectedNode]; c.root.Spec.VolumeName == "" && selected != o.member.NodeName && !o.sameCluster(selected) {
 			return remove{why: o.elsewhere(c)}
 		}
 		// A volume that is not seen yet is no evidence of one elsewhere.
@@ -287,6 +302,14 @@ func (o observed) early() decision {
 		return markPushed{}
 	}
 	return nothing{}
+}
+
+// sameCluster reports whether another node is of this member's cluster: two
+// registrations of one cluster share its leaves, and each has a node. The leaf of
+// the other's root is the other's to withdraw.
+func (o observed) sameCluster(name string) bool {
+	node := o.others[name]
+	return node != nil && node.Labels[v1alpha1.LabelVirtualNode] == "true" && node.Labels[v1alpha1.LabelClusterID] == o.member.ClusterID
 }
 
 // elsewhere is why a claim's volume is not asked for here any more.

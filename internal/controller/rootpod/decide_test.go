@@ -155,6 +155,25 @@ func gaveUp(o *observed) {
 	o.root.Status.Phase, o.root.Status.Reason = corev1.PodFailed, v1alpha1.ReasonPlacementFailed
 }
 
+func leafEnded(o *observed) { o.leaf.Status.Phase = corev1.PodSucceeded }
+
+// knows another node, of the cluster with this ID, or of none.
+func knows(name, clusterID string) func(*observed) {
+	return func(o *observed) {
+		node := virtualNode()
+		node.Name = name
+		node.Labels[v1alpha1.LabelClusterID] = clusterID
+		o.others = map[string]*corev1.Node{name: node}
+	}
+}
+
+// askedOn is a claim whose volume was asked for on a node.
+func askedOn(node string) claim {
+	c := asked("data", here)
+	c.root.Annotations[route.AnnSelectedNode] = node
+	return c
+}
+
 func leafGoing(o *observed) { o.leaf.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
@@ -204,15 +223,21 @@ func TestDecide(t *testing.T) {
 		"a ConfigMap is not brought yet":                 {seen(func(o *observed) { o.missing = []string{"ConfigMap settings"} }), awaitReferences{}},
 
 		// Early leaves.
-		"the early leaf is noted on the root (I6)":                 {seen(running), markPushed{}},
-		"the early leaf runs and is noted: at rest (I5)":           {seen(running, pushed(here, corev1.ConditionTrue)), nothing{}},
-		"all claims bound and no node yet is no withdrawal":        {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), nothing{}},
-		"the claim names its volume, the PV is not seen yet":       {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *claim) { c.volume = nil }))), nothing{}},
-		"the scheduler took its choice back":                       {seen(running, claims(with(asked("data", here), func(c *claim) { delete(c.root.Annotations, route.AnnSelectedNode) }))), remove{why: "the scheduler has changed its mind"}},
-		"the scheduler chose another node":                         {seen(running, claims(asked("data", there))), remove{why: "the scheduler has changed its mind"}},
-		"the claim was bound in another member (I3)":               {seen(running, claims(bound("data", there), asked("more", here))), remove{why: "claim data is bound to volume pv-data, which is not in member cluster38"}},
-		"the claim was deleted":                                    {seen(running, claims(claim{name: "data"})), remove{why: "claim data is gone"}},
-		"the Pod was bound to another node":                        {seen(running, on("worker-1")), remove{why: "its root was bound to node worker-1"}},
+		"the early leaf is noted on the root (I6)":             {seen(running), markPushed{}},
+		"the early leaf runs and is noted: at rest (I5)":       {seen(running, pushed(here, corev1.ConditionTrue)), nothing{}},
+		"all claims bound and no node yet is no withdrawal":    {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), nothing{}},
+		"the claim names its volume, the PV is not seen yet":   {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *claim) { c.volume = nil }))), nothing{}},
+		"the scheduler took its choice back":                   {seen(running, claims(with(asked("data", here), func(c *claim) { delete(c.root.Annotations, route.AnnSelectedNode) }))), remove{why: "the scheduler has changed its mind"}},
+		"the scheduler chose another node":                     {seen(running, claims(asked("data", there))), remove{why: "the scheduler has changed its mind"}},
+		"the claim was bound in another member (I3)":           {seen(running, claims(bound("data", there), asked("more", here))), remove{why: "claim data is bound to volume pv-data, which is not in member cluster38"}},
+		"the claim was deleted":                                {seen(running, claims(claim{name: "data"})), remove{why: "claim data is gone"}},
+		"the Pod was bound to another node":                    {seen(running, on("worker-1"), knows("worker-1", "")), remove{why: "its root was bound to node worker-1"}},
+		"the Pod was bound to another member's node":           {seen(running, on(there.NodeName), knows(there.NodeName, there.ClusterID)), remove{why: "its root was bound to node kosmos-cluster39"}},
+		"the Pod was bound to a node that is not known":        {seen(running, on("worker-1")), nothing{}},
+		"another registration of this cluster runs it (I4)":    {seen(running, on("kosmos-renamed"), knows("kosmos-renamed", here.ClusterID)), nothing{}},
+		"the scheduler chose the cluster's other registration": {seen(running, pushed(here, corev1.ConditionTrue), claims(askedOn("kosmos-renamed")), knows("kosmos-renamed", here.ClusterID)), nothing{}},
+		"the root ended before it was bound, its leaf does not run on": {
+			seen(running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), remove{why: "the Pod has ended as Failed"}},
 		"the early leaf ends already":                              {seen(running, leafDeleted(nil), claims(asked("data", there))), nothing{}},
 		"the leaf was withdrawn: the next one may go (I6)":         {seen(pushed(here, corev1.ConditionTrue)), markWithdrawn{}},
 		"withdrawn, and asked for again: one may go again":         {seen(pushed(here, corev1.ConditionFalse)), leaf},
@@ -249,7 +274,11 @@ func TestDecide(t *testing.T) {
 		"an image was changed":                                           {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), update{}},
 		"an image was changed, and the leaf is being deleted":            {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), nothing{}},
 		"an image was changed, and the leaf has ended":                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2"; o.leaf.Status.Phase = corev1.PodFailed }), nothing{}},
-		"an image was changed, and the root has ended":                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), nothing{}},
+		"an image was changed, and the root has ended":                   {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *observed) { o.root.Spec.Containers[0].Image = "web:2" }), nothing{}},
+		"a restored member runs the leaf of a Pod that has failed":       {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), remove{why: "the Pod has ended as Failed"}},
+		"a restored member runs the leaf of a Pod that has succeeded":    {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded)), remove{why: "the Pod has ended as Succeeded"}},
+		"the same, its leaf goes already: at rest (I5)":                  {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafGoing), nothing{}},
+		"both have ended: at rest (I5)":                                  {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), nothing{}},
 
 		// Deletion.
 		"the user deletes the Pod: its leaf is given the same grace": {seen(onNode, running, deleted(ptr.To[int64](7))), remove{grace: ptr.To[int64](7), why: "its root is deleted"}},

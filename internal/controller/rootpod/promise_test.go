@@ -122,7 +122,7 @@ func TestSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := promised(scratch, keptIn(here))
-			live := &reads{volume: o.claims[0].volume.DeepCopy()}
+			live := &reads{pod: o.root.DeepCopy(), volume: o.claims[0].volume.DeepCopy()}
 			tc.change(live)
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: live, Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
