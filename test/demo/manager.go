@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/xylem-io/xylem/test/panics"
 )
 
 const (
@@ -68,12 +70,24 @@ func (m *manager) stop() error {
 	defer timer.Stop()
 	select {
 	case <-m.done:
-		return nil
+		return m.panicked()
 	case <-timer.C:
 		err := m.process.Kill()
 		<-m.done
-		return errors.Join(fmt.Errorf("the manager did not end within %s", managerGrace), err)
+		return errors.Join(fmt.Errorf("the manager did not end within %s", managerGrace), err, m.panicked())
 	}
+}
+
+// panicked fails if the manager has panicked at any time, recovered or not.
+func (m *manager) panicked() error {
+	content, err := os.ReadFile(m.log)
+	if err != nil {
+		return fmt.Errorf("looking for panics: %w", err)
+	}
+	if found := panics.In(string(content)); len(found) > 0 {
+		return errors.New(strings.Join(found, "\n"))
+	}
+	return nil
 }
 
 // died is the cause of the end of everything that waits, when the manager ends

@@ -26,6 +26,16 @@ type bench struct {
 	*rig.Rig
 	canaries []canary
 	patience time.Duration
+	// panics of the manager that no run has been judged by yet.
+	panics []string
+}
+
+// panicked are the manager's panics since the last run was judged, recovered ones too.
+func (b *bench) panicked() []string {
+	if err := b.Panics(); err != nil {
+		b.panics = append(b.panics, err.Error())
+	}
+	return b.panics
 }
 
 func newBench(ctx context.Context, o rig.Options, patience time.Duration) (*bench, error) {
@@ -65,7 +75,6 @@ func (b *bench) begin(ctx context.Context) (*start, error) {
 	}
 	s.canaries, err = versions(ctx, b.canaries)
 	b.Witness.Forget()
-	b.ForgetDeaths()
 	return s, err
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/fault/oracle"
-	"github.com/xylem-io/xylem/test/fault/rig"
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
 
@@ -104,6 +103,11 @@ func (b *bench) run(ctx context.Context, spec Spec, reference *Reference) (resul
 		result.Err = fmt.Errorf("clean up: %w", err)
 		result.Dump = b.dump(ctx, w.Namespace)
 	}
+	// A panic while it is cleaned up is one as well.
+	result.Violations = oracle.Judge(oracle.Evidence{Panics: b.panicked()})
+	if len(result.Violations) > 0 {
+		result.Dirty = true
+	}
 	return result
 }
 
@@ -161,11 +165,7 @@ func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *sta
 		if reference != nil {
 			e.Reference = reference.State
 		}
-		for _, death := range b.Deaths() {
-			if rig.Panicked(death) {
-				e.Panics = append(e.Panics, death)
-			}
-		}
+		e.Panics = b.panicked()
 		if len(oracle.Judge(e)) == 0 || unsettled != "" || time.Now().After(deadline) {
 			return e, nil
 		}

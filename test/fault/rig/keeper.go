@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,14 +12,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// deathLog is how much of the log is kept of an end that nobody asked for.
-const deathLog = 4 << 10
-
 // kill ends the manager as a crash does, and returns when it is dead.
 func (r *Rig) kill() {
-	r.mu.Lock()
-	r.asked = true
-	r.mu.Unlock()
 	_ = r.Manager.Kill() // SIGKILL: it can only fail because there is none
 }
 
@@ -33,13 +25,6 @@ func (r *Rig) keep(ctx context.Context) {
 			return
 		case <-r.Manager.Done():
 		}
-		r.mu.Lock()
-		if !r.asked && ctx.Err() == nil {
-			log := r.Manager.Log()
-			r.deaths = append(r.deaths, log[max(0, len(log)-deathLog):])
-		}
-		r.asked = false
-		r.mu.Unlock()
 		timer := time.NewTimer(r.downtime)
 		select {
 		case <-ctx.Done():
@@ -60,20 +45,6 @@ func (r *Rig) Lives() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lives
-}
-
-// Deaths are the ends of the log where the manager ended of its own accord.
-func (r *Rig) Deaths() []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.deaths)
-}
-
-// ForgetDeaths forgets them.
-func (r *Rig) ForgetDeaths() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.deaths = nil
 }
 
 // Linked is nil when the manager's present life holds the fence of every member
@@ -113,9 +84,4 @@ func (r *Rig) nameOf(id string) string {
 		}
 	}
 	return ""
-}
-
-// Panicked tells whether an end of the manager was a crash of its own.
-func Panicked(log string) bool {
-	return strings.Contains(log, "panic:") || strings.Contains(log, "fatal error:")
 }

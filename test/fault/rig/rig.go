@@ -81,9 +81,7 @@ type Rig struct {
 	mu      sync.Mutex
 	proxies map[string]*proxy.Proxy
 	started time.Time // when the manager's present life began
-	asked   bool      // the present end of the manager is our doing
 	lives   int
-	deaths  []string // ends of its own accord
 }
 
 // Start starts a rig. After an error nothing is left running.
@@ -220,10 +218,13 @@ func (r *Rig) closeProxies() {
 	}
 }
 
-// Stop ends everything.
+// Stop ends everything. What the manager panicked of is the runs' to judge: a mutant may
+// still be at it.
 func (r *Rig) Stop(ctx context.Context) error {
 	r.end()
 	r.keeper.Wait()
 	defer r.closeProxies()
-	return r.Xylem.Stop(ctx)
+	err := r.Manager.Kill()
+	_ = r.Panics()
+	return errors.Join(err, r.Xylem.Stop(ctx))
 }

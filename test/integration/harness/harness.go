@@ -104,8 +104,9 @@ type Xylem struct {
 	progress func(format string, args ...any)
 	front    func(c *controlplane.Cluster, kubeconfig []byte) ([]byte, error)
 
-	mu      sync.Mutex
-	members map[string]*Cluster
+	mu       sync.Mutex
+	members  map[string]*Cluster
+	managers []*Manager
 }
 
 // Start starts the clusters, applies config/ to them, starts the manager and
@@ -197,12 +198,14 @@ func (x *Xylem) adopt(ctx context.Context, register bool) error {
 	return group.Wait()
 }
 
-// Stop ends everything and removes the data, unless they are to be kept.
+// Stop ends everything and removes the data, unless they are to be kept. It fails if a
+// manager has panicked since Panics was last asked.
 func (x *Xylem) Stop(ctx context.Context) error {
 	var err error
 	if x.Manager != nil {
 		err = x.Manager.Kill()
 	}
+	err = errors.Join(err, x.Panics())
 	if x.Fleet != nil {
 		err = errors.Join(err, x.Fleet.Stop(ctx))
 	}

@@ -38,6 +38,8 @@ type Manager struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	err  error // why it ended; after done
+	// judged is how much of the log Panics has read.
+	judged int64
 }
 
 // detectMutation, if true, has client-go's caches watch that nobody changes what they
@@ -99,6 +101,9 @@ func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.
 		"--pprof-bind-address=" + m.profiles,
 		"--zap-encoder=console", "--zap-time-encoding=rfc3339nano",
 	}, o.ManagerArgs...)
+	x.mu.Lock()
+	x.managers = append(x.managers, m)
+	x.mu.Unlock()
 	return m, nil
 }
 

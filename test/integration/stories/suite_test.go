@@ -71,6 +71,13 @@ func TestStories(t *testing.T) {
 
 var _ = ReportAfterSuite("failures", harness.Failures)
 
+// A panic that controller-runtime recovers shows in no object: each story looks for them.
+var _ = AfterEach(func() {
+	if err := x.Panics(); err != nil {
+		Fail(err.Error())
+	}
+})
+
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 	x, err = harness.Start(ctx, harness.Options{

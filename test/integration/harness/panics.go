@@ -1,0 +1,50 @@
+package harness
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/xylem-io/xylem/test/panics"
+)
+
+// Panics are the panics of this manager since the last call.
+func (m *Manager) Panics() ([]string, error) {
+	f, err := os.Open(m.log)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil // It has not been started yet.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for panics: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	content, err := io.ReadAll(io.NewSectionReader(f, m.judged, 1<<62))
+	if err != nil {
+		return nil, fmt.Errorf("look for panics: %w", err)
+	}
+	whole := strings.LastIndex(string(content), "\n") + 1
+	m.judged += int64(whole)
+	return panics.In(string(content[:whole])), nil
+}
+
+// Panics is nil if no manager has panicked since the last call, in one of its reconcilers
+// or as a whole. A suite asks after each of its stories; Stop asks at the end.
+func (x *Xylem) Panics() error {
+	x.mu.Lock()
+	managers := slices.Clone(x.managers)
+	x.mu.Unlock()
+	var errs []error
+	for _, m := range managers {
+		found, err := m.Panics()
+		errs = append(errs, err)
+		for _, p := range found {
+			errs = append(errs, errors.New(p))
+		}
+	}
+	return errors.Join(errs...)
+}
