@@ -6,6 +6,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -29,6 +30,20 @@ type Restores struct {
 	Member time.Time
 	// HostUnconfirmed: the host was restored, and no admin has confirmed it yet.
 	HostUnconfirmed bool
+}
+
+// Predates reports whether the member was restored and a leaf object may come from the
+// backup, because it was not created after that.
+func (r Restores) Predates(leaf metav1.Object) bool {
+	return !r.Member.IsZero() && !leaf.GetCreationTimestamp().After(r.Member)
+}
+
+// LastRestores says when the member and the host were last restored.
+func (l *Link) LastRestores() Restores {
+	if l.Restores == nil {
+		return Restores{} // in tests of controllers
+	}
+	return l.Restores()
 }
 
 // Restores that the fence has noticed, whether or not an admin has confirmed them.

@@ -42,7 +42,7 @@ func Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass
 	}
 	was := types.UID(leaf.Annotations[v1alpha1.AnnotationNamespaceUID])
 	switch {
-	case slices.Contains(m.Adopt, AdoptsAll), slices.Contains(m.Adopt, leaf.Name):
+	case m.Allows(leaf.Name):
 		return nil
 	case !kept:
 		return unconfirmed(leaf, m, "it was let go of since")
@@ -50,6 +50,17 @@ func Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass
 		return unconfirmed(leaf, m, "the namespace was made anew since, and may be another's")
 	}
 	return nil
+}
+
+// Allows reports whether an admin allows claims to have a leaf volume of the member.
+func (m Member) Allows(volume string) bool {
+	return slices.Contains(m.Adopt, AdoptsAll) || slices.Contains(m.Adopt, volume)
+}
+
+// PointsAt reports whether a PV was made for a claim, or waits to be bound to it.
+func PointsAt(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	ref := pv.Spec.ClaimRef
+	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == claim.UID || ref.UID == "")
 }
 
 func unconfirmed(leaf *corev1.PersistentVolume, m Member, why string) *Refusal {

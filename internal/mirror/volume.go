@@ -145,6 +145,17 @@ func LeafVolumeOf(host *corev1.PersistentVolume) (clusterID, leafName string, le
 	return clusterID, leafName, leafUID, true
 }
 
+// RecordsLeaf reports whether a host PV names a leaf PV, by its handle or by the record
+// of a promise, whatever the UID. LeafVolumeOf decides what Xylem may act on, and rejects
+// a PV whose label or node affinity somebody edited. Such a PV counts here: its leaf is
+// mirrored all the same.
+func RecordsLeaf(host *corev1.PersistentVolume, clusterID, leafName string) bool {
+	handle := volumeHandle(clusterID, leafName)
+	csi := host.Spec.CSI
+	return csi != nil && csi.Driver == v1alpha1.ProvisionerName && csi.VolumeHandle == handle ||
+		host.Annotations[v1alpha1.AnnotationVolume] == handle
+}
+
 // isLeaf reports whether what a host PV records can be a leaf PV in the member that
 // its label names.
 func isLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID) bool {

@@ -98,6 +98,7 @@ func (r *reconciler) observeHost(ctx context.Context, o *observed) error {
 	if err != nil {
 		return err
 	}
+	o.remembered = len(hosts) > 0 || o.claim != nil && r.LastRestores().Predates(o.claim)
 	for i := range hosts {
 		if stands(&hosts[i]) {
 			return nil

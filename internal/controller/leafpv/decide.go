@@ -37,6 +37,9 @@ type observed struct {
 	// none, and another PV has its name, or the one with the suffix.
 	host                   *corev1.PersistentVolume
 	nameTaken, suffixTaken bool
+	// remembered: the host has a PV for a leaf PV of that name, of whatever UID, or the
+	// leaf claim may come from a backup of the member.
+	remembered bool
 	// lost: the root is bound to a promise, its own or one that it uses again, and the
 	// host has no PV of that name.
 	lost bool
@@ -135,7 +138,7 @@ func (o observed) shown() decision {
 // Delete when both sides said so, and an admin chose Retain then.
 func (o observed) withoutRoot() decision {
 	switch {
-	case !o.stamped && o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain:
+	case !o.stamped && o.keepsData():
 		return patchLeaf{changed(o.leaf, o.hold)} // it outlives its claim, and is not to be forgotten
 	case !o.stamped:
 		return nothing{} // never mirrored: root_pvc withdraws it
@@ -154,6 +157,15 @@ func (o observed) withoutRoot() decision {
 		return o.unclaimed()
 	}
 	return o.current()
+}
+
+// keepsData reports whether the volume of a leaf claim without a root is to outlive it,
+// although it has no stamp: the member retains it, or it may have been mirrored before the
+// member was restored. root_pvc destroys the others.
+func (o observed) keepsData() bool {
+	ref := o.leaf.Spec.ClaimRef
+	return o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain ||
+		o.remembered && ref != nil && ref.UID == o.claim.UID
 }
 
 // unclaimed: root_pvc makes the leaf claim anew; until then, too, nothing that

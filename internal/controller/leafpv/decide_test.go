@@ -113,6 +113,8 @@ func askedIn(id string) func(*observed) {
 	return func(o *observed) { o.asking.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: id} }
 }
 
+func remembered(o *observed) { o.remembered = true }
+
 func notAllowed(o *observed) { o.member.Adopt = []string{"pv-2"} }
 
 func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*observed) {
@@ -247,16 +249,18 @@ func TestDecide(t *testing.T) {
 		"the leaf claim holds it still: root_pvc hands that over first": {seen(stamped, rootGone, asks), result{Kind: "orphan"}},
 
 		// No root.
-		"the root is gone, never mirrored: root_pvc withdraws it":              {seen(rootGone), rest},
-		"the root is gone, stamped, no host PV: an orphan (I1)":                {seen(stamped, rootGone), result{Kind: "orphan"}},
-		"the root is gone, no claim either: an orphan (I1)":                    {seen(stamped, rootGone, noClaim), result{Kind: "orphan"}},
-		"released in the host: root_pv decides (I2)":                           {seen(mirrored, rootGone), rest},
-		"released, put to Delete by root_pv: not fought over (I5)":             {seen(mirrored, rootGone, leafPolicy(deletes)), rest},
-		"released and Retain in the host, the leaf PV at Delete: held (I2)":    {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains)), stamp},
-		"the same, without a leaf claim (I2)":                                  {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostPolicy(retains)), stamp},
-		"the same, and the host PV is deleted: the data stay (I2)":             {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), hostDeleted), stamp},
-		"released, the member retains, its admin sets Delete later: held (I2)": {seen(leafPolicy(retains), mirrored, rootGone, leafPolicy(deletes)), stamp},
-		"abandoned: the leaf PV is the member's admin's":                       {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned), rest},
+		"the root is gone, never mirrored: root_pvc withdraws it":                     {seen(rootGone), rest},
+		"the root is gone, and it may have been mirrored before a restore: held (I2)": {seen(rootGone, remembered), stamp},
+		"the same, its claim is not this one (I4)":                                    {seen(rootGone, remembered, func(o *observed) { o.leaf.Spec.ClaimRef.UID = "another" }), rest},
+		"the root is gone, stamped, no host PV: an orphan (I1)":                       {seen(stamped, rootGone), result{Kind: "orphan"}},
+		"the root is gone, no claim either: an orphan (I1)":                           {seen(stamped, rootGone, noClaim), result{Kind: "orphan"}},
+		"released in the host: root_pv decides (I2)":                                  {seen(mirrored, rootGone), rest},
+		"released, put to Delete by root_pv: not fought over (I5)":                    {seen(mirrored, rootGone, leafPolicy(deletes)), rest},
+		"released and Retain in the host, the leaf PV at Delete: held (I2)":           {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains)), stamp},
+		"the same, without a leaf claim (I2)":                                         {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostPolicy(retains)), stamp},
+		"the same, and the host PV is deleted: the data stay (I2)":                    {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), hostDeleted), stamp},
+		"released, the member retains, its admin sets Delete later: held (I2)":        {seen(leafPolicy(retains), mirrored, rootGone, leafPolicy(deletes)), stamp},
+		"abandoned: the leaf PV is the member's admin's":                              {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned), rest},
 
 		// Adoption, and drift of the host PV.
 		"adopted after deregistration: our finalizer is put back":     {seen(mirrored, letGo), result{"patchHost", "pv-1", deletes, "root-uid", true}},
