@@ -91,19 +91,29 @@ const (
 	// ReasonVolumeLost: the claim is bound to a volume that the member has no more. Nothing
 	// new is made in its place. To do: restore the volume there, or delete the claim.
 	ReasonVolumeLost = "VolumeLost"
+	// ReasonVolumeReplaced: the member has another volume under the name of the one that the
+	// claim is bound to, with another UID. Xylem does not use it, and keeps the data of both.
+	// To do: rescue the data that you need in the member, then delete the claim.
+	ReasonVolumeReplaced = "VolumeReplaced"
+	// ReasonVolumeKept: Xylem does not delete a claim in the member, because a
+	// PersistentVolume of the host represents its volume, or may do so; on that
+	// PersistentVolume if the claim is gone. To do: what the message says.
+	ReasonVolumeKept = "VolumeKept"
 	// ReasonVolumeMismatch: the claim and its counterpart are bound to different volumes, or
 	// the volume that the claim asks for does not suit it. To do: what the message says:
 	// delete the one that holds no data you need, or ask for what the volume has.
 	ReasonVolumeMismatch = "VolumeMismatch"
 	// ReasonSurplusVolume: the member has a volume for the claim beside the one that is
-	// used. Its data are kept. To do: delete it there if nobody needs it.
+	// used. Xylem keeps its data. To do: if nobody needs them, delete the claim that the
+	// message names in that member.
 	ReasonSurplusVolume = "SurplusVolume"
 	// ReasonAmbiguousVolume: several members have a volume of the name that the claim asks
 	// for. To do: have all but the right one removed there.
 	ReasonAmbiguousVolume = "AmbiguousVolume"
 	// ReasonAdoptionUnconfirmed: the volume that the claim names was let go of, or its
-	// namespace made anew. To do: an admin can allow it on the registration, by the
-	// annotation xylem.io/adopt.
+	// namespace made anew; or a member has a volume for the claim where Xylem never placed
+	// it. To do: an admin can allow it on the registration, by the annotation
+	// xylem.io/adopt; after a restore of the host, confirm that first.
 	ReasonAdoptionUnconfirmed = "AdoptionUnconfirmed"
 	// ReasonSuspended: something in the member has to be deleted first, and nothing is,
 	// since one of the two clusters was restored from an older state. To do: confirm what

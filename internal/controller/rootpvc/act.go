@@ -82,16 +82,28 @@ func (r *reconciler) say(ctx context.Context, o observed, problem *mirror.Refusa
 		return r.tell(ctx, o.root, problem)
 	}
 	if problem != nil {
-		r.eventProblem(o.root, problem)
+		r.warn(o, problem)
 	}
 	return nil
 }
 
-// unlessSuspended is the error of a deletion, unless nothing may be destroyed at
-// present: then the claim that waits for it is told, and the link is made anew
-// when an admin confirms.
+// warn emits the event of a problem on the root, or, if that is gone, on a host PV that
+// keeps its leaf claim. Where neither is left, the registration's account has the volume.
+func (r *reconciler) warn(o observed, problem *mirror.Refusal) {
+	switch {
+	case o.root != nil:
+		r.eventProblem(o.root, problem)
+	case len(o.mirrors) > 0:
+		r.eventProblem(&o.mirrors[0], problem)
+	}
+}
+
+// unlessSuspended is the error of a deletion. While destruction is suspended, a root that
+// waits for the deletion reports that. Without a root there is nobody to tell: the error
+// stays, which is retried when an admin confirms what the registration's condition asks for
+// (guarded.Settling), because the link starts again then.
 func (r *reconciler) unlessSuspended(ctx context.Context, o observed, err error) error {
-	if !errors.Is(err, guarded.ErrSuspended) {
+	if !errors.Is(err, guarded.ErrSuspended) || o.root == nil {
 		return err
 	}
 	return r.say(ctx, o, &mirror.Refusal{Reason: v1alpha1.ReasonSuspended, Message: fmt.Sprintf(
@@ -104,6 +116,11 @@ func (r *reconciler) withdraw(ctx context.Context, o observed, rootGone bool) er
 		if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
 			return err
 		}
+	} else if same, err := r.rootUnchanged(ctx, o.root); err != nil || !same {
+		return err
+	}
+	if proven, err := r.nothingMirrored(ctx, o); err != nil || !proven {
+		return err
 	}
 	if err := r.rememberWithdrawn(ctx, o); err != nil {
 		return err
@@ -238,10 +255,14 @@ func (r *reconciler) rootGone(ctx context.Context, origin mirror.Origin) (bool, 
 	return root.UID != origin.UID, nil
 }
 
-// destroyUnmirrored is I2 (b): the leaf PV has no stamp, the root's UID is gone,
-// both by live reads, and the fence is ours. What the leaf PV's own policy says
-// happens to it.
+// destroyUnmirrored is I2 (b): the leaf PV has no stamp, the root's UID is gone, no PV of
+// the host has the leaf PV's handle, all by live reads; the leaf claim is younger than the
+// member's last restore, and the fence is ours. What the leaf PV's own policy says happens
+// to it.
 func (r *reconciler) destroyUnmirrored(ctx context.Context, o observed) error {
+	if r.LastRestores().Predates(o.leaf) {
+		return nil // leaf_pv sets its volume to Retain
+	}
 	return r.deleteBound(ctx, o, func(pv *corev1.PersistentVolume) bool { return !stamped(pv, r.Member) })
 }
 
@@ -257,23 +278,26 @@ func (r *reconciler) deleteLost(ctx context.Context, o observed) error {
 	if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
 		return err
 	}
-	if hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Spec.VolumeName); err != nil || len(hosts) > 0 {
-		return err // root_pv
-	}
 	if pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Spec.VolumeName)); err != nil || pv != nil {
 		return err
+	}
+	if proven, err := r.notMirrored(ctx, o, o.leaf.Spec.VolumeName); err != nil || !proven {
+		return err // root_pv
 	}
 	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))
 }
 
-// deleteBound deletes a bound leaf claim whose root is proven gone, if its
-// volume is, by a live read, what it has to be.
+// deleteBound deletes a bound leaf claim whose root is proven gone, if its volume is, by a
+// live read, what it has to be, and no host PV represents it.
 func (r *reconciler) deleteBound(ctx context.Context, o observed, right func(*corev1.PersistentVolume) bool) error {
 	if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
 		return err
 	}
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Spec.VolumeName))
 	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.leaf.UID || !right(pv) {
+		return err
+	}
+	if proven, err := r.notMirrored(ctx, o, pv.Name); err != nil || !proven {
 		return err
 	}
 	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))

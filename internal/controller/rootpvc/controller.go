@@ -3,7 +3,6 @@ package rootpvc
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -98,7 +96,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.Member}
+	o := observed{member: r.Member, restores: r.LastRestores()}
 	var err error
 	if o.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key); err != nil {
 		return o, err
@@ -110,8 +108,10 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		if o.leafVolume, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.leaf.Spec.VolumeName)); err != nil {
 			return o, err
 		}
-		if o.mirrored, err = r.mirrored(ctx, o.leafVolume); err != nil {
-			return o, err
+		if o.leaf.Spec.VolumeName != "" {
+			if o.mirrors, err = index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Spec.VolumeName); err != nil {
+				return o, err
+			}
 		}
 		if o.leafClass, err = index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(o.leaf.Spec.StorageClassName, ""))); err != nil {
 			return o, err
@@ -128,21 +128,13 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err := r.observeVolume(ctx, &o); err != nil {
 		return o, err
 	}
+	if err := r.observePlacement(ctx, &o); err != nil {
+		return o, err
+	}
 	if err := r.observePlace(ctx, &o); err != nil {
 		return o, err
 	}
 	return o, r.observeAttempt(ctx, &o)
-}
-
-// mirrored reports whether a host PV stands for a leaf PV and is held for it.
-func (r *reconciler) mirrored(ctx context.Context, leaf *corev1.PersistentVolume) (bool, error) {
-	if leaf == nil {
-		return false, nil
-	}
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, leaf.Name)
-	return slices.ContainsFunc(hosts, func(host corev1.PersistentVolume) bool {
-		return controllerutil.ContainsFinalizer(&host, v1alpha1.FinalizerLeafVolume)
-	}), err
 }
 
 // observeVolume looks up the host PV that the root is bound to, and the leaf PV
@@ -160,7 +152,8 @@ func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 		return r.observePromise(ctx, o, pv)
 	}
 	cluster, leafName, uid, ours := mirror.LeafVolumeOf(pv)
-	if o.boundAway = !ours || cluster != r.ClusterID; o.boundAway {
+	if !ours || cluster != r.ClusterID {
+		o.boundAway = o.leaf == nil || !mirror.RecordsLeaf(pv, r.ClusterID, o.leaf.Spec.VolumeName)
 		return nil
 	}
 	o.hostVolume = pv
@@ -171,8 +164,23 @@ func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 	}
 	if leaf != nil && leaf.UID == uid {
 		o.boundLeaf = leaf
+	} else {
+		o.replaced = leaf
 	}
 	return nil
+}
+
+// observePlacement looks up the name of the other member that the root is placed in.
+func (r *reconciler) observePlacement(ctx context.Context, o *observed) error {
+	placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]
+	if placed == "" || placed == r.ClusterID {
+		return nil
+	}
+	registrations, err := index.RegistrationsOf(ctx, r.Host, placed)
+	if len(registrations) > 0 {
+		o.placedName = registrations[0].Name
+	}
+	return err
 }
 
 // observeToFulfil looks up the promise that the volume of a leaf claim without a

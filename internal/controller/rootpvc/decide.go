@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -29,20 +30,25 @@ type observed struct {
 	origin mirror.Origin
 	// leafClass is the leaf claim's class in the member.
 	leafClass *storagev1.StorageClass
-	// leafVolume is the PV that the leaf claim names; mirrored: the host has a PV
-	// that stands for it, held by our finalizer.
+	// leafVolume is the PV that the leaf claim names; mirrors are the host PVs that
+	// represent a leaf PV of that name, of whatever UID.
 	leafVolume *corev1.PersistentVolume
-	mirrored   bool
+	mirrors    []corev1.PersistentVolume
+	// restores says when the two clusters were last restored.
+	restores member.Restores
 	// hostVolume is the PV of this member that the root is bound to; boundTo is
 	// the leaf PV that it stands for by name, boundLeaf that PV, UID checked.
 	hostVolume *corev1.PersistentVolume
 	// lost: the root is bound to a promise, its own or one that it uses again, and the
 	// host has no PV of that name.
 	lost bool
-	// boundAway: the PV that the root is bound to was seen, and is not this member's.
+	// boundAway: the PV that the root is bound to was seen, is not this member's, and does
+	// not record the leaf claim's volume.
 	boundAway bool
 	boundTo   string
 	boundLeaf *corev1.PersistentVolume
+	// replaced is a leaf PV of that name that has another UID.
+	replaced *corev1.PersistentVolume
 	// promise is the host PV that the root is bound to, if it is a promise without a
 	// disk; landed are the root's Pods in this member. class is the promise's own
 	// record.
@@ -58,6 +64,8 @@ type observed struct {
 	rivals []string
 	// tenant is the UID of the root's namespace.
 	tenant types.UID
+	// placedName is the registration of the other member that the root is placed in.
+	placedName string
 	// namespace in the member, and the names of its storage classes.
 	namespace     *corev1.Namespace
 	memberClasses []string
@@ -169,22 +177,38 @@ func (o observed) withoutRoot() decision {
 	if o.leaf.Spec.VolumeName == "" {
 		return withdraw{rootGone: true}
 	}
-	if o.leafVolume == nil && o.leaf.Status.Phase == corev1.ClaimLost {
-		return deleteLost{}
+	if o.leafVolume == nil && o.leaf.Status.Phase == corev1.ClaimLost && len(o.mirrors) == 0 {
+		return deleteLost{} // else root_pv ends it
 	}
 	if o.leafVolume == nil || o.leafVolume.Spec.ClaimRef == nil || o.leafVolume.Spec.ClaimRef.UID != o.leaf.UID {
 		return nothing{}
 	}
 	retained := o.leafVolume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 	switch {
-	case !stamped(o.leafVolume, o.member) && retained:
-		return nothing{} // leaf_pv stamps it first, so that it is not forgotten
+	case !stamped(o.leafVolume, o.member) && (retained || len(o.mirrors) > 0 || o.restores.Predates(o.leaf)):
+		return nothing{} // leaf_pv stamps it and sets it to Retain first: it may have been mirrored
 	case !stamped(o.leafVolume, o.member):
 		return destroyUnmirrored{}
-	case retained && !o.mirrored && !o.toFulfil:
+	case len(o.mirrors) > 0:
+		return o.endsWithMirror()
+	case retained && !o.toFulfil:
 		return deleteRetained{} // else its name would be blocked for ever
 	}
-	return nothing{} // the host PV's release is what decides: root_pv
+	return nothing{}
+}
+
+// endsWithMirror: the release of the host PV decides, which is root_pv's part. Where the
+// leaf PV was re-created under its name, that takes a while, and a claim of the same name
+// that waits for the leaf claim to go shows why.
+func (o observed) endsWithMirror() decision {
+	for i := range o.mirrors {
+		if _, _, uid, ours := mirror.LeafVolumeOf(&o.mirrors[i]); ours && uid == o.leafVolume.UID {
+			return nothing{}
+		}
+	}
+	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
+		"Xylem keeps the data of both, and goes on when that PersistentVolume is released. If it stays Bound, check its claim",
+		o.leafVolume.Name, o.origin.Root, o.member.Registration, o.mirrors[0].Name)
 }
 
 // keeps reports whether the leaf claim, of an earlier root, still holds the volume
@@ -249,15 +273,28 @@ func (o observed) bound() decision {
 	switch {
 	case mirror.Releasing(o.hostVolume):
 		return nothing{} // root_pv destroys it, since no Pod uses it
+	case o.boundLeaf == nil && o.replaced != nil:
+		return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
+			"Xylem does not use it, because it may hold other data. Rescue the data that you need in the member, then delete the claim: Xylem destroys neither",
+			o.boundTo, o.member.Registration, o.replaced.UID, o.boundUID())
 	case o.boundLeaf == nil:
 		return refuse(v1alpha1.ReasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
 			o.boundTo, o.member.Registration)
 	case o.leaf == nil:
 		return o.createFor(o.boundTo)
+	case o.leaf.Spec.VolumeName == "" && mirror.PointsAt(o.boundLeaf, o.leaf):
+		return nothing{} // the member was restored from before it bound the two, and binds them again
 	case o.leaf.Spec.VolumeName == "":
 		return withdraw{}
+	}
+	return o.kept()
+}
+
+// kept: root and leaf claim name their volumes, and these are there.
+func (o observed) kept() decision {
+	switch {
 	case o.leaf.Spec.VolumeName != o.boundTo:
-		return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %s, and its counterpart in member %s to %s: delete the one that holds no data you need",
+		return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: delete the one that holds no data you need",
 			o.boundTo, o.member.Registration, o.leaf.Spec.VolumeName)
 	case o.leaf.Status.Phase == corev1.ClaimLost:
 		return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %s has lost volume %s: see to it there", o.member.Registration, o.boundTo)
@@ -275,6 +312,12 @@ func (o observed) bound() decision {
 			ptr.Deref(want, ""), o.member.Registration, ptr.Deref(o.leaf.Spec.VolumeAttributesClassName, ""))
 	}
 	return nothing{}
+}
+
+// boundUID is the UID of the leaf PV that the root is bound to.
+func (o observed) boundUID() types.UID {
+	_, _, uid, _ := mirror.LeafVolumeOf(o.hostVolume)
+	return uid
 }
 
 // boundElsewhere: the root is bound, or meant to be, to a volume that is not
@@ -295,8 +338,32 @@ func (o observed) boundElsewhere() decision {
 		o.root.Spec.VolumeName == mirror.HostVolumeName(o.leaf.Spec.VolumeName, o.member.ClusterID, true):
 		return nothing{} // about to be bound to its mirror, or its mirror is lost
 	}
-	return refuse(v1alpha1.ReasonSurplusVolume, "the claim is bound to %s; member %s has another volume for it, %s, that is not used: delete the claim %s/%s there if its data are not needed",
-		o.root.Spec.VolumeName, o.member.Registration, o.leaf.Spec.VolumeName, o.leaf.Namespace, o.leaf.Name)
+	if !o.boundAway {
+		return refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, and its counterpart in member %q is bound to volume %q: Xylem cannot tell which one holds the claim's data. "+
+			"Check PersistentVolume %q in the host, and keep both until you know", o.root.Spec.VolumeName, o.member.Registration, o.leaf.Spec.VolumeName, o.root.Spec.VolumeName)
+	}
+	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for the claim beside the one that is used: the claim is bound to volume %q elsewhere. "+
+		"Xylem keeps its data. If nobody needs them, delete claim \"%s/%s\" in that member",
+		o.member.Registration, o.leaf.Spec.VolumeName, o.root.Spec.VolumeName, o.leaf.Namespace, o.leaf.Name)
+}
+
+// unplaced decides on the leaf claim of a root that has no placement. Xylem records the
+// placement first, so either the host was restored from an older state, or somebody in the
+// member created the claim with our stamp on it, to have the root there (I8).
+func (o observed) unplaced() decision {
+	volume := o.leaf.Spec.VolumeName
+	switch {
+	case volume != "" && o.member.Allows(volume), !o.restores.HostUnconfirmed && o.leaf.CreationTimestamp.Time.Before(o.restores.Host):
+		return place{}
+	case volume == "":
+		return withdraw{} // nothing was made, and the claim goes its way from the start
+	case o.restores.HostUnconfirmed:
+		return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host was restored, perhaps from before the claim was placed. "+
+			"Confirm the restore as ClusterRegistration %q asks, and Xylem uses the volume if it is older than that", o.member.Registration, volume, o.member.Registration)
+	}
+	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: somebody in that member may have created it. "+
+		"Xylem does not use it. If it is the claim's own, an admin can allow it: `kubectl annotate clusterregistration %s %s=%s`. Else the member's admin has to remove claim \"%s/%s\" there",
+		o.member.Registration, volume, o.member.Registration, v1alpha1.AnnotationAdopt, volume, o.leaf.Namespace, o.leaf.Name)
 }
 
 // unmade: nothing is made for the claim yet, here or elsewhere, as far as it is known.
@@ -327,7 +394,10 @@ func (o observed) unbound() decision {
 	case placed != "" && placed != o.member.ClusterID:
 		return o.elsewhere(placed)
 	case o.leaf != nil && placed == "":
-		return place{} // the host was restored from before it was placed
+		if o.restores.HostUnconfirmed {
+			return place{} // the scheduler asks for it here, whether the host forgot that or not
+		}
+		return o.unplaced()
 	case o.leaf != nil:
 		return nothing{o.attempt.failure(o.member)} // the member's part, unless it fails
 	case placed == "" && !o.attempt.agreed(o.root, o.member):
@@ -353,7 +423,7 @@ func (o observed) unwanted(placed string) decision {
 	case o.leaf == nil && placed == o.member.ClusterID:
 		return unplace{}
 	case o.leaf != nil && o.leaf.Spec.VolumeName != "" && placed == "":
-		return place{} // the host was restored from before it was placed: this is its volume
+		return o.unplaced()
 	case o.leaf != nil && o.leaf.Spec.VolumeName == "":
 		return withdraw{}
 	}
@@ -361,7 +431,11 @@ func (o observed) unwanted(placed string) decision {
 }
 
 func (o observed) elsewhere(placed string) decision {
-	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in cluster %s; member %s waits until that cluster is proven empty of it", placed, o.member.Registration)
+	where := fmt.Sprintf("cluster %q, which is not registered", placed)
+	if o.placedName != "" {
+		where = fmt.Sprintf("member %q", o.placedName)
+	}
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or see that claim's volume to its end", where, o.member.Registration)
 }
 
 // namesLimit in bytes of the classes that a message says a member has.

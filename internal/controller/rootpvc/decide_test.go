@@ -76,7 +76,36 @@ func stampedVolume(o *observed) { o.origin.Stamp(o.leafVolume) }
 func retainedVolume(o *observed) {
 	o.leafVolume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
-func hostHolds(o *observed) { o.mirrored = true }
+
+// hostHolds: the host has a PV for the leaf claim's volume.
+func hostHolds(o *observed) { o.mirrors = []corev1.PersistentVolume{*mirrorFor(o)} }
+
+func mirrorFor(o *observed) *corev1.PersistentVolume {
+	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
+	return mirror.HostVolume(o.leafVolume, root, corev1.PersistentVolumeReclaimRetain, here)
+}
+
+// replaced: the leaf PV of that name has another UID than the host's PV records.
+func replaced(o *observed) {
+	o.leafVolume = o.leafVolume.DeepCopy()
+	o.leafVolume.UID = "copied-uid"
+}
+
+// memberRestored: the leaf claim is of that age, and the member was restored at now.
+func memberRestored(age time.Duration) func(*observed) {
+	return func(o *observed) {
+		o.restores.Member, o.leaf.CreationTimestamp = now.Time, metav1.NewTime(now.Add(-age))
+	}
+}
+
+// hostRestored: the leaf claim is of that age, and the host was restored at now.
+func hostRestored(age time.Duration) func(*observed) {
+	return func(o *observed) {
+		o.restores.Host, o.leaf.CreationTimestamp = now.Time, metav1.NewTime(now.Add(-age))
+	}
+}
+
+func unconfirmed(o *observed) { o.restores.HostUnconfirmed = true }
 
 // pointsBack: the leaf claim waits, and its volume names a claim of that UID.
 func pointsBack(uid types.UID) func(*observed) {
@@ -206,10 +235,17 @@ func TestDecide(t *testing.T) {
 		"asked for on another node":               {seen(selected(elsewhereNode), placedIn("")), nothing{}},
 		"asked for on another node, placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), nothing{}},
 		"a leaf of this root without placement, after a restore: placed anew (I6)": {
-			seen(pushed, placedIn("")), place{}},
-		"the class is another provisioner's":               {seen(func(o *observed) { o.class.Provisioner = "disk.example.com" }), nothing{}},
-		"the class is gone from the host":                  {seen(noClass), nothing{}},
-		"the class binds at once: host_claim says why not": {seen(func(o *observed) { o.class.VolumeBindingMode = nil }), nothing{}},
+			seen(pushed, placedIn(""), hostRestored(time.Minute)), place{}},
+		"the same, the restore is not confirmed":                               {seen(pushed, placedIn(""), hostRestored(time.Minute), unconfirmed), place{}},
+		"the same, the leaf is younger than the restore: it is withdrawn (I8)": {seen(pushed, placedIn(""), hostRestored(-time.Minute)), withdraw{}},
+		"a leaf without placement, no restore: it is withdrawn (I8)":           {seen(pushed, placedIn("")), withdraw{}},
+		"a bound leaf without placement, no restore: reported (I8)":            {seen(leafBound, placedIn("")), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the same, and an admin allows it":                                     {seen(leafBound, placedIn(""), allowed), place{}},
+		"the same, after a restore":                                            {seen(leafBound, placedIn(""), hostRestored(time.Minute)), place{}},
+		"the same, the restore is not confirmed, and the scheduler chose it":   {seen(leafBound, placedIn(""), hostRestored(time.Minute), unconfirmed), place{}},
+		"the class is another provisioner's":                                   {seen(func(o *observed) { o.class.Provisioner = "disk.example.com" }), nothing{}},
+		"the class is gone from the host":                                      {seen(noClass), nothing{}},
+		"the class binds at once: host_claim says why not":                     {seen(func(o *observed) { o.class.VolumeBindingMode = nil }), nothing{}},
 		"the class is of promise mode": {seen(func(o *observed) {
 			o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}
 		}), nothing{}},
@@ -266,6 +302,13 @@ func TestDecide(t *testing.T) {
 		"used again, the volume does not point at its new claim yet":                         {seen(leafBound, bound, pointsBack("another")), nothing{}},
 		"the root is gone, the volume was never mirrored: destroyed on proof (I1)":           {seen(leafBound, rootGone), destroyUnmirrored{}},
 		"the root was made anew, the old volume was never mirrored (I1)":                     {seen(leafBound, rootNewer), destroyUnmirrored{}},
+		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":      {seen(leafBound, hostHolds, rootGone), nothing{}},
+		"the same, under another UID (I2)":                                                   {seen(leafBound, hostHolds, replaced, rootGone), nothing{}},
+		"the root is gone, the leaf claim may be of the member's backup (I2)":                {seen(leafBound, memberRestored(0), rootGone), nothing{}},
+		"the root is gone, the leaf claim is younger than the member's restore":              {seen(leafBound, memberRestored(-time.Second), rootGone), destroyUnmirrored{}},
+		"the root is gone, the leaf PV was replaced: root_pv ends it, with a word":           {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
+		"the root was made anew, the leaf PV was replaced: it says so":                       {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
+		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv":     {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), nothing{}},
 		"the root is gone, the volume was mirrored: the host PV decides (I2)":                {seen(leafBound, stampedPV, rootGone), nothing{}},
 		"the root is gone, the leaf's PV is not seen: no evidence (I2)":                      {seen(leafBound, noLeafVolume, rootGone), nothing{}},
 		"the root is gone, the leaf's PV is another claim's (I4)":                            {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
@@ -276,50 +319,60 @@ func TestDecide(t *testing.T) {
 		"the root was made anew, and the leaf has lost its volume":                  {seen(leafBound, noLeafVolume, leafLost, rootNewer), deleteLost{}},
 
 		// The root was made anew and asks, by name, for the volume that it had.
-		"comes back and asks for its volume: the place is recorded first (I3)": {seen(comesBack, placedIn("")), place{}},
-		"the same, placed: the leaf claim is the new root's":                   {seen(comesBack), adopt{}},
-		"the same, placed elsewhere (I3)":                                      {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"the same, another member has such a volume too (I8)":                  {seen(comesBack, func(o *observed) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
-		"the same, in a namespace that was made anew (I8)":                     {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the same, in a namespace that was made anew, and an admin lets it":    {seen(comesBack, newTenant, allowed), adopt{}},
-		"the same, and asks for more than there is":                            {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
-		"the same, its class is not ours (I4)":                                 {seen(comesBack, func(o *observed) { o.class.Provisioner = "other" }), nothing{}},
-		"the same, and the leaf claim ends":                                    {seen(comesBack, leafDeleted), nothing{}},
-		"the same, the volume's stamp is another root's than its claim's (I8)": {seen(comesBack, func(o *observed) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), deleteRetained{}},
-		"the volume was let go of: an admin has to let it (I8)":                {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the volume was let go of, an admin lets it: the place is recorded":    {seen(comesBack, noLeaf, allowed, placedIn("")), place{}},
-		"the volume was let go of, an admin lets it, placed: leaf_pv goes on":  {seen(comesBack, noLeaf, allowed), nothing{}},
-		"comes back and asks for none: its name is freed, the data stay (I2)":  {seen(comesBack, func(o *observed) { o.root.Spec.VolumeName, o.asked = "", nil }), deleteRetained{}},
-		"the root is gone, its volume was in use, and nothing stands for it":   {seen(comesBack, rootGone, func(o *observed) { o.asked = nil }), deleteRetained{}},
-		"restored from before it was placed, its volume is here: it is placed": {seen(leafBound, stampedVolume, selected(""), placedIn("")), place{}},
-		"the same, the scheduler asks for another member":                      {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), place{}},
+		"comes back and asks for its volume: the place is recorded first (I3)":    {seen(comesBack, placedIn("")), place{}},
+		"the same, placed: the leaf claim is the new root's":                      {seen(comesBack), adopt{}},
+		"the same, placed elsewhere (I3)":                                         {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"the same, another member has such a volume too (I8)":                     {seen(comesBack, func(o *observed) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
+		"the same, in a namespace that was made anew (I8)":                        {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the same, in a namespace that was made anew, and an admin lets it":       {seen(comesBack, newTenant, allowed), adopt{}},
+		"the same, and asks for more than there is":                               {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
+		"the same, its class is not ours (I4)":                                    {seen(comesBack, func(o *observed) { o.class.Provisioner = "other" }), nothing{}},
+		"the same, and the leaf claim ends":                                       {seen(comesBack, leafDeleted), nothing{}},
+		"the same, the volume's stamp is another root's than its claim's (I8)":    {seen(comesBack, func(o *observed) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), deleteRetained{}},
+		"the volume was let go of: an admin has to let it (I8)":                   {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the volume was let go of, an admin lets it: the place is recorded":       {seen(comesBack, noLeaf, allowed, placedIn("")), place{}},
+		"the volume was let go of, an admin lets it, placed: leaf_pv goes on":     {seen(comesBack, noLeaf, allowed), nothing{}},
+		"comes back and asks for none: its name is freed, the data stay (I2)":     {seen(comesBack, func(o *observed) { o.root.Spec.VolumeName, o.asked = "", nil }), deleteRetained{}},
+		"the root is gone, its volume was in use, and nothing stands for it":      {seen(comesBack, rootGone, func(o *observed) { o.asked = nil }), deleteRetained{}},
+		"restored from before it was placed, its volume is here: it is placed":    {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), place{}},
+		"the same, the scheduler asks for another member":                         {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), place{}},
+		"the same, the restore is not confirmed: the member alone shows it (I8)":  {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the same, made after the restore (I8)":                                   {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"a volume where the claim was never placed, no restore (I8)":              {seen(leafBound, stampedVolume, selected(""), placedIn("")), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the same, the scheduler asks for another member, no restore (I8)":        {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the same, and an admin allows it: placed":                                {seen(leafBound, stampedVolume, selected(""), placedIn(""), allowed), place{}},
+		"an unbound leaf where the claim was never placed: withdrawn (I8)":        {seen(pushed, selected(""), placedIn("")), withdraw{}},
+		"an unbound leaf, the host was restored: withdrawn, for nobody asks (I1)": {seen(pushed, selected(""), placedIn(""), hostRestored(time.Minute)), withdraw{}},
 
 		// Bound to a volume of this member.
-		"bound and pushed: at rest (I5)":                                         {seen(leafBound, bound), nothing{}},
-		"bound, placed nowhere: the place is recorded (I3)":                      {seen(leafBound, bound, placedIn("")), place{}},
-		"bound, placed elsewhere: reported (I3)":                                 {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"bound, and the member lost the volume: nothing is made (I2)":            {seen(bound, func(o *observed) { o.boundLeaf = nil }), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the member lost volume and class: nothing is made (I2)":      {seen(bound, noClass, func(o *observed) { o.boundLeaf = nil; o.leaf = nil }), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the member lost the claim: made again for that volume":       {seen(bound), again},
-		"bound, the member lost the claim, the class is gone from the host":      {seen(bound, noClass), again},
-		"bound, the member lost the claim, its class there is gone":              {seen(bound, func(o *observed) { o.memberClasses = nil }), again},
-		"bound, the member lost the claim and its namespace is another's (I4)":   {seen(bound, func(o *observed) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"bound, the member lost the claim, its namespace is being made":          {seen(bound, func(o *observed) { o.namespace = nil }), nothing{}},
-		"bound, the root is being deleted: nothing is made":                      {seen(bound, rootDeleted), nothing{}},
-		"bound, and the leaf is unbound and asks for any volume: withdrawn (I3)": {seen(pushed, bound), withdraw{}},
-		"bound, and the leaf is bound to another volume: reported (I3)":          {seen(leafBound, bound, func(o *observed) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
-		"bound, and the leaf is Lost":                                            {seen(leafBound, bound, func(o *observed) { o.leaf.Status.Phase = corev1.ClaimLost }), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the leaf of an earlier root is still here":                   {seen(leafBound, stampedPV, bound, rootNewer), nothing{}},
-		"the user asks for more":                                                 {seen(leafBound, bound, grown("2Gi")), grow{resource.MustParse("2Gi")}},
-		"the user asks for more before the leaf is bound":                        {seen(leafBound, bound, grown("2Gi"), func(o *observed) { o.leaf.Status.Phase = corev1.ClaimPending }), nothing{}},
-		"the user asks for other volume attributes":                              {seen(leafBound, bound, func(o *observed) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), says(v1alpha1.ReasonModifyUnsupported)},
+		"bound and pushed: at rest (I5)":                                           {seen(leafBound, bound), nothing{}},
+		"bound, placed nowhere: the place is recorded (I3)":                        {seen(leafBound, bound, placedIn("")), place{}},
+		"bound, placed elsewhere: reported (I3)":                                   {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
+		"bound, and the member lost the volume: nothing is made (I2)":              {seen(bound, func(o *observed) { o.boundLeaf = nil }), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the member lost volume and class: nothing is made (I2)":        {seen(bound, noClass, func(o *observed) { o.boundLeaf = nil; o.leaf = nil }), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the volume there was replaced by another (I2)":                 {seen(bound, func(o *observed) { o.replaced, o.boundLeaf = o.boundLeaf, nil }), says(v1alpha1.ReasonVolumeReplaced)},
+		"bound, and the member lost the claim: made again for that volume":         {seen(bound), again},
+		"bound, the member lost the claim, the class is gone from the host":        {seen(bound, noClass), again},
+		"bound, the member lost the claim, its class there is gone":                {seen(bound, func(o *observed) { o.memberClasses = nil }), again},
+		"bound, the member lost the claim and its namespace is another's (I4)":     {seen(bound, func(o *observed) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"bound, the member lost the claim, its namespace is being made":            {seen(bound, func(o *observed) { o.namespace = nil }), nothing{}},
+		"bound, the root is being deleted: nothing is made":                        {seen(bound, rootDeleted), nothing{}},
+		"bound, and the leaf is unbound and asks for any volume: withdrawn (I3)":   {seen(pushed, bound), withdraw{}},
+		"bound, and the leaf is not bound yet, as before a restore: it waits (I2)": {seen(pushed, bound, pointsBack("leaf-uid")), nothing{}},
+		"bound, and the leaf is bound to another volume: reported (I3)":            {seen(leafBound, bound, func(o *observed) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
+		"bound, and the leaf is Lost":                                              {seen(leafBound, bound, func(o *observed) { o.leaf.Status.Phase = corev1.ClaimLost }), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the leaf of an earlier root is still here":                     {seen(leafBound, stampedPV, bound, rootNewer), nothing{}},
+		"the user asks for more":                                                   {seen(leafBound, bound, grown("2Gi")), grow{resource.MustParse("2Gi")}},
+		"the user asks for more before the leaf is bound":                          {seen(leafBound, bound, grown("2Gi"), func(o *observed) { o.leaf.Status.Phase = corev1.ClaimPending }), nothing{}},
+		"the user asks for other volume attributes":                                {seen(leafBound, bound, func(o *observed) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), says(v1alpha1.ReasonModifyUnsupported)},
 
 		// Bound elsewhere.
 		"bound elsewhere, nothing here":                              {seen(boundTo("pv-9")), nothing{}},
 		"bound elsewhere, placed here, nothing here: let go of (I3)": {seen(boundTo("pv-9"), away), unplace{}},
 		"bound elsewhere, placed there, nothing here":                {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), nothing{}},
 		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":  {seen(pushed, boundTo("pv-9")), withdraw{}},
-		"bound elsewhere, the leaf here is bound: a surplus (I3)":    {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonSurplusVolume)},
+		"bound elsewhere, the leaf here is bound: a surplus (I3)":    {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
+		"bound to a volume that is not seen: not known which is its": {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonVolumeMismatch)},
 		"about to be bound to its mirror":                            {seen(leafBound, boundTo("pv-1")), nothing{}},
 		"about to be bound to its mirror, whose name was taken (I3)": {seen(leafBound, boundTo(mirror.HostVolumeName("pv-1", here.ClusterID, true))), nothing{}},
 	} {

@@ -3,14 +3,15 @@ package rootpvc
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-func (r *reconciler) eventProblem(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
-	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
+func (r *reconciler) eventProblem(on client.Object, problem *mirror.Refusal) {
+	r.Recorder.Eventf(on, nil, corev1.EventTypeWarning, problem.Reason, "Push", "%s", problem.Message)
 }
 
 func (r *reconciler) eventWithdrawn(root *corev1.PersistentVolumeClaim) {

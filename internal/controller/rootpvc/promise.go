@@ -39,8 +39,10 @@ func (o observed) promised() decision {
 	switch placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]; {
 	case placed != "" && placed != o.member.ClusterID:
 		return o.promisedElsewhere(placed)
-	case placed == "" && (o.wanted() || o.left()):
-		return place{} // with a leaf claim: the host was restored from before it was placed
+	case placed == "" && o.wanted():
+		return place{}
+	case placed == "" && o.left():
+		return o.unplaced()
 	case labelled != "" && labelled != o.member.ClusterID:
 		return nothing{} // about to be let go of there
 	case labelled == "" && placed == "":

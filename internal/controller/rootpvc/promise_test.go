@@ -79,7 +79,9 @@ func TestDecidePromised(t *testing.T) {
 		"the Pod has gone, nothing there":          {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID)), want: "unlabel"},
 		"the Pod has gone, not labelled":           {observed: promised(placedIn(here.ClusterID)), want: "unplace"},
 		"labelled, and not placed":                 {observed: promised(labelled(here.ClusterID)), want: "unlabel"},
-		"restored from before it was placed":       {observed: promised(leafBound), want: "place"},
+		"restored from before it was placed":       {observed: promised(leafBound, hostRestored(time.Minute)), want: "place"},
+		"never placed, and a leaf claim is here":   {observed: promised(leafBound), want: "nothing", reason: v1alpha1.ReasonAdoptionUnconfirmed},
+		"the same, unbound":                        {observed: promised(pushed), want: "withdraw"},
 		"let go of by an admin":                    {observed: promised(leafBound, letGo), want: "nothing"},
 		"let go of, the placement is still there":  {observed: promised(placedIn(here.ClusterID), leafBound, letGo), want: "unplace"},
 		"let go of, and a Pod lands here again":    {observed: promised(landed("a"), leafBound, letGo), want: "place"},
@@ -156,7 +158,8 @@ func TestDecideLostPromise(t *testing.T) {
 		want, reason string
 	}{
 		"lost":                      {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
-		"it is another claim's":     {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonSurplusVolume},
+		"it is another claim's":     {promised(placedIn(here.ClusterID), leafBound, reused, away), "nothing", v1alpha1.ReasonSurplusVolume},
+		"not known whose it is":     {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonVolumeMismatch},
 		"lost, its own":             {promised(placedIn(here.ClusterID), leafBound, func(o *observed) { o.promise = nil }), "nothing", ""},
 		"lost, the disk is to come": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
 	} {
@@ -267,8 +270,9 @@ func TestTakingBackIsLive(t *testing.T) {
 				if got, _ := named(d); got != what {
 					t.Fatalf("decision is %s", got)
 				}
+				tc.host.claim = o.root
 				r := &reconciler{Link: &member.Link{
-					Member: here, Host: hostReads{}, HostLive: tc.host, Live: reads{}, Clock: clocktesting.NewFakePassiveClock(now.Time),
+					Member: here, Host: hostReads{}, Cache: cluster{}, HostLive: tc.host, Live: reads{}, Clock: clocktesting.NewFakePassiveClock(now.Time),
 					Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 					Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				}}

@@ -1,0 +1,341 @@
+package rootpvc
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// cluster answers reads from a few objects; index look-ups among PVs find indexed ones.
+type cluster struct {
+	cache.Cache
+	claim   *corev1.PersistentVolumeClaim
+	volumes []corev1.PersistentVolume
+	indexed []corev1.PersistentVolume
+}
+
+func (c cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	switch into := into.(type) {
+	case *corev1.PersistentVolume:
+		for i := range c.volumes {
+			if c.volumes[i].Name == key.Name {
+				c.volumes[i].DeepCopyInto(into)
+				return nil
+			}
+		}
+	case *corev1.PersistentVolumeClaim:
+		if c.claim != nil {
+			c.claim.DeepCopyInto(into)
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+func (c cluster) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
+	list, ok := into.(*corev1.PersistentVolumeList)
+	if !ok {
+		return nil
+	}
+	var o client.ListOptions
+	o.ApplyOptions(options)
+	list.Items = slices.Clone(c.volumes)
+	if o.FieldSelector != nil {
+		list.Items = slices.Clone(c.indexed)
+	}
+	return nil
+}
+
+// proving is a reconciler for one observation, whose writes fail with errWrite. Host and
+// member show, live, what was observed.
+func proving(o observed) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
+	hostLive, leafLive, told = &cluster{claim: o.root}, &cluster{claim: o.leaf}, events.NewFakeRecorder(10)
+	if o.leafVolume != nil {
+		leafLive.volumes = []corev1.PersistentVolume{*o.leafVolume}
+	}
+	return &reconciler{pace: newPace(), Link: &member.Link{
+		Member: o.member, Host: &cluster{indexed: o.mirrors}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
+		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() member.Restores { return o.restores },
+		Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+		Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+	}}, hostLive, leafLive, told
+}
+
+func (c *cluster) add(pv *corev1.PersistentVolume) { c.volumes = append(c.volumes, *pv) }
+
+// asPromise is a promise that was fulfilled with a leaf PV.
+func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
+	o := promised()
+	return mirror.Fulfil(mirror.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
+}
+
+// What the host has a PV for is not destroyed as never mirrored, whatever the member has
+// forgotten about it, and whatever the caches lack (I2).
+func TestDestroyUnmirroredIsProven(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(o *observed, host *cluster)
+		want   error
+		told   string
+	}{
+		"no PV of the host has its handle": {want: errWrite},
+		"the host has a PV of its name": {change: func(o *observed, host *cluster) {
+			host.add(mirrorFor(o))
+		}},
+		"the same, of a leaf PV with another UID": {change: func(o *observed, host *cluster) {
+			pv := mirrorFor(o)
+			pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
+			host.add(pv)
+		}, told: v1alpha1.ReasonVolumeKept},
+		"the host has a PV of the name with the suffix": {change: func(o *observed, host *cluster) {
+			pv := mirrorFor(o)
+			pv.Name = mirror.HostVolumeName(pv.Name, here.ClusterID, true)
+			host.add(pv)
+		}},
+		"the host has a PV of any other name": {change: func(o *observed, host *cluster) {
+			pv := mirrorFor(o)
+			pv.Name = "restored-by-an-admin"
+			host.add(pv)
+		}},
+		"the host has a promise that was fulfilled with it": {change: func(o *observed, host *cluster) {
+			host.add(asPromise(o.leafVolume))
+		}},
+		"the host has a PV with its handle, whose label was edited": {change: func(o *observed, host *cluster) {
+			pv := mirrorFor(o)
+			pv.Labels[v1alpha1.LabelClusterID] = "edited"
+			host.add(pv)
+		}, told: v1alpha1.ReasonVolumeKept},
+		"the host has a PV of its name for another member's volume": {change: func(o *observed, host *cluster) {
+			other := here
+			other.ClusterID = elsewhereID
+			pv := mirror.HostVolume(o.leafVolume, o.root, corev1.PersistentVolumeReclaimRetain, other)
+			host.add(pv)
+		}, want: errWrite},
+		"the member was restored since the claim was made": {change: func(o *observed, _ *cluster) {
+			memberRestored(time.Minute)(o)
+		}},
+		"the claim was made in the very second of the restore": {change: func(o *observed, _ *cluster) {
+			memberRestored(0)(o)
+		}},
+		"the claim is younger than the restore": {change: func(o *observed, _ *cluster) {
+			memberRestored(-time.Second)(o)
+		}, want: errWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(leafBound)
+			var there cluster
+			if tc.change != nil {
+				tc.change(&o, &there)
+			}
+			rootGone(&o)
+			r, host, _, told := proving(o)
+			host.volumes = there.volumes
+			if err := r.act(t.Context(), o, destroyUnmirrored{}); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+			heard(t, told, tc.told)
+		})
+	}
+}
+
+// heard compares the events with a reason; empty for none.
+func heard(t *testing.T, told *events.FakeRecorder, reason string) {
+	t.Helper()
+	select {
+	case event := <-told.Events:
+		if reason == "" || !strings.Contains(event, reason) {
+			t.Errorf("event %q, want reason %q", event, reason)
+		}
+	default:
+		if reason != "" {
+			t.Errorf("no event, want reason %q", reason)
+		}
+	}
+}
+
+// A leaf claim that is not bound is not withdrawn while its volume is there, or to come, that
+// the host has a PV for: a restored member has forgotten that it bound the two (I2).
+func TestWithdrawIsProven(t *testing.T) {
+	made := func(o *observed, name string) *corev1.PersistentVolume {
+		pv := leafPV()
+		pv.Name = name
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: o.leaf.Namespace, Name: o.leaf.Name, UID: o.leaf.UID}
+		return pv
+	}
+	mirrored := func(o *observed, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
+		pv := mirror.HostVolume(leaf, o.root, corev1.PersistentVolumeReclaimRetain, here)
+		pv.Spec.ClaimRef.UID = "another-root"
+		return pv
+	}
+	const provisioned = "pvc-leaf-uid"
+	for name, tc := range map[string]struct {
+		change func(o *observed, r *reconciler, host, leaf *cluster)
+		want   error
+		told   string
+	}{
+		"nothing was made": {want: errWrite},
+		"the member is about to bind a volume, and nobody has forgotten anything": {change: func(o *observed, r *reconciler, _, leaf *cluster) {
+			leaf.add(made(o, provisioned))
+			r.Cache = &cluster{indexed: leaf.volumes}
+		}, want: errWrite},
+		"the same, and the host has a PV for it": {change: func(o *observed, r *reconciler, host, leaf *cluster) {
+			leaf.add(made(o, "static"))
+			r.Cache = &cluster{indexed: leaf.volumes}
+			host.add(mirrored(o, made(o, "static")))
+		}, told: v1alpha1.ReasonVolumeKept},
+		"the member lacks the volume, its provisioner is to make it again, and the host has a PV for it": {change: func(o *observed, _ *reconciler, host, _ *cluster) {
+			host.add(mirrored(o, made(o, provisioned)))
+		}, told: v1alpha1.ReasonVolumeKept},
+		"the host has a PV for the root, whose volume this member lacks": {change: func(o *observed, r *reconciler, _, _ *cluster) {
+			pv := mirrored(o, made(o, "pv-1"))
+			pv.Spec.ClaimRef.UID = o.origin.UID
+			r.Host = &cluster{indexed: []corev1.PersistentVolume{*pv}}
+		}, told: v1alpha1.ReasonVolumeKept},
+		"the host has a PV for the root, whose volume is another leaf claim's": {change: func(o *observed, r *reconciler, _, leaf *cluster) {
+			other := made(o, "pv-1")
+			other.Spec.ClaimRef.UID = "another-leaf"
+			leaf.add(other)
+			pv := mirrored(o, other)
+			pv.Spec.ClaimRef.UID = o.origin.UID
+			r.Host = &cluster{indexed: []corev1.PersistentVolume{*pv}}
+		}, want: errWrite},
+		"the claim may be of the backup, and a volume was made for it": {change: func(o *observed, _ *reconciler, _, leaf *cluster) {
+			memberRestored(time.Minute)(o)
+			leaf.add(made(o, "static"))
+		}},
+		"the claim may be of the backup, and a volume waits for it by name": {change: func(o *observed, _ *reconciler, _, leaf *cluster) {
+			memberRestored(time.Minute)(o)
+			pv := made(o, "static")
+			pv.Spec.ClaimRef.UID = ""
+			leaf.add(pv)
+		}},
+		"the claim may be of the backup, and nothing was made for it": {change: func(o *observed, _ *reconciler, _, _ *cluster) {
+			memberRestored(time.Minute)(o)
+		}, want: errWrite},
+		"the claim may be of the backup, and the host has a PV of another name": {change: func(o *observed, _ *reconciler, host, _ *cluster) {
+			memberRestored(time.Minute)(o)
+			pv := mirrored(o, made(o, provisioned))
+			pv.Name = "restored-by-an-admin"
+			host.add(pv)
+		}, told: v1alpha1.ReasonVolumeKept},
+		"the claim was placed here meanwhile": {change: func(_ *observed, _ *reconciler, host, _ *cluster) {
+			host.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "changed"
+		}},
+		"the scheduler chose this member meanwhile": {change: func(_ *observed, _ *reconciler, host, _ *cluster) {
+			host.claim.Annotations[route.AnnSelectedNode] = here.NodeName
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(pushed, selected(elsewhereNode))
+			o.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			r, host, leaf, told := proving(o)
+			host.claim = o.root.DeepCopy()
+			if tc.change != nil {
+				tc.change(&o, r, host, leaf)
+			}
+			r.Restores = func() member.Restores { return o.restores }
+			if err := r.act(t.Context(), o, withdraw{}); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+			heard(t, told, tc.told)
+		})
+	}
+}
+
+// While nothing may be destroyed, a leaf claim without a root is left alone, and nobody
+// panics: there is no claim to tell it on. The error ends in guarded.Settling, which waits.
+func TestSuspendedWithoutARoot(t *testing.T) {
+	for name, d := range map[string]decision{"withdraw": withdraw{rootGone: true}, "destroy": destroyUnmirrored{}, "retained": deleteRetained{}, "lost": deleteLost{}} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(leafBound, rootGone)
+			switch d.(type) {
+			case withdraw:
+				o = seen(pushed, rootGone)
+			case deleteRetained:
+				retainedVolume(&o)
+			case deleteLost:
+				noLeafVolume(&o)
+			}
+			o.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			r, _, _, told := proving(o)
+			r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
+			if err := r.act(t.Context(), o, d); !errors.Is(err, guarded.ErrSuspended) {
+				t.Errorf("error is %v, want that destruction is suspended", err)
+			}
+			heard(t, told, "")
+		})
+	}
+}
+
+// suspended is a guard after a restore that nobody has confirmed.
+type suspended struct{ guarded.HostOnly }
+
+func (suspended) MayDestroy() error { return guarded.ErrSuspended }
+
+// A claim of the same name that waits for the deletion is told of it.
+func TestSuspendedTellsTheNextClaim(t *testing.T) {
+	o := seen(leafBound, rootNewer)
+	r, _, _, told := proving(o)
+	r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
+	conditions := &statuses{}
+	r.Root = guarded.NewRoot(host{writes{}, conditions}, here.Registration, guarded.HostOnly{})
+	if err := r.act(t.Context(), o, destroyUnmirrored{}); err != nil || conditions.written != 1 {
+		t.Errorf("%d conditions are written (%v), want the one that says so", conditions.written, err)
+	}
+	heard(t, told, v1alpha1.ReasonSuspended)
+}
+
+// A claim says which member has it by the name of its registration.
+func TestPlacedElsewhereNamesTheMember(t *testing.T) {
+	for name, want := range map[string]string{"cluster39": `member "cluster39"`, "": `cluster "id39", which is not registered`} {
+		o := seen(placedIn(elsewhereID))
+		o.placedName = name
+		if d, ok := decide(o).(nothing); !ok || !strings.Contains(d.problem.Message, want) {
+			t.Errorf("%+v does not say %q", d.problem, want)
+		}
+	}
+}
+
+// Nobody is advised to delete a volume that may be the claim's own.
+func TestOnlyASurplusIsToBeDeleted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  []func(*observed)
+		deletes bool
+	}{
+		"bound to another volume elsewhere":  {[]func(*observed){leafBound, boundTo("pv-9"), away}, true},
+		"bound to a volume that is not seen": {[]func(*observed){leafBound, boundTo("pv-9")}, false},
+		"placed nowhere":                     {[]func(*observed){leafBound, placedIn(""), selected("")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, ok := decide(seen(tc.change...)).(nothing)
+			if !ok || d.problem == nil {
+				t.Fatal("nothing is reported")
+			}
+			if got := strings.Contains(d.problem.Message, "delete claim"); got != tc.deletes {
+				t.Errorf("advised to delete: %t, want %t: %s", got, tc.deletes, d.problem.Message)
+			}
+		})
+	}
+}
+
+func classOf(policy corev1.PersistentVolumeReclaimPolicy) *storagev1.StorageClass {
+	return &storagev1.StorageClass{ReclaimPolicy: &policy}
+}
