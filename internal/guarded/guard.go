@@ -1,6 +1,7 @@
 package guarded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -23,6 +24,9 @@ type Guard interface {
 	Held() error
 	// MayDestroy is nil while destruction is allowed, else it wraps ErrSuspended.
 	MayDestroy() error
+	// HostCurrent is nil if a live read of the host, begun now, shows that the host
+	// was not restored under this process; it wraps ErrSuspended if it was.
+	HostCurrent(context.Context) error
 }
 
 // Actor is the controller that writes: the field owner, and a metric's label.
@@ -47,3 +51,6 @@ func (HostOnly) Held() error { return nil }
 
 // MayDestroy is nil: nothing in a member is written under this guard.
 func (HostOnly) MayDestroy() error { return nil }
+
+// HostCurrent is nil, as MayDestroy is.
+func (HostOnly) HostCurrent(context.Context) error { return nil }

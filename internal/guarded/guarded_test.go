@@ -60,15 +60,18 @@ func (touchedStatus) Patch(context.Context, client.Object, client.Patch, ...clie
 	return errTouched
 }
 
-type guard struct{ held, destroy error }
+type guard struct{ held, destroy, host error }
 
 func (g guard) Held() error       { return g.held }
 func (g guard) MayDestroy() error { return g.destroy }
+
+func (g guard) HostCurrent(context.Context) error { return g.host }
 
 var (
 	open      = guard{}
 	fenced    = guard{held: fmt.Errorf("%w: test", ErrFenced)}
 	suspended = guard{destroy: fmt.Errorf("%w: test", ErrSuspended)}
+	restored  = guard{host: fmt.Errorf("%w: test", ErrSuspended)}
 )
 
 func meta(name string, change ...func(*metav1.ObjectMeta)) metav1.ObjectMeta {
@@ -488,11 +491,18 @@ func TestWritesAreGuarded(t *testing.T) {
 				t.Errorf("not stopped by the fence: %v", err)
 			}
 			if !tc.destroys {
-				if err := run(touched{}, suspended); !errors.Is(err, errTouched) {
-					t.Errorf("stopped although it destroys nothing: %v", err)
+				for _, g := range []Guard{suspended, restored} {
+					if err := run(touched{}, g); !errors.Is(err, errTouched) {
+						t.Errorf("stopped although it destroys nothing: %v", err)
+					}
 				}
-			} else if err := run(untouchable{}, suspended); !errors.Is(err, ErrSuspended) {
+				return
+			}
+			if err := run(untouchable{}, suspended); !errors.Is(err, ErrSuspended) {
 				t.Errorf("not stopped while destruction is suspended: %v", err)
+			}
+			if err := run(untouchable{}, restored); !errors.Is(err, ErrSuspended) {
+				t.Errorf("not stopped when the host turns out to be restored: %v", err)
 			}
 		})
 	}

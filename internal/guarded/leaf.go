@@ -49,7 +49,7 @@ func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.Del
 	}
 	switch obj.(type) {
 	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *corev1.Namespace:
-		if err := l.guard.MayDestroy(); err != nil {
+		if err := l.mayDestroy(ctx); err != nil {
 			return err
 		}
 	}
@@ -63,6 +63,15 @@ func (l *Leaf) RequestToken(ctx context.Context, by Actor, account *corev1.Servi
 		return err
 	}
 	return count(l.cluster, l.side, "create_token", account, l.client.SubResource("token").Create(ctx, account, review, by.owner()))
+}
+
+// mayDestroy is asked last before a step that destroys, so that the host check comes
+// after the live reads that the step was decided on.
+func (l *Leaf) mayDestroy(ctx context.Context) error {
+	if err := l.guard.MayDestroy(); err != nil {
+		return err
+	}
+	return l.guard.HostCurrent(ctx)
 }
 
 // DeleteUnchanged is Delete on condition that nobody has written to the object
@@ -80,7 +89,7 @@ func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.
 	}
 	if after.Spec.PersistentVolumeReclaimPolicy != before.Spec.PersistentVolumeReclaimPolicy &&
 		after.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
-		if err := l.guard.MayDestroy(); err != nil {
+		if err := l.mayDestroy(ctx); err != nil {
 			return err
 		}
 	}

@@ -57,6 +57,8 @@ func (c *closing) Held() error {
 
 func (*closing) MayDestroy() error { return nil }
 
+func (*closing) HostCurrent(context.Context) error { return nil }
+
 // Of each kind of write, few are under way at a time, and one that ends makes room at once.
 func TestTurns(t *testing.T) {
 	for name, write := range map[string]func(context.Context, *Root, int) error{

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -35,12 +36,15 @@ const (
 type leadership struct {
 	resourcelock.Interface
 	clock clock.PassiveClock
+	// restored makes known that the host was restored under this process.
+	restored func(error)
 
 	mu      sync.Mutex
 	renewed time.Time
+	written resourcelock.LeaderElectionRecord // as last acknowledged
 }
 
-func newLeadership(config *rest.Config, namespace, identity string) (*leadership, error) {
+func newLeadership(config *rest.Config, namespace, identity string, restored func(error)) (*leadership, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
 	config.Timeout = renewDeadline / 2 // one request that hangs must not cost the leadership
 	core, err := corev1client.NewForConfig(config)
@@ -56,7 +60,36 @@ func newLeadership(config *rest.Config, namespace, identity string) (*leadership
 	if err != nil {
 		return nil, fmt.Errorf("make the lock for leader election: %w", err)
 	}
-	return &leadership{Interface: lock, clock: clock.RealClock{}}, nil
+	return &leadership{Interface: lock, clock: clock.RealClock{}, restored: restored}, nil
+}
+
+// errLeaseWentBack is a sign of a restored host that shows where the host's revision
+// was raised by the restore: only a backup has an older state of this lease.
+var errLeaseWentBack = errors.New("the lease of the leader election is older than this manager has left it")
+
+// Get reads the lease, which the elector does when its renewal met with a conflict.
+func (l *leadership) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	l.mu.Lock()
+	written := l.written
+	l.mu.Unlock()
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && wentBack(written, *record) {
+		l.restored(errLeaseWentBack)
+	}
+	return record, raw, err //nolint:wrapcheck // the elector looks at the error
+}
+
+// wentBack reports whether a lease is older than a write that was acknowledged. One
+// that was deleted and created again is not: another holder then acquired it later.
+// The API server keeps microseconds. Pure.
+func wentBack(written, read resourcelock.LeaderElectionRecord) bool {
+	switch written.HolderIdentity {
+	case "":
+		return false
+	case read.HolderIdentity:
+		return read.RenewTime.Time.Before(written.RenewTime.Truncate(time.Microsecond))
+	}
+	return read.LeaderTransitions < written.LeaderTransitions && read.AcquireTime.Before(&written.AcquireTime)
 }
 
 // Create takes the lease.
@@ -79,7 +112,7 @@ func (l *leadership) write(ctx context.Context, record resourcelock.LeaderElecti
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.renewed = sent
+	l.renewed, l.written = sent, record
 	return nil
 }
 

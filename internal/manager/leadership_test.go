@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -121,10 +122,42 @@ func TestLeadershipTransport(t *testing.T) {
 func TestNewLeadershipLeavesTheConfig(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1", UserAgent: userAgent}
 	before := rest.CopyConfig(config)
-	if _, err := newLeadership(config, "xylem-system", "me"); err != nil {
+	if _, err := newLeadership(config, "xylem-system", "me", func(error) {}); err != nil {
 		t.Fatal(err)
 	}
 	if config.Timeout != before.Timeout || config.UserAgent != before.UserAgent {
 		t.Errorf("the timeout is %s, and the user agent %q", config.Timeout, config.UserAgent)
+	}
+}
+
+// A lease that is older than this manager has left it is of a host that was restored,
+// also where the restore raised the host's revision.
+func TestWentBack(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 123456789, time.UTC)
+	record := func(holder string, renewed time.Duration, transitions int) resourcelock.LeaderElectionRecord {
+		return resourcelock.LeaderElectionRecord{HolderIdentity: holder, LeaderTransitions: transitions,
+			AcquireTime: metav1.NewTime(at.Add(renewed)), RenewTime: metav1.NewTime(at.Add(renewed))}
+	}
+	written := record("me", 0, 3)
+	kept := written
+	kept.RenewTime = metav1.NewTime(at.Truncate(time.Microsecond)) // as the API server does
+	for name, tc := range map[string]struct {
+		written, read resourcelock.LeaderElectionRecord
+		want          bool
+	}{
+		"nothing was written":             {resourcelock.LeaderElectionRecord{}, record("other", -time.Hour, 0), false},
+		"as it was left":                  {written, kept, false},
+		"a later renewal, its reply lost": {written, record("me", time.Second, 3), false},
+		"an earlier renewal (I2)":         {written, record("me", -time.Second, 3), true},
+		"an earlier leader (I2)":          {written, record("other", -time.Hour, 2), true},
+		"another leader took over":        {written, record("other", time.Minute, 4), false},
+		"deleted, and created again":      {written, record("other", time.Minute, 0), false},
+		"its clock is behind":             {written, record("other", -time.Minute, 4), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := wentBack(tc.written, tc.read); got != tc.want {
+				t.Errorf("went back: %v, want %v", got, tc.want)
+			}
+		})
 	}
 }

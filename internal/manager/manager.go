@@ -70,8 +70,9 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	me := identity()
 	var lock resourcelock.Interface
 	leads := func() error { return nil }
+	revision := member.NewHostRevision(beats, o.ProbeInterval)
 	if o.LeaderElect {
-		leadership, err := newLeadership(config, o.Namespace, me)
+		leadership, err := newLeadership(config, o.Namespace, me, revision.Note)
 		if err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	watches, err := watching(config)
+	watches, err := watching(config, revision)
 	if err != nil {
 		return err
 	}
@@ -114,8 +115,11 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err := gate.Setup(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
+	if err := mgr.Add(revision); err != nil {
+		return fmt.Errorf("add the check of the host's revision: %w", err)
+	}
 	w := wiring{
-		mgr: mgr, live: live, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
+		mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
 		book: account.NewBook(), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
 	}
 	if err := w.add(); err != nil {
@@ -132,9 +136,10 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 
 // watching is a client for watches: a timeout ends them too, and the first lists of
 // large caches.
-func watching(config *rest.Config) (*http.Client, error) {
+func watching(config *rest.Config, revision *member.HostRevision) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
+	config.Wrap(revision.Transport)
 	watches, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for the host's watches: %w", err)
@@ -249,7 +254,7 @@ func (w *wiring) fleet(admit func(context.Context, member.Registration, member.I
 		Router: w.router, Recorder: w.recorder(),
 		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
 		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,
-		SyncTimeout: syncTimeout, Leads: w.leads,
+		SyncTimeout: syncTimeout, Leads: w.leads, Revision: w.revision,
 		Admit: admit, Session: w.session, Log: ctrl.Log.WithName("member"),
 	})
 }

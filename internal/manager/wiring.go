@@ -54,6 +54,7 @@ type wiring struct {
 	live     client.Client
 	beats    client.Client // of the heartbeat, whether or not this replica leads
 	leads    func() error
+	revision *member.HostRevision
 	host     hostID
 	options  Options
 	router   *route.Router

@@ -36,7 +36,8 @@ const recordPrefix = "fence-"
 type Fence struct {
 	clock     clock.PassiveClock
 	memberNow func() time.Time // by the member's clock
-	member    client.Client    // live
+	revision  *HostRevision
+	member    client.Client // live
 	host      client.Client
 	namespace string
 	hostID    string
@@ -83,6 +84,8 @@ type FenceOptions struct {
 	Duration time.Duration
 	// MemberNow is the time by the member's clock; nil: Clock's.
 	MemberNow func() time.Time
+	// Revision of the host.
+	Revision *HostRevision
 }
 
 // NewFence makes a fence that is not held yet.
@@ -91,13 +94,17 @@ func NewFence(o FenceOptions) *Fence {
 		o.MemberNow = o.Clock.Now
 	}
 	return &Fence{
-		clock: o.Clock, memberNow: o.MemberNow, member: o.Member, host: o.Host, namespace: o.Namespace,
+		clock: o.Clock, memberNow: o.MemberNow, revision: o.Revision, member: o.Member, host: o.Host, namespace: o.Namespace,
 		hostID: o.HostID, clusterID: o.ClusterID, identity: o.Identity, duration: o.Duration,
 	}
 }
 
-// Held is nil while the fence is ours, else it wraps guarded.ErrFenced.
+// Held is nil while the fence is ours, else it wraps guarded.ErrFenced. It is not once
+// the host is known to have been restored: what is decided on caches is out of date.
 func (f *Fence) Held() error {
+	if err := f.revision.Restored(); err != nil {
+		return fmt.Errorf("%w: %w", guarded.ErrFenced, err)
+	}
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	now, deadline := f.clock.Now(), f.duration*2/3
@@ -117,6 +124,10 @@ func (f *Fence) MayDestroy() error {
 	}
 	return nil
 }
+
+// HostCurrent is nil if a live read of the host, begun now, shows that the host was
+// not restored under this process; it wraps guarded.ErrSuspended if it was.
+func (f *Fence) HostCurrent(ctx context.Context) error { return f.revision.current(ctx) }
 
 // Suspended is why destruction is suspended, nil if it is not.
 func (f *Fence) Suspended() *Problem {
@@ -144,8 +155,14 @@ func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 			return err
 		}
 	}
+	if err := f.revision.Check(ctx); err != nil {
+		return err
+	}
 	record, err := f.readRecord(ctx)
 	if err != nil {
+		return err
+	}
+	if record, err = f.lower(ctx, lease, record); err != nil {
 		return err
 	}
 	return f.take(ctx, lease, record, confirmed)

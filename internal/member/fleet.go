@@ -43,6 +43,8 @@ type Config struct {
 	// EpochInterval is how often a fence takes its next epoch within a leadership:
 	// a cluster that is restored from a state older than that is found out.
 	EpochInterval time.Duration
+	// Revision of the host, shared by all members.
+	Revision *HostRevision
 	// SyncTimeout bounds the first fill of a member's caches.
 	SyncTimeout time.Duration
 	// Leads is nil while this process leads, else it wraps guarded.ErrFenced: a

@@ -33,6 +33,7 @@ func (f *Fence) write(ctx context.Context, to client.Client, name string, was *c
 	if lease.Annotations == nil {
 		lease.Annotations = map[string]string{}
 	}
+	delete(lease.Annotations, v1alpha1.AnnotationFenceEpoch)
 	if epoch != 0 {
 		lease.Annotations[v1alpha1.AnnotationFenceEpoch] = strconv.FormatInt(epoch, 10)
 	}
@@ -85,7 +86,9 @@ func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
 	}
 	here := epoch(record, v1alpha1.AnnotationFenceEpoch)
 	if here < f.recorded {
-		return nil, fmt.Errorf("%w: its record of cluster %s is at epoch %d, and was at %d", ErrHostRestored, f.clusterID, here, f.recorded)
+		err := fmt.Errorf("%w: its record of cluster %s is at epoch %d, and was at %d", ErrHostRestored, f.clusterID, here, f.recorded)
+		f.revision.Note(err)
+		return nil, err
 	}
 	f.recorded = here
 	return record, nil

@@ -50,6 +50,7 @@ func (f *Fence) Renew(ctx context.Context) error {
 func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.Time) (*coordinationv1.Lease, error) {
 	renewed := lease.DeepCopy()
 	renewed.Spec.RenewTime = f.later(at)
+	f.witness(renewed)
 	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 

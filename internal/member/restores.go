@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -14,6 +15,11 @@ import (
 // annotationUnconfirmed is on the host's record: the confirmation that an admin has
 // yet to give for the restore whose time was recorded last.
 const annotationUnconfirmed = v1alpha1.Prefix + "unconfirmed"
+
+// annotationHostRevision is on the fence Lease in a member: the highest revision of the
+// host that the manager had seen when it renewed the Lease. A host that is found below
+// it was restored, however young the backup.
+const annotationHostRevision = v1alpha1.Prefix + "host-revision"
 
 // dateStep is the precision of a Date header and of a creationTimestamp.
 const dateStep = time.Second
@@ -113,7 +119,64 @@ func (f *Fence) writeDown(lease *coordinationv1.Lease) {
 	if lease.Name == recordPrefix+f.clusterID {
 		set(v1alpha1.AnnotationHostRestored, written(f.restores.Host))
 		set(annotationUnconfirmed, f.unconfirmed)
+		return
 	}
+	f.witness(lease)
+}
+
+// witness leaves with the member what revision the host has reached.
+func (f *Fence) witness(lease *coordinationv1.Lease) {
+	if highest := f.revision.Highest(); highest != 0 {
+		if lease.Annotations == nil {
+			lease.Annotations = map[string]string{}
+		}
+		lease.Annotations[annotationHostRevision] = strconv.FormatUint(highest, 10)
+	}
+}
+
+// lower puts the host's record behind a member that has seen a later revision of the
+// host than there is: the host was restored from a state within the same epoch, and
+// epochs that disagree are the evidence that lasts.
+func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	highest := f.revision.Highest()
+	if lease == nil || highest == 0 {
+		return record, nil
+	}
+	seen, err := strconv.ParseUint(lease.Annotations[annotationHostRevision], 10, 64)
+	if err != nil || seen <= highest {
+		return record, nil
+	}
+	return f.putBehind(ctx, epoch(lease, v1alpha1.AnnotationFenceEpoch), record)
+}
+
+// putBehind records in the host an epoch lower than the member's, unless the two
+// disagree already. It returns the record as it is then.
+func (f *Fence) putBehind(ctx context.Context, there int64, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	here, next := epochs(record)
+	if there == 0 || disagreement(there, here, next, "") != nil {
+		return record, nil
+	}
+	behind := min(here, there-1)
+	record, err := f.write(ctx, f.host, recordPrefix+f.clusterID, record, behind, 0)
+	if err != nil {
+		return nil, fmt.Errorf("record that the host was restored: %w", err)
+	}
+	f.recorded = behind
+	return record, nil
+}
+
+// noteHostRestored leaves the evidence of a host that was restored under this process
+// in the restored host: the process ends, and the next one has not seen it.
+func (f *Fence) noteHostRestored(ctx context.Context) error {
+	if f.known == nil || f.suspended != nil {
+		return nil
+	}
+	record, err := getLease(ctx, f.host, f.namespace, recordPrefix+f.clusterID)
+	if err != nil {
+		return fmt.Errorf("read the host's record of the fence: %w", err)
+	}
+	_, err = f.putBehind(ctx, epoch(f.known, v1alpha1.AnnotationFenceEpoch), record)
+	return err
 }
 
 func written(at time.Time) string {

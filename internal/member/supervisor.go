@@ -208,6 +208,11 @@ func (s *supervisor) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for _, fence := range s.fences {
+		if s.fleet.Revision.Restored() != nil {
+			if err := fence.noteHostRestored(ctx); err != nil {
+				s.log.Info("the next manager may not know that the host was restored", "cause", err.Error())
+			}
+		}
 		if err := fence.Release(ctx); err != nil {
 			s.log.Info("the fence was not released and will run out by itself", "cause", err.Error())
 		}
@@ -243,7 +248,7 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 		return err
 	}
 	r.ClusterID = identity.ClusterID
-	fence := s.fence(identity.ClusterID, connection)
+	fence := s.fence(ctx, r, connection)
 	fenceCtx, stop := context.WithTimeout(ctx, callTimeout)
 	defer stop()
 	if err := fence.Acquire(fenceCtx, r.ConfirmRestore); err != nil {
@@ -273,14 +278,23 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	return s.session(ctx, link, fence)
 }
 
-func (s *supervisor) fence(clusterID string, c *connection) *Fence {
-	fence := s.fences[clusterID]
+// fence of a registration in a cluster. Its holder is this process for that very
+// registration: of two that lead to one cluster, only one can hold it.
+func (s *supervisor) fence(ctx context.Context, r Registration, c *connection) *Fence {
+	holder := s.fleet.Identity + "/" + string(r.UID)
+	fence := s.fences[r.ClusterID]
+	if fence != nil && fence.identity != holder { // deleted and created again
+		if err := fence.Release(ctx); err != nil {
+			s.log.Info("the fence was not released and will expire", "cause", err.Error())
+		}
+		fence = nil
+	}
 	if fence == nil {
 		fence = NewFence(FenceOptions{
 			Clock: s.fleet.clock, Member: c.live, Host: s.fleet.HostLive, Namespace: s.fleet.Namespace, HostID: s.fleet.HostID,
-			ClusterID: clusterID, Identity: s.fleet.Identity, Duration: s.fleet.FenceDuration,
+			ClusterID: r.ClusterID, Identity: holder, Duration: s.fleet.FenceDuration, Revision: s.fleet.Revision,
 		})
-		s.fences[clusterID] = fence
+		s.fences[r.ClusterID] = fence
 	}
 	fence.member, fence.memberNow = c.live, c.bearer.now
 	return fence

@@ -79,6 +79,24 @@ func TestRemoveBeforeStart(t *testing.T) {
 	}
 }
 
+// Of two registrations of one cluster, and of two of the same name, each has a fence of
+// its own: the holder is not the process alone.
+func TestFenceOfARegistration(t *testing.T) {
+	f := NewFleet(Config{Identity: "manager"})
+	s := &supervisor{fleet: f, fences: map[string]*Fence{}}
+	c := &connection{bearer: newBearer("", f.clock)}
+	first := registration(func(r *Registration) { r.ClusterID = "3f0c" })
+	again := registration(func(r *Registration) { r.ClusterID, r.UID = "3f0c", "another-uid" })
+
+	one := s.fence(t.Context(), first, c)
+	if one.identity != "manager/cr-uid" || s.fence(t.Context(), first, c) != one {
+		t.Errorf("holder %q, or the fence is another when it connects again", one.identity)
+	}
+	if two := s.fence(t.Context(), again, c); two == one || two.identity == one.identity {
+		t.Errorf("holder %q, for two registrations", two.identity)
+	}
+}
+
 // A registration whose deletion has let go of its link, and that needs it again
 // (a claim came meanwhile), gets another one.
 func TestEnsureAfterTheEnd(t *testing.T) {
