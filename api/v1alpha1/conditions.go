@@ -52,8 +52,8 @@ const (
 	// ReasonIdentityChanged: another cluster answers than the one recorded. To do: see
 	// internal/RECOVERY.md: the member was wiped, or the kubeconfig leads elsewhere.
 	ReasonIdentityChanged = "IdentityChanged"
-	// ReasonDuplicateCluster: an older registration has the same cluster. To do: delete
-	// one of the two registrations.
+	// ReasonDuplicateCluster: another registration recorded the same cluster first. To
+	// do: delete one of the two registrations; if it is the first, the other takes over.
 	ReasonDuplicateCluster = "DuplicateCluster"
 	// ReasonIsHost: the kubeconfig leads to the host itself. To do: give the kubeconfig of
 	// another cluster.

@@ -153,6 +153,10 @@ const (
 	// in the host: the number of the leadership that last held it.
 	AnnotationFenceEpoch = Prefix + "fence-epoch"
 
+	// AnnotationRegistration is on the host's record of a member: the UID of the
+	// registration that has the cluster. Any other is refused while that one exists.
+	AnnotationRegistration = Prefix + "registration"
+
 	// AnnotationRestored is on the host's record of a member's fence, and on the fence
 	// Lease in the member: when the member was last restored from an older state (RFC
 	// 3339, by the member's clock).

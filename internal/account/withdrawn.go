@@ -12,17 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// mostWithdrawn entries are remembered, the latest: they take some 60 KiB of an
-// object's 256 of annotations.
+// mostWithdrawn entries are remembered, the latest.
 const mostWithdrawn = 500
 
 // Withdrawn is a leaf claim that was withdrawn while a provisioner may have been
 // making a volume for it that outlives its claim.
 type Withdrawn struct {
-	// Root is the claim's <namespace>/<name>.
-	Root string `json:"root"`
+	// Root is the claim's <namespace>/<name>; empty where the record had no room. The
+	// claimRef of a volume that was made for it has the same.
+	Root string `json:"root,omitempty"`
 	// At is when it was withdrawn, in seconds since 1970.
 	At int64 `json:"at"`
 }
@@ -58,9 +59,9 @@ func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root types.Name
 		delete(claims, oldest[0])
 		oldest = oldest[1:]
 	}
-	text, err := json.Marshal(claims)
+	text, err := fitting(claims, oldest, mirror.RecordRoom(record.Annotations, v1alpha1.AnnotationWithdrawn))
 	if err != nil {
-		return nil, fmt.Errorf("write down the withdrawn claims: %w", err)
+		return nil, err
 	}
 	after := record.DeepCopy()
 	if after.Annotations == nil {
@@ -68,4 +69,30 @@ func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root types.Name
 	}
 	after.Annotations[v1alpha1.AnnotationWithdrawn] = string(text)
 	return after, nil
+}
+
+// fitting writes the claims down in at most room bytes: the oldest go without their
+// names first, as a UID is what knows a volume again; only where even the UIDs do not
+// fit do the oldest go.
+func fitting(claims map[types.UID]Withdrawn, oldest []types.UID, room int) ([]byte, error) {
+	for named := 0; ; {
+		text, err := json.Marshal(claims)
+		if err != nil {
+			return nil, fmt.Errorf("write down the withdrawn claims: %w", err)
+		}
+		excess := len(text) - room
+		if excess <= 0 || len(oldest) == 0 {
+			return text, nil
+		}
+		for ; excess > 0 && named < len(oldest); named++ {
+			uid := oldest[named]
+			excess -= len(claims[uid].Root)
+			claims[uid] = Withdrawn{At: claims[uid].At}
+		}
+		for ; excess > 0 && len(oldest) > 0; oldest = oldest[1:] {
+			excess -= len(oldest[0])
+			delete(claims, oldest[0])
+		}
+		named = min(named, len(oldest))
+	}
 }

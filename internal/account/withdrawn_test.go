@@ -1,13 +1,17 @@
 package account
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -46,5 +50,51 @@ func TestWithdrawn(t *testing.T) {
 	}
 	if anew, err := WithWithdrawn(full, "newest", root, now); err != nil || anew.Annotations[v1alpha1.AnnotationWithdrawn] == "{" {
 		t.Errorf("begun anew: %v, %v", anew.Annotations, err)
+	}
+}
+
+// The record of a member can be written whatever its parts have grown to, and the UIDs
+// that a volume is known again by are what goes last.
+func TestWithdrawnFits(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	namespace, name := strings.Repeat("n", 63), strings.Repeat("c", 249)
+	uid := func(i int) types.UID { return types.UID(fmt.Sprintf("%08d-0000-0000-0000-000000000000", i)) }
+	for what, tc := range map[string]struct{ letGo, others, kept int }{
+		"long names":                    {0, 0, mostWithdrawn},
+		"long names, and much released": {96 << 10, 0, mostWithdrawn},
+		"somebody's annotation too":     {96 << 10, 100 << 10, mostWithdrawn},
+		"no room even for UIDs":         {96 << 10, 140 << 10, 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			record := &coordinationv1.Lease{}
+			record.Annotations = map[string]string{v1alpha1.AnnotationLetGo: strings.Repeat("x", tc.letGo), "team": strings.Repeat("x", tc.others)}
+			claims := map[types.UID]Withdrawn{}
+			for i := range mostWithdrawn {
+				claims[uid(i)] = Withdrawn{Root: fmt.Sprintf("%s/%s%04d", namespace, name, i), At: now.Unix() + int64(i)}
+			}
+			text, err := json.Marshal(claims)
+			if err != nil {
+				t.Fatal(err)
+			}
+			record.Annotations[v1alpha1.AnnotationWithdrawn] = string(text)
+			for i := mostWithdrawn; i < mostWithdrawn+2; i++ {
+				root := types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("%s%04d", name, i)}
+				if record, err = WithWithdrawn(record, uid(i), root, now.Add(time.Duration(i)*time.Second)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if errs := validation.ValidateAnnotations(record.Annotations, field.NewPath("metadata", "annotations")); len(errs) > 0 {
+				t.Errorf("it cannot be written: %v", errs.ToAggregate())
+			}
+			if claims, err = WithdrawnClaims(record); err != nil {
+				t.Fatal(err)
+			}
+			if len(claims) < tc.kept || tc.kept == 1 && len(claims) == mostWithdrawn {
+				t.Errorf("%d claims are kept, want %d", len(claims), tc.kept)
+			}
+			if _, newest := claims[uid(mostWithdrawn+1)]; !newest {
+				t.Error("the newest was dropped")
+			}
+		})
 	}
 }

@@ -20,17 +20,26 @@ func TestWithLine(t *testing.T) {
 		"the end of another one's name": {one, "one", one + "\n2026-11-20T11:00:00Z one"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, withLine(tc.lines, at, tc.what)); diff != "" {
+			if diff := cmp.Diff(tc.want, withLine(tc.lines, at, tc.what, 1<<20)); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-	lines := ""
-	for i := range recordedMost + 7 {
-		lines = withLine(lines, at, fmt.Sprintf("volume pvc-%d", i))
+	for name, tc := range map[string]struct{ room, most, dropped int }{
+		"too many": {1 << 20, recordedMost, 7},
+		"too long": {len(droppedLines) + 20 + 50*len(one+"-000\n"), 50, recordedMost - 50 + 7},
+	} {
+		lines := ""
+		for i := range recordedMost + 7 {
+			lines = withLine(lines, at, fmt.Sprintf("volume one-%03d", i), tc.room)
+		}
+		kept := strings.Split(lines, "\n")
+		want := fmt.Sprintf(droppedLines, tc.dropped)
+		if len(kept) != 1+tc.most || kept[0] != want || !strings.HasSuffix(kept[1], fmt.Sprintf("one-%03d", tc.dropped)) || len(lines) > tc.room {
+			t.Errorf("%s: %d lines of %d bytes are kept, from %q", name, len(kept), len(lines), kept[:2])
+		}
 	}
-	kept := strings.Split(lines, "\n")
-	if len(kept) != recordedMost || !strings.HasSuffix(kept[0], "pvc-7") {
-		t.Errorf("%d lines are kept, from %q", len(kept), kept[0])
+	if got := withLine("", at, strings.Repeat("x", 100), 50); !strings.HasPrefix(got, "(1 earlier lines") {
+		t.Errorf("a line that does not fit is not counted: %q", got)
 	}
 }

@@ -3,7 +3,6 @@ package clusterregistration
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,8 +62,6 @@ type Reconciler struct {
 	Clock clock.PassiveClock
 	// HostID is the host's cluster ID; Namespace holds the Secrets.
 	HostID, Namespace string
-
-	admission sync.Mutex
 }
 
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch;patch

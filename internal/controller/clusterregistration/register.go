@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -111,16 +112,47 @@ func refused(reason, format string, args ...any) *member.Problem {
 	return &member.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
+// own makes a registration the owner of its cluster, in the host's record of it, unless
+// another one is: that one is refused for as long as the owner exists, connected or not.
+func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration, cr *v1alpha1.ClusterRegistration, clusterID string) error {
+	recorded, err := r.Records.Owner(ctx, clusterID)
+	if err != nil {
+		return err
+	}
+	if owner := ownerOf(recorded, all, clusterID); owner != nil && owner.UID != cr.UID {
+		return refused(v1alpha1.ReasonDuplicateCluster,
+			"registration %q recorded this cluster (%s) first: one cluster can have one registration. Delete this one, or delete %q to have this one take over",
+			owner.Name, clusterID, owner.Name)
+	}
+	if recorded == cr.UID {
+		return nil
+	}
+	return r.Records.Own(ctx, r.writer(cr), clusterID, recorded, cr.UID)
+}
+
+// ownerOf is the registration that has a cluster: the one that its record names; if that
+// is gone or the record is from before it named one, the oldest whose status has the
+// cluster; nil if there is none. Pure.
+func ownerOf(recorded types.UID, all []v1alpha1.ClusterRegistration, clusterID string) *v1alpha1.ClusterRegistration {
+	var oldest *v1alpha1.ClusterRegistration
+	for i := range all {
+		cr := &all[i]
+		switch {
+		case cr.UID == recorded && (cr.Status.ClusterID == "" || cr.Status.ClusterID == clusterID):
+			return cr
+		case cr.Status.ClusterID == clusterID && (oldest == nil || older(cr, oldest)):
+			oldest = cr
+		}
+	}
+	return oldest
+}
+
 // Admit records the identity of a member at its first connection, and refuses a
-// cluster that is another one than recorded, that an older registration has, or
+// cluster that is another one than recorded, that another registration has, or
 // that is the host itself. Errors that an admin can mend are Problems. It is
 // called by the fleet when a member has said who it is.
 func (r *Reconciler) Admit(ctx context.Context, wanted member.Registration, identity member.Identity) error {
-	// One at a time: of two registrations of one cluster, each sees the other.
-	r.admission.Lock()
-	defer r.admission.Unlock()
-
-	// Its status is written by others at the same moment.
+	// Its status, and the record, are written by others at the same moment.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.admit(ctx, wanted, identity) })
 }
 
@@ -152,14 +184,8 @@ func (r *Reconciler) admit(ctx context.Context, wanted member.Registration, iden
 	if taken := nodeInTheWay(node, identity.ClusterID); taken != nil {
 		return taken
 	}
-	for i := range list.Items {
-		other := &list.Items[i]
-		if other.UID == cr.UID || other.Status.ClusterID != identity.ClusterID {
-			continue
-		}
-		if state, _ := r.Fleet.State(other.Name); older(other, cr) || state.Connected {
-			return refused(v1alpha1.ReasonDuplicateCluster, "registration %s has the same cluster (%s): delete one of the two", other.Name, identity.ClusterID)
-		}
+	if err := r.own(ctx, list.Items, cr, identity.ClusterID); err != nil {
+		return err
 	}
 	if cr.Status.ClusterID != "" {
 		return nil

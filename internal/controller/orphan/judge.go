@@ -76,7 +76,10 @@ func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
 	if !ours || pv.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		return v, false // with any other policy, the member's own controllers destroy it
 	}
-	namespace, name, _ := strings.Cut(claim.Root, "/")
+	namespace, name, named := strings.Cut(claim.Root, "/")
+	if !named { // the record had no room for it
+		namespace, name = ref.Namespace, ref.Name
+	}
 	v.origin, v.withdrawn = mirror.Origin{HostID: o.hostID, Root: types.NamespacedName{Namespace: namespace, Name: name}}, true
 	return v, true
 }

@@ -110,7 +110,7 @@ func TestVolume(t *testing.T) {
 	o := owners{
 		hostID:    here.HostID,
 		claims:    map[types.UID]mirror.Origin{"leaf-claim": made},
-		withdrawn: map[types.UID]account.Withdrawn{"withdrawn-claim": {Root: "shop/data"}},
+		withdrawn: map[types.UID]account.Withdrawn{"withdrawn-claim": {Root: "shop/data"}, "of-a-full-record": {}},
 	}
 	now := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
 	type result struct{ Ours, Stamped, Withdrawn bool }
@@ -125,6 +125,7 @@ func TestVolume(t *testing.T) {
 		"on its way out":                   {stamp: true, deleting: true, claim: "leaf-claim", policy: deletes},
 		"of a claim of ours":               {claim: "leaf-claim", policy: deletes, want: result{Ours: true}},
 		"of a claim that was withdrawn":    {claim: "withdrawn-claim", policy: retains, want: result{Ours: true, Withdrawn: true}},
+		"the same, its name not recorded":  {claim: "of-a-full-record", policy: retains, want: result{Ours: true, Withdrawn: true}},
 		"the same, destroyed there":        {claim: "withdrawn-claim", policy: deletes},
 		"of the member's own claim (I4)":   {claim: "own-claim", policy: retains},
 		"of nobody's, in the member (I4)":  {policy: retains},

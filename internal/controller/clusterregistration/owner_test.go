@@ -1,0 +1,49 @@
+package clusterregistration
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// The registration that recorded a cluster first has it, whichever was created first and
+// whichever is connected.
+func TestOwnerOf(t *testing.T) {
+	cr := func(name string, age time.Duration, id string) v1alpha1.ClusterRegistration {
+		c := v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-age))}}
+		c.Status.ClusterID = id
+		return c
+	}
+	const older, younger = time.Hour, time.Minute
+	type all = []v1alpha1.ClusterRegistration
+	for name, tc := range map[string]struct {
+		recorded types.UID
+		all      all
+		want     string
+	}{
+		"none has it":                             {"", all{cr("a", older, ""), cr("b", younger, "")}, ""},
+		"the younger recorded it (I3)":            {"b", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
+		"the younger is about to record it":       {"b", all{cr("a", older, ""), cr("b", younger, "")}, "b"},
+		"both have it in their status":            {"b", all{cr("a", older, clusterID), cr("b", younger, clusterID)}, "b"},
+		"the owner was deleted":                   {"c", all{cr("a", older, ""), cr("b", younger, "")}, ""},
+		"the owner was deleted, another has it":   {"c", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
+		"the owner leads to another cluster now":  {"a", all{cr("a", older, "other"), cr("b", younger, "")}, ""},
+		"from before records had an owner":        {"", all{cr("a", older, ""), cr("b", younger, clusterID)}, "b"},
+		"from then, when both could be admitted":  {"", all{cr("b", younger, clusterID), cr("a", older, clusterID)}, "a"},
+		"another cluster's is not asked about it": {"", all{cr("a", older, "other")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if owner := ownerOf(tc.recorded, tc.all, clusterID); owner != nil {
+				got = owner.Name
+			}
+			if got != tc.want {
+				t.Errorf("owner is %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
