@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -127,6 +128,18 @@ func (w *world) restoredUnder(ctx context.Context) *member.Fence {
 	Expect(a.Renew(ctx)).To(Succeed())
 	restore(ctx, w.hostID, backup)
 	return a
+}
+
+// revisions is a reader of the real API server whose revision is what it is told.
+type revisions struct {
+	client.Reader
+	at *uint64
+}
+
+func (r revisions) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := r.Reader.List(ctx, list, opts...)
+	list.SetResourceVersion(strconv.FormatUint(*r.at, 10))
+	return err
 }
 
 // lease in the member, record in the host.
@@ -311,15 +324,19 @@ var _ = Describe("the fence", func() {
 		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed(), "it need not wait until the lease has run out")
 	}, NodeTimeout(timeout))
 
-	It("is not given back for another fence of the same process, which has taken it since", func(ctx SpecContext) {
-		first := w.manager("a")
+	It("is held by one of two registrations of one cluster in one process (I3)", func(ctx SpecContext) {
+		first, second := w.manager("a/first"), w.manager("a/second")
 		Expect(first.Acquire(ctx, "")).To(Succeed())
-		w.clock.Step(time.Second)
-		second := w.manager("a")
-		Expect(second.Acquire(ctx, "")).To(Succeed(), "another registration of the same cluster")
+		Expect(second.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonWaitingForFence))
+		for range 4 {
+			w.clock.Step(duration / 3)
+			Expect(first.Renew(ctx)).To(Succeed())
+			Expect(second.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned))
+			Expect(second.Held()).To(MatchError(guarded.ErrFenced))
+		}
 		Expect(first.Release(ctx)).To(Succeed())
-		Expect(w.lease(ctx).Spec.HolderIdentity).To(HaveValue(Equal("a")))
-		Expect(second.Renew(ctx)).To(Succeed())
+		Expect(second.Acquire(ctx, "")).To(Succeed())
+		Expect(first.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
 	It("is not given back in a member that was restored meanwhile, which is recorded", func(ctx SpecContext) {
@@ -570,6 +587,89 @@ var _ = Describe("the fence", func() {
 		Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
 		Expect(b.Advance(ctx)).To(Succeed(), "it leaves the evidence alone")
 		Expect(epochOf(w.record(ctx))).To(Equal("1"))
+	}, NodeTimeout(timeout))
+
+	Describe("a host that was restored to a state of the same epoch (I2)", func() {
+		var at uint64
+		var host *member.HostRevision
+		process := func(identity string) *member.Fence {
+			host = member.NewHostRevision(revisions{api, &at}, time.Hour)
+			return member.NewFence(member.FenceOptions{
+				Clock: w.clock, Member: api, Host: api, Namespace: namespace, Revision: host,
+				HostID: w.hostID, ClusterID: w.clusterID, Identity: identity, Duration: duration,
+			})
+		}
+		BeforeEach(func() { at = 1000 })
+
+		It("is known to the next manager by the revision that the member has seen", func(ctx SpecContext) {
+			a := process("a")
+			Expect(a.Acquire(ctx, "")).To(Succeed())
+			at = 1050
+			Expect(host.Check(ctx)).To(Succeed())
+			w.clock.Step(time.Second)
+			Expect(a.Renew(ctx)).To(Succeed())
+			Expect(a.Release(ctx)).To(Succeed())
+
+			at = 1020
+			b := process("b")
+			Expect(b.Acquire(ctx, "")).To(Succeed())
+			Expect(b.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+			Expect(b.MayDestroy()).To(MatchError(guarded.ErrSuspended))
+			Expect(b.Restores().HostUnconfirmed).To(BeTrue())
+			Expect(b.Release(ctx)).To(Succeed())
+
+			By("the evidence outlives the revision growing again")
+			at = 5000
+			c := process("c")
+			Expect(c.Acquire(ctx, "")).To(Succeed())
+			Expect(c.Suspended().Reason).To(Equal(v1alpha1.ReasonHostRestored))
+			Expect(c.Restores().Host).To(Equal(b.Restores().Host))
+			Expect(c.Acquire(ctx, token(c.Suspended()))).To(Succeed())
+			Expect(c.MayDestroy()).To(Succeed())
+			Expect(c.Restores().HostUnconfirmed).To(BeFalse())
+			Expect(c.Restores().Host).To(Equal(b.Restores().Host), "the time outlives the confirmation")
+			Expect(c.Release(ctx)).To(Succeed())
+			d := process("d")
+			Expect(d.Acquire(ctx, "")).To(Succeed())
+			Expect(d.Suspended()).To(Succeed())
+			Expect(d.Restores().Host).To(Equal(b.Restores().Host))
+		}, NodeTimeout(timeout))
+
+		It("fences the manager that runs, before a step that destroys", func(ctx SpecContext) {
+			a := process("a")
+			Expect(a.Acquire(ctx, "")).To(Succeed())
+			Expect(a.HostCurrent(ctx)).To(Succeed())
+			at = 900
+			Expect(a.MayDestroy()).To(Succeed(), "nothing has told it yet")
+			Expect(a.HostCurrent(ctx)).To(MatchError(guarded.ErrSuspended))
+			Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+			Expect(a.Acquire(ctx, "")).To(MatchError(member.ErrHostRestored))
+		}, NodeTimeout(timeout))
+	})
+
+	It("remembers when the member was restored (I2)", func(ctx SpecContext) {
+		restored(ctx, func(lease, _ *coordinationv1.Lease) { restore(ctx, w.hostID, lease) })
+		w.clock.Step(time.Hour)
+		a := w.manager("after")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		at := a.Restores().Member
+		Expect(at).To(BeTemporally(">", w.clock.Now()), "what the member's clock cuts off is no evidence")
+		Expect(at).To(BeTemporally("~", w.clock.Now(), 3*time.Second))
+		Expect(a.Restores()).To(Equal(member.Restores{Member: at}))
+
+		w.clock.Step(time.Hour)
+		Expect(a.Acquire(ctx, token(a.Suspended()))).To(Succeed())
+		Expect(a.Restores().Member).To(Equal(at), "when it was noticed, not when it was confirmed")
+		Expect(a.Release(ctx)).To(Succeed())
+
+		By("a restore of the host removing its record, and not the member's")
+		restore(ctx, "fence-"+w.clusterID, nil)
+		b := w.manager("next")
+		Expect(b.Acquire(ctx, "")).To(Succeed())
+		Expect(b.Restores().Member).To(Equal(at))
+		Expect(b.Restores().HostUnconfirmed).To(BeTrue())
+		Expect(b.Acquire(ctx, token(b.Suspended()))).To(Succeed())
+		Expect(w.record(ctx).Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRestored, at.Format(time.RFC3339)))
 	}, NodeTimeout(timeout))
 
 	It("takes a wall clock that was set back for no restore", func(ctx SpecContext) {
