@@ -34,12 +34,49 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:default={}
 	Storage StorageSpec `json:"storage,omitempty"`
 
+	// namespaces says which namespaces of the host the member takes Pods and claims
+	// from.
+	// +optional
+	// +kubebuilder:default={}
+	Namespaces NamespacesSpec `json:"namespaces,omitempty"`
+
 	// deregistration says what deleting this registration does with the claims
 	// and volumes in the member: Retain leaves them, Drain waits until the last
 	// claim is gone. Neither destroys a volume that a claim uses.
 	// +optional
 	// +kubebuilder:default=Retain
 	Deregistration DeregistrationPolicy `json:"deregistration,omitempty"`
+}
+
+// NamespacesSpec says which namespaces of the host a member takes Pods and claims from.
+// In a pattern, "*" matches any characters. Namespaces of Kubernetes' own (kube-*) and
+// Xylem's are never taken.
+type NamespacesSpec struct {
+	// allow has patterns of names: only namespaces that match one are taken. If it is
+	// empty, all are.
+	// +optional
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`
+	// +listType=set
+	Allow []string `json:"allow,omitempty"`
+	// deny has patterns of names: namespaces that match one are not taken, whatever
+	// allow says. Unless given, it is *-system, openshift*, istio-* and cert-manager,
+	// so that nobody in the host takes the name of a component of the member. An empty
+	// list denies none.
+	// +optional
+	// +nullable
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`
+	// +listType=set
+	Deny *[]string `json:"deny,omitempty"`
+}
+
+// DefaultDeniedNamespaces are the patterns of namespaces that a member does not take,
+// unless its registration says otherwise.
+func DefaultDeniedNamespaces() []string {
+	return []string{"*-system", "openshift*", "istio-*", "cert-manager"}
 }
 
 // KubeconfigSecretReference names a Secret in the manager's namespace.

@@ -44,6 +44,10 @@ const (
 	// ReasonNamespaceTerminating: the member's namespace of that name is being deleted.
 	// To do: nothing, it is made anew when it is gone.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
+	// ReasonNamespaceNotAdmitted: the registration of the member does not admit the
+	// namespace. To do: use another namespace, or change spec.namespaces of the
+	// registration.
+	ReasonNamespaceNotAdmitted = "NamespaceNotAdmitted"
 	// ReasonNamespaceReserved: nothing is pushed from, or into, namespaces of a cluster's
 	// own (kube-*) and Xylem's. To do: use another namespace.
 	ReasonNamespaceReserved = "NamespaceReserved"

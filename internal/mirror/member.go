@@ -19,6 +19,11 @@ type Member struct {
 	// ClassPrefix is what the names of host classes have before the member class's
 	// own; empty for none.
 	ClassPrefix string
+	// Namespaces admit the host's namespaces to the member.
+	Namespaces NamespacePatterns
+	// LoosenPodSecurity: the member's admin lets Pod Security labels of the host loosen
+	// what the member's namespaces require.
+	LoosenPodSecurity bool
 	// Adopt are the leaf volumes that an admin lets claims have by name; see Adoptable.
 	Adopt []string
 }

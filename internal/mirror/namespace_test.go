@@ -29,8 +29,9 @@ func rootNamespace() *corev1.Namespace {
 
 func TestUseNamespace(t *testing.T) {
 	const host = "host-1"
+	m := Member{HostID: host, Registration: "cluster38"}
 	namespace := func(change func(*corev1.Namespace)) *corev1.Namespace {
-		ns := LeafNamespace(rootNamespace(), host)
+		ns := LeafNamespace(rootNamespace(), m)
 		change(ns)
 		return ns
 	}
@@ -54,7 +55,7 @@ func TestUseNamespace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			usable, refusal := UseNamespace("shop", tc.ns, host, "cluster38")
+			usable, refusal := UseNamespace("shop", tc.ns, m)
 			if usable != tc.usable {
 				t.Errorf("usable: %v, want %v", usable, tc.usable)
 			}
@@ -85,7 +86,7 @@ func TestReservedNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}
 			for _, ns := range []*corev1.Namespace{nil, handed} {
-				usable, refusal := UseNamespace(name, ns, "host-1", "cluster38")
+				usable, refusal := UseNamespace(name, ns, Member{HostID: "host-1", Registration: "cluster38"})
 				if usable != (!reserved && ns != nil) || (refusal != nil) != reserved {
 					t.Errorf("usable %t, refusal %v", usable, refusal)
 				}
@@ -102,20 +103,19 @@ func TestLeafNamespace(t *testing.T) {
 	want := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "shop",
 		Labels: map[string]string{
-			"pod-security.kubernetes.io/enforce":         "restricted",
-			"pod-security.kubernetes.io/enforce-version": "latest",
-			"xylem.io/host":                "host-1",
-			"app.kubernetes.io/managed-by": "xylem",
+			"pod-security.kubernetes.io/enforce": "restricted",
+			"xylem.io/host":                      "host-1",
+			"app.kubernetes.io/managed-by":       "xylem",
 		},
 		Annotations: map[string]string{"xylem.io/root": "shop", "xylem.io/root-uid": "u1"},
 	}}
-	if diff := cmp.Diff(want, LeafNamespace(root, "host-1")); diff != "" {
+	if diff := cmp.Diff(want, LeafNamespace(root, Member{HostID: "host-1"})); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(rootNamespace(), root); diff != "" {
 		t.Errorf("the root was changed: %s", diff)
 	}
-	bare := LeafNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "u2"}}, "host-1")
+	bare := LeafNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "u2"}}, Member{HostID: "host-1"})
 	if !MadeByUs(bare, "host-1") {
 		t.Error("a namespace without labels is not stamped")
 	}
@@ -133,7 +133,7 @@ func TestMadeByUs(t *testing.T) {
 		"another name":   {change: func(ns *corev1.Namespace) { ns.Name = "other" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ns := LeafNamespace(rootNamespace(), "host-1")
+			ns := LeafNamespace(rootNamespace(), Member{HostID: "host-1"})
 			tc.change(ns)
 			if got := MadeByUs(ns, "host-1"); got != tc.want {
 				t.Errorf("%v, want %v", got, tc.want)
@@ -142,5 +142,81 @@ func TestMadeByUs(t *testing.T) {
 	}
 	if MadeByUs(nil, "host-1") {
 		t.Error("nothing was made by us")
+	}
+}
+
+// Labels of the host tighten what a member requires, and never loosen it.
+func TestLeafPodSecurity(t *testing.T) {
+	const enforce, audit, version = "pod-security.kubernetes.io/enforce", "pod-security.kubernetes.io/audit", "pod-security.kubernetes.io/enforce-version"
+	for name, tc := range map[string]struct {
+		root   map[string]string
+		loosen bool
+		want   map[string]string
+	}{
+		"none":                        {nil, false, map[string]string{enforce: "baseline"}},
+		"others":                      {map[string]string{"team": "a"}, false, map[string]string{enforce: "baseline"}},
+		"privileged":                  {map[string]string{enforce: "privileged", audit: "privileged"}, false, map[string]string{enforce: "baseline"}},
+		"restricted":                  {map[string]string{enforce: "restricted", audit: "baseline"}, false, map[string]string{enforce: "restricted", audit: "baseline"}},
+		"of an old version":           {map[string]string{enforce: "restricted", version: "v1.0"}, false, map[string]string{enforce: "restricted"}},
+		"of an old version, by leave": {map[string]string{enforce: "restricted", version: "v1.0"}, true, map[string]string{enforce: "restricted", version: "v1.0"}},
+		"privileged, by leave":        {map[string]string{enforce: "privileged"}, true, map[string]string{enforce: "privileged"}},
+		"none, by leave":              {map[string]string{"team": "a"}, true, map[string]string{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u", Labels: tc.root}}
+			leaf := LeafNamespace(root, Member{HostID: "host-1", LoosenPodSecurity: tc.loosen})
+			if diff := cmp.Diff(tc.want, PodSecurityLabels(leaf)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestAdmitNamespace(t *testing.T) {
+	denied := func(patterns ...string) v1alpha1.NamespacesSpec { return v1alpha1.NamespacesSpec{Deny: &patterns} }
+	for name, tc := range map[string]struct {
+		spec      v1alpha1.NamespacesSpec
+		namespace string
+		says      string
+	}{
+		"by default":                     {namespace: "shop"},
+		"default":                        {namespace: "default"},
+		"a mesh, by default":             {namespace: "istio-system", says: `"*-system" of spec.namespaces.deny`},
+		"a component, by default":        {namespace: "cert-manager", says: `"cert-manager" of spec.namespaces.deny`},
+		"a platform, by default":         {namespace: "openshift-monitoring", says: `"openshift*"`},
+		"like a component":               {namespace: "cert-managers"},
+		"denied none":                    {spec: denied(), namespace: "istio-system"},
+		"denied by another list":         {spec: denied("team-*"), namespace: "team-a", says: `"team-*"`},
+		"not denied by another list":     {spec: denied("team-*"), namespace: "istio-system"},
+		"in the middle":                  {spec: denied("a*b*c"), namespace: "a-bb-c", says: `"a*b*c"`},
+		"too short for the pattern":      {spec: denied("ab*ba"), namespace: "aba"},
+		"everything denied":              {spec: denied("*"), namespace: "shop", says: `"*"`},
+		"allowed":                        {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "team-a"},
+		"not allowed":                    {spec: v1alpha1.NamespacesSpec{Allow: []string{"shop", "team-*"}}, namespace: "shops", says: "no pattern of spec.namespaces.allow"},
+		"allowed, and denied by default": {spec: v1alpha1.NamespacesSpec{Allow: []string{"*"}}, namespace: "x-system", says: `"*-system"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := Member{HostID: "host-1", Registration: "cluster38", Namespaces: PatternsOf(tc.spec)}
+			refusal := AdmitNamespace(tc.namespace, m)
+			if tc.says == "" {
+				if refusal != nil {
+					t.Errorf("refused: %v", refusal)
+				}
+				return
+			}
+			if refusal == nil || refusal.Reason != v1alpha1.ReasonNamespaceNotAdmitted {
+				t.Fatalf("refusal %+v", refusal)
+			}
+			for _, part := range []string{tc.says, tc.namespace, `ClusterRegistration "cluster38"`} {
+				if !strings.Contains(refusal.Message, part) {
+					t.Errorf("message %q lacks %q", refusal.Message, part)
+				}
+			}
+			// Not even where the member's admin handed it over: the registration is the host's.
+			handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tc.namespace, Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}
+			if usable, _ := UseNamespace(tc.namespace, handed, m); usable {
+				t.Error("it is used all the same")
+			}
+		})
 	}
 }

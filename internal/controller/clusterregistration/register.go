@@ -28,6 +28,7 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 			Registration: cr.Name,
 			NodeName:     cr.NodeName(),
 			HostID:       r.HostID,
+			Namespaces:   mirror.PatternsOf(cr.Spec.Namespaces),
 			Adopt:        names(cr.Annotations[v1alpha1.AnnotationAdopt]),
 		}, cr.Spec.Storage),
 		UID:            cr.UID,

@@ -94,7 +94,7 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 		}
 	}
 	o.idle = r.idleFor(name, o.leaf != nil && !o.occupied && !o.needed)
-	if o.root != nil && mirror.MadeByUs(o.leaf, r.HostID) && surplus(o.root, o.leaf).Len() > 0 {
+	if o.root != nil && mirror.MadeByUs(o.leaf, r.HostID) && len(o.unexpected()) > 0 {
 		o.applied, err = r.applied(ctx, name)
 	}
 	return o, err

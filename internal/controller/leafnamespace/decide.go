@@ -34,7 +34,7 @@ type observed struct {
 	// occupied: leaves of ours are in the member's namespace.
 	occupied bool
 	// applied are the keys of the leaf's labels that we wrote, as its managed
-	// fields tell. Looked up only if it has Pod Security labels that the root lacks.
+	// fields tell. Looked up only if it has unexpected Pod Security labels.
 	applied sets.Set[string]
 	// idle is for how long it has been neither needed nor occupied.
 	idle time.Duration
@@ -67,8 +67,8 @@ func (remove) decision()  {}
 func decide(o observed) decision {
 	switch {
 	case o.leaf == nil:
-		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil && !mirror.ReservedNamespace(o.root.Name) {
-			return create{mirror.LeafNamespace(o.root, o.member.HostID)}
+		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil && mirror.AdmitNamespace(o.root.Name, o.member) == nil {
+			return create{mirror.LeafNamespace(o.root, o.member)}
 		}
 		return nothing{}
 	case o.leaf.DeletionTimestamp != nil, !mirror.MadeByUs(o.leaf, o.member.HostID):
@@ -88,11 +88,14 @@ func (o observed) current() decision {
 	if o.root == nil || o.root.DeletionTimestamp != nil {
 		return nothing{} // on its way out: what runs there ends by the rules it began with
 	}
-	want := mirror.LeafNamespace(o.root, o.member.HostID)
+	want := mirror.LeafNamespace(o.root, o.member)
 	after := o.leaf.DeepCopy()
-	for key := range surplus(o.root, o.leaf) {
-		if o.applied.Has(key) {
-			delete(after.Labels, key)
+	for key, theirs := range o.unexpected() {
+		switch {
+		case o.applied.Has(key):
+			delete(after.Labels, key) // the host had asked for it
+		case mirror.KeepPodSecurity(key, theirs, o.root):
+			delete(want.Labels, key)
 		}
 	}
 	maps.Copy(after.Labels, want.Labels)
@@ -103,14 +106,13 @@ func (o observed) current() decision {
 	return relabel{after}
 }
 
-// surplus are the keys of the Pod Security labels that the leaf has and the
-// root has not: what the host took off, or what somebody in the member put on.
-func surplus(root, leaf *corev1.Namespace) sets.Set[string] {
-	keys := sets.KeySet(mirror.PodSecurityLabels(leaf))
-	for key := range mirror.PodSecurityLabels(root) {
-		keys.Delete(key)
-	}
-	return keys
+// unexpected are the Pod Security labels of the leaf that are not as Xylem wants
+// them: what the host took off or changed, or what somebody in the member put on.
+func (o observed) unexpected() map[string]string {
+	labels := mirror.PodSecurityLabels(o.leaf)
+	want := mirror.LeafNamespace(o.root, o.member).Labels
+	maps.DeleteFunc(labels, func(key, value string) bool { return want[key] == value })
+	return labels
 }
 
 // needsPod reports whether a Pod of the host is, or is about to be, the

@@ -15,7 +15,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-var here = mirror.Member{Registration: "cluster38", ClusterID: "m1", NodeName: "kosmos-cluster38", HostID: "h1"}
+var here = mirror.Member{Registration: "cluster38", ClusterID: "m1", NodeName: "kosmos-cluster38", HostID: "h1",
+	Namespaces: mirror.PatternsOf(v1alpha1.NamespacesSpec{})}
 
 const enforce = "pod-security.kubernetes.io/enforce"
 
@@ -30,7 +31,7 @@ func named(name string) *corev1.Namespace {
 }
 
 func made(root *corev1.Namespace, change ...func(*corev1.Namespace)) *corev1.Namespace {
-	leaf := mirror.LeafNamespace(root, here.HostID)
+	leaf := mirror.LeafNamespace(root, here)
 	leaf.UID, leaf.ResourceVersion = "l1", "5"
 	for _, c := range change {
 		c(leaf)
@@ -59,8 +60,9 @@ func TestDecide(t *testing.T) {
 	}{
 		"nothing anywhere":                   {observed{}, nothing{}},
 		"not needed":                         {observed{root: plain}, nothing{}},
-		"needed":                             {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here.HostID)}},
+		"needed":                             {observed{root: strict, needed: true}, create{mirror.LeafNamespace(strict, here)}},
 		"needed, and the cluster's own (I8)": {observed{root: named("kube-public"), needed: true}, nothing{}},
+		"needed, and not admitted":           {observed{root: named("istio-system"), needed: true}, nothing{}},
 		"needed, the host's not seen yet":    {observed{needed: true}, nothing{}},
 		"needed, the host's terminating":     {observed{root: deleted(host(nil)), needed: true}, nothing{}},
 		"there":                              {observed{root: plain, leaf: made(plain), needed: true}, nothing{}},
@@ -82,8 +84,24 @@ func TestDecide(t *testing.T) {
 			relabel{made(strict)},
 		},
 		"Pod Security changed": {
-			observed{root: strict, leaf: made(host(map[string]string{enforce: "privileged"})), occupied: true},
+			observed{root: strict, leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), occupied: true},
 			relabel{made(strict)},
+		},
+		"the member's own Pod Security is stricter": {
+			observed{root: host(map[string]string{enforce: "baseline"}), leaf: made(plain, labelled(map[string]string{enforce: "restricted"})), needed: true},
+			nothing{},
+		},
+		"the member's admin lets one namespace do what it likes": {
+			observed{root: host(map[string]string{enforce: "privileged"}), leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), needed: true},
+			nothing{},
+		},
+		"an earlier Xylem loosened it": {
+			observed{root: host(map[string]string{enforce: "privileged"}), leaf: made(plain, labelled(map[string]string{enforce: "privileged"})), needed: true, applied: sets.New(enforce)},
+			relabel{made(plain)},
+		},
+		"an earlier Xylem made it without Pod Security": {
+			observed{root: plain, leaf: made(plain, func(ns *corev1.Namespace) { delete(ns.Labels, enforce) }), needed: true},
+			relabel{made(plain)},
 		},
 		"Pod Security went": {
 			observed{root: plain, leaf: made(strict), needed: true, applied: sets.New(enforce)},

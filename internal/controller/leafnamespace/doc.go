@@ -4,10 +4,12 @@
 //
 // A namespace is needed while the host's namespace of that name has a Pod that
 // is bound to, or nominated for, the member's virtual node, or a claim that the
-// scheduler chose that node for or that is placed in the member. It is made
-// with the Pod Security labels of the host's, which are kept current on it;
-// labels of that kind that somebody in the member added stay. A namespace that
-// was there before, handed over or not, is never written to.
+// scheduler chose that node for or that is placed in the member, and the
+// registration admits its name. Xylem creates it with Pod Security level "baseline"
+// at least, and with the host's level where that is stricter, and keeps both
+// current. Labels of that kind that somebody in the member set stay, unless the
+// host asks for a stricter level. A namespace that was there before, handed over or
+// not, is never written to.
 //
 // It is removed when it was made by us, is not needed, and holds none of our
 // leaves, all of that for a quiet period; and when live lists of every

@@ -102,7 +102,7 @@ func (o observed) conflict() *mirror.Refusal {
 
 // pushable reports whether copies may be put into the member's namespace.
 func (o observed) pushable() bool {
-	usable, _ := mirror.UseNamespace(o.key.Namespace, o.namespace, o.member.HostID, o.member.Registration)
+	usable, _ := mirror.UseNamespace(o.key.Namespace, o.namespace, o.member)
 	return usable
 }
 

@@ -364,7 +364,7 @@ func (o observed) create() decision {
 		errors.As(err, &refusal)
 		return nothing{refusal}
 	}
-	usable, refusal := mirror.UseNamespace(o.root.Namespace, o.namespace, o.member.HostID, o.member.Registration)
+	usable, refusal := mirror.UseNamespace(o.root.Namespace, o.namespace, o.member)
 	switch {
 	case refusal != nil:
 		return nothing{refusal}

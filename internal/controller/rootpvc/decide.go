@@ -460,7 +460,7 @@ func (o observed) createFor(volume string) decision {
 	} else {
 		name = o.boundLeaf.Spec.StorageClassName
 	}
-	usable, refusal := mirror.UseNamespace(o.root.Namespace, o.namespace, o.member.HostID, o.member.Registration)
+	usable, refusal := mirror.UseNamespace(o.root.Namespace, o.namespace, o.member)
 	if refusal != nil {
 		return nothing{refusal}
 	}

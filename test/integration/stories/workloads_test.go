@@ -214,9 +214,10 @@ var _ = Describe("What may change of a Pod that runs, and of its namespace,", fu
 		until[corev1.Pod](ctx, s, x.Member(one), "app", HaveField("Spec.Containers", ContainElement(HaveField("Image", "example/main:2"))))
 		const enforce = "pod-security.kubernetes.io/enforce"
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-		patch(ctx, x.Host, ns, `{"metadata":{"labels":{"`+enforce+`":"baseline"}}}`)
 		until[corev1.Namespace](ctx, s, x.Member(one), s.namespace, HaveField("Labels", HaveKeyWithValue(enforce, "baseline")))
-		patch(ctx, x.Host, ns, `{"metadata":{"labels":{"`+enforce+`":null}}}`)
-		until[corev1.Namespace](ctx, s, x.Member(one), s.namespace, HaveField("Labels", Not(HaveKey(enforce))))
+		for _, level := range []struct{ host, member string }{{`"restricted"`, "restricted"}, {"null", "baseline"}, {`"restricted"`, "restricted"}, {`"privileged"`, "baseline"}} {
+			patch(ctx, x.Host, ns, `{"metadata":{"labels":{"`+enforce+`":`+level.host+`}}}`)
+			until[corev1.Namespace](ctx, s, x.Member(one), s.namespace, HaveField("Labels", HaveKeyWithValue(enforce, level.member)))
+		}
 	}, SpecTimeout(storyTime))
 })
