@@ -8,3 +8,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
+
+{{- /* The account: its name says which host it belongs to, if it belongs to one. */ -}}
+{{- define "xylem.account" -}}
+{{ .Values.serviceAccount.name }}{{ with .Values.serviceAccount.hostID }}-host-{{ . }}{{ end }}
+{{- end }}

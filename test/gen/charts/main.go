@@ -17,7 +17,11 @@ type chart struct {
 	// account is the ServiceAccount that the kustomization makes, accountValue what
 	// names it in the chart.
 	account, accountValue string
-	templates             []template
+	// accountPrefix begins the account's name in policies, where that is not accountValue.
+	accountPrefix string
+	// values replace literals of the kustomization by the chart's values.
+	values    []string
+	templates []template
 	// rightsFile takes what the account may do by its roles; empty: nobody asks.
 	rightsFile string
 }
@@ -36,7 +40,11 @@ var charts = []chart{
 	},
 	{
 		name: "xylem-member", kustomization: "config/member",
-		account: "xylem", accountValue: "{{ .Values.serviceAccount.name }}",
+		account: "xylem", accountValue: `{{ include "xylem.account" . }}`, accountPrefix: "{{ .Values.serviceAccount.name }}",
+		values: []string{
+			"'[''*'']'", "{{ .Values.namespaces.allow | toJson | squote }}",
+			"'[''kube-*'', ''*-system'', ''openshift*'', ''istio-*'', ''cert-manager'']'", "{{ .Values.namespaces.deny | toJson | squote }}",
+		},
 		templates: []template{
 			{file: "rbac.yaml", kinds: []string{"ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"}},
 			{file: "policies.yaml", kinds: []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -122,10 +123,11 @@ func (c chart) object(t template, object map[string]any) (string, error) {
 // parametrize puts values in the place of the namespace and of the account's name.
 func (c chart) parametrize(text string) string {
 	const release, subject, names = "{{ .Release.Namespace }}", "- kind: ServiceAccount\n  name: ", "resourceNames:\n  - "
-	return strings.NewReplacer(
-		"system:serviceaccount:"+namespace+":"+c.account, "system:serviceaccount:"+release+":"+c.accountValue,
-		subject+c.account+"\n", subject+c.accountValue+"\n",
-		names+c.account+"\n", names+c.accountValue+"\n",
+	prefix := cmp.Or(c.accountPrefix, c.accountValue)
+	return strings.NewReplacer(append([]string{
+		"system:serviceaccount:" + namespace + ":" + c.account, "system:serviceaccount:" + release + ":" + prefix,
+		subject + c.account + "\n", subject + c.accountValue + "\n",
+		names + c.account + "\n", names + c.accountValue + "\n",
 		namespace, release,
-	).Replace(text)
+	}, c.values...)...).Replace(text)
 }

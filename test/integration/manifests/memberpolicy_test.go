@@ -2,7 +2,6 @@ package manifests_test
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -14,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,6 +67,8 @@ func leafPod(namespace string, change ...func(*corev1.Pod)) *corev1.Pod {
 var _ = Describe("The policies of a member", Ordered, func() {
 	var (
 		memberAdmin, account, other client.Client
+		// ours and theirs are accounts of one host each: of someHost, and of another.
+		ours, theirs client.Client
 		// made by the account's stamp, handed by label alone, foreign.
 		made, handed, foreign string
 	)
@@ -85,12 +87,15 @@ var _ = Describe("The policies of a member", Ordered, func() {
 
 	BeforeAll(func(ctx SpecContext) {
 		memberAdmin = inMember("")
-		// Masters, so that only admission is in the account's way.
-		account = inMember(memberAccount, "system:masters")
+		// Everything that there is, so that only admission is in the accounts' way.
+		account = inMember(memberAccount, "tenants")
+		ours, theirs = inMember(memberAccount+"-host-"+someHost, "tenants"), inMember(memberAccount+"-host-another", "tenants")
 		other = inMember("other", "tenants")
 		role := &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "tenants-of-everything"},
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"", "coordination.k8s.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
+			Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{"", "coordination.k8s.io", rbacv1.GroupName}, Resources: []string{"*"}, Verbs: []string{"*"},
+			}},
 		}
 		binding := &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
@@ -116,7 +121,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 	}, NodeTimeout(2*settle))
 
 	It("have expressions that the API server finds nothing wrong with", func(ctx SpecContext) {
-		for _, name := range []string{"xylem-account", "xylem-stamps"} {
+		for _, name := range []string{"xylem-account", "xylem-pods", "xylem-stamps"} {
 			Eventually(ctx, func(g Gomega) {
 				var policy admissionv1.ValidatingAdmissionPolicy
 				g.Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: name}, &policy)).To(Succeed())
@@ -132,11 +137,114 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			claim(made), claim(handed), leafPod(made), leafPod(handed),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "config"}},
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "secret"}, StringData: map[string]string{"a": "b"}},
-			&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}},
+			newNamespaceOf("new", "baseline"), newNamespaceOf("new", "restricted"),
 			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: someHost}},
 		} {
 			stamped(o)
-			Expect(account.Create(ctx, o, client.DryRunAll)).To(Succeed(), "%T", o)
+			for _, by := range []client.Client{account, ours} {
+				Expect(by.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)).To(Succeed(), "%T", o)
+			}
+			Expect(theirs.Create(ctx, o, client.DryRunAll)).To(MatchError(ContainSubstring("belongs to host another")), "%T", o)
+		}
+	}, SpecTimeout(settle))
+
+	It("keep the account of one host off what is another's", func(ctx SpecContext) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: unique("secret")}}
+		stamped(secret)
+		Expect(memberAdmin.Create(ctx, secret)).To(Succeed())
+		var ns corev1.Namespace
+		Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: made}, &ns)).To(Succeed())
+		for _, o := range []client.Object{secret, &ns} {
+			touch := annotate(v1alpha1.AnnotationRootUID, "newer")
+			Expect(changed(ctx, theirs, false, o, touch)).To(MatchError(ContainSubstring("belongs to host another")), "%T", o)
+			Expect(theirs.Delete(ctx, o, client.DryRunAll)).To(MatchError(ContainSubstring("belongs to host another")), "%T", o)
+			Expect(ours.Delete(ctx, o, client.DryRunAll)).To(Succeed(), "%T", o)
+		}
+	}, SpecTimeout(settle))
+
+	DescribeTable("hold the account's Pods to the baseline, unless the member's admin lets them be",
+		func(ctx SpecContext, change func(*corev1.Pod), allowed bool) {
+			opened := newNamespace(ctx, "open", func(o client.Object) {
+				label(v1alpha1.LabelHost, someHost)(o)
+				label("pod-security.kubernetes.io/enforce", "privileged")(o)
+			})
+			for namespace, open := range map[string]bool{handed: false, opened: true} {
+				p := leafPod(namespace, change)
+				stamped(p)
+				err := account.Create(ctx, p, client.DryRunAll)
+				if allowed || open {
+					Expect(err).NotTo(HaveOccurred())
+				} else {
+					Expect(err).To(MatchError(And(ContainSubstring("xylem-pods"), ContainSubstring("beyond the Pod Security level baseline"))))
+				}
+			}
+		},
+		Entry("a plain one", SpecTimeout(settle), func(*corev1.Pod) {}, true),
+		Entry("one that drops and adds harmless capabilities", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) {
+			c.Capabilities = &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_BIND_SERVICE"}}
+		}), true),
+		Entry("the host's network", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostNetwork = true }, false),
+		Entry("the host's processes", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostPID = true }, false),
+		Entry("the host's IPC", SpecTimeout(settle), func(p *corev1.Pod) { p.Spec.HostIPC = true }, false),
+		Entry("a path of the node", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}
+		}, false),
+		Entry("privileges", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) { c.Privileged = new(true) }), false),
+		Entry("privileges of an init container", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.InitContainers = []corev1.Container{{Name: "init", Image: "example/init", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}
+		}, false),
+		Entry("a capability", SpecTimeout(settle), confined(func(c *corev1.SecurityContext) {
+			c.Capabilities = &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}
+		}), false),
+		Entry("a port of the node", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
+		}, false),
+		Entry("a probe of another host", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.Containers[0].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "10.0.0.1"}}}
+		}, false),
+		Entry("a hook at another host", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{HTTPGet: &corev1.HTTPGetAction{Port: intstr.FromInt32(80), Host: "10.0.0.1"}}}
+		}, false),
+		Entry("no AppArmor", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{AppArmorProfile: &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeUnconfined}}
+		}, false),
+		Entry("SELinux options", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{SELinuxOptions: &corev1.SELinuxOptions{Type: "spc_t"}}
+		}, false),
+		Entry("no seccomp", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}}
+		}, false),
+		Entry("a sysctl", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.SecurityContext = &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
+		}, false),
+		Entry("an unmasked /proc", SpecTimeout(settle), func(p *corev1.Pod) {
+			p.Spec.HostUsers = new(false)
+			confined(func(c *corev1.SecurityContext) { c.ProcMount = new(corev1.UnmaskedProcMount) })(p)
+		}, false),
+	)
+
+	It("let the account loosen Pod Security where the member's admin lets it", func(ctx SpecContext) {
+		loose := newNamespaceOf("new", "privileged")
+		stamped(loose)
+		p := leafPod(handed, func(p *corev1.Pod) { p.Spec.HostNetwork = true })
+		stamped(p)
+		Expect(ours.Create(ctx, loose.DeepCopy(), client.DryRunAll)).To(MatchError(ContainSubstring("podsecurity.xylem.io")))
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "loose"}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{"xylem.io"}, Resources: []string{"podsecurity"}, ResourceNames: []string{"privileged"}, Verbs: []string{"use"},
+		}}}
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: memberAccount + "-host-" + someHost}},
+		}
+		for _, o := range []client.Object{role, binding} {
+			Expect(memberAdmin.Create(ctx, o)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, o)).To(Succeed()) }, NodeTimeout(settle))
+		}
+		for _, o := range []client.Object{loose, p} {
+			Eventually(ctx, func(ctx context.Context) error {
+				return ours.Create(ctx, o.DeepCopyObject().(client.Object), client.DryRunAll)
+			}).Should(Succeed(), "%T", o)
+			Expect(account.Create(ctx, o, client.DryRunAll)).NotTo(Succeed(), "%T, by another account", o)
 		}
 	}, SpecTimeout(settle))
 
@@ -206,9 +314,21 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("a namespace without a stamp", SpecTimeout(settle), func() client.Object {
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 		}, unstamped),
-		Entry("a namespace like the cluster's own", SpecTimeout(settle), func() client.Object {
-			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-new"}}
+		Entry("a namespace like the cluster's own", SpecTimeout(settle), func() client.Object { return newNamespaceOf("kube-new", "baseline") }, stamped),
+		Entry("a namespace of a mesh", SpecTimeout(settle), func() client.Object { return newNamespaceOf("istio-system", "baseline") }, stamped),
+		Entry("a namespace of a component", SpecTimeout(settle), func() client.Object { return newNamespaceOf("cert-manager", "baseline") }, stamped),
+		Entry("a namespace without Pod Security", SpecTimeout(settle), func() client.Object {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}
 		}, stamped),
+		Entry("a namespace whose Pods may do anything", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "privileged") }, stamped),
+		Entry("a namespace with Pod Security of long ago", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
+			stamped(o)
+			label("pod-security.kubernetes.io/enforce-version", "v1.0")(o)
+		}),
+		Entry("a namespace with others' labels", SpecTimeout(settle), func() client.Object { return newNamespaceOf("new", "baseline") }, func(o client.Object) {
+			stamped(o)
+			label("istio-injection", "enabled")(o)
+		}),
 		Entry("a Lease of another name", SpecTimeout(settle), func() client.Object {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: "other"}}
 		}, stamped),
@@ -253,6 +373,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			var ns corev1.Namespace
 			Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: name}, &ns)).To(Succeed())
 			err := changed(ctx, account, false, &ns, label("pod-security.kubernetes.io/enforce", "baseline"))
+			Expect(changed(ctx, account, false, &ns, label("pod-security.kubernetes.io/enforce", "privileged"))).NotTo(Succeed())
 			deleted := account.Delete(ctx, &ns, client.DryRunAll)
 			Expect(err == nil).To(Equal(ours), "%s: %v", name, err)
 			Expect(deleted == nil).To(Equal(ours), "%s: %v", name, deleted)
@@ -260,14 +381,30 @@ var _ = Describe("The policies of a member", Ordered, func() {
 	}, SpecTimeout(settle))
 
 	DescribeTable("let the account do to volumes what stamping, holding and releasing them takes",
-		func(ctx SpecContext, before func(*corev1.PersistentVolume), change func(*corev1.PersistentVolume), allowed bool) {
+		func(ctx SpecContext, phase corev1.PersistentVolumePhase, before, change func(*corev1.PersistentVolume), allowed bool) {
 			pv := volume(unique("pv"))
-			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+			root := claim(made)
+			root.Name, root.Spec.VolumeName = pv.Name, pv.Name
+			pv.Spec.ClaimRef = &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: root.Namespace, Name: root.Name}
 			before(pv)
 			Expect(memberAdmin.Create(ctx, pv)).To(Succeed())
 			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, pv)).To(Succeed()) }, NodeTimeout(settle))
+			Expect(memberAdmin.Create(ctx, root)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(memberAdmin.Delete(ctx, root))).To(Succeed()) }, NodeTimeout(settle))
+			become := func(phase corev1.PersistentVolumePhase) {
+				Eventually(ctx, func(ctx context.Context) (corev1.PersistentVolumePhase, error) {
+					return pv.Status.Phase, memberAdmin.Get(ctx, client.ObjectKeyFromObject(pv), pv)
+				}).Should(Equal(phase))
+			}
+			become(corev1.VolumeBound)
+			if phase == corev1.VolumeReleased {
+				Expect(memberAdmin.Delete(ctx, root)).To(Succeed())
+				become(phase)
+			}
 			next := pv.DeepCopy()
 			change(next)
+			Expect(theirs.Patch(ctx, next.DeepCopy(), client.MergeFrom(pv), client.DryRunAll)).NotTo(Succeed(), "by the account of another host")
 			err := account.Patch(ctx, next, client.MergeFrom(pv), client.DryRunAll)
 			if allowed {
 				Expect(err).NotTo(HaveOccurred())
@@ -275,55 +412,65 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			}
 			Expect(err).To(MatchError(ContainSubstring("Xylem's account")))
 		},
-		Entry("stamp and hold", SpecTimeout(settle), plainVolume, func(p *corev1.PersistentVolume) {
-			stamped(p)
-			annotate(v1alpha1.AnnotationReclaimPolicy, "Delete")(p)
+		Entry("stamp and hold", SpecTimeout(settle), corev1.VolumeBound, deleted, held("Delete"), true),
+		Entry("stamp what its provisioner retains", SpecTimeout(settle), corev1.VolumeBound, plainVolume, held("Retain"), true),
+		Entry("stamp what nobody uses", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, held("Retain"), false),
+		Entry("note another policy than its own", SpecTimeout(settle), corev1.VolumeBound, plainVolume, held("Delete"), false),
+		Entry("stamp for another claim", SpecTimeout(settle), corev1.VolumeBound, deleted, func(p *corev1.PersistentVolume) {
+			held("Delete")(p)
+			annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/another")(p)
+		}, false),
+		Entry("stamp without the policy", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
+			held("Retain")(p)
+			annotate(v1alpha1.AnnotationReclaimPolicy, "")(p)
+		}, false),
+		Entry("hold without a stamp", SpecTimeout(settle), corev1.VolumeBound, deleted, func(p *corev1.PersistentVolume) {
 			p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		}, false),
+		Entry("stamp another host's", SpecTimeout(settle), corev1.VolumeBound, func(p *corev1.PersistentVolume) {
+			held("Retain")(p)
+			label(v1alpha1.LabelHost, "yet-another")(p)
+		}, held("Retain"), false),
+		Entry("stamp again, for the next claim of that name", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated(v1alpha1.AnnotationRootUID, "newer"), true),
+		Entry("have destroyed what was to be", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), deleted, true),
+		Entry("have destroyed what was to be kept", SpecTimeout(settle), corev1.VolumeReleased, held("Retain"), deleted, false),
+		Entry("say that what was to be kept was not", SpecTimeout(settle), corev1.VolumeReleased, held("Retain"), annotated(v1alpha1.AnnotationReclaimPolicy, "Delete"), false),
+		Entry("have destroyed what is a stranger's", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
+			held("Delete")(p)
+			deleted(p)
+		}, false),
+		Entry("point it at the next claim", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+			p.Spec.ClaimRef.UID = "newer"
+			annotate(v1alpha1.AnnotationRootUID, "newer")(p)
 		}, true),
-		Entry("hold without a stamp", SpecTimeout(settle), plainVolume, func(p *corev1.PersistentVolume) {
-			p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		Entry("point it at the claim that asks for it", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), pointed("some"), true),
+		Entry("point it at a claim that its stamp does not name", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+			pointed("some")(p)
+			annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/other")(p)
 		}, false),
-		Entry("stamp another host's", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
-			stamped(p)
-			label(v1alpha1.LabelHost, "another")(p)
-		}, func(p *corev1.PersistentVolume) { stamped(p) }, false),
-		Entry("have destroyed what was to be", SpecTimeout(settle), heldVolume("Delete"), func(p *corev1.PersistentVolume) {
-			p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-		}, true),
-		Entry("have destroyed what was to be kept", SpecTimeout(settle), heldVolume("Retain"), func(p *corev1.PersistentVolume) {
-			p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		Entry("point it at whoever comes first", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+			pointed("some")(p)
+			p.Spec.ClaimRef.UID = ""
 		}, false),
-		Entry("have destroyed what is a stranger's", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
-			p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
-		}, func(p *corev1.PersistentVolume) {
-			stamped(p)
-			annotate(v1alpha1.AnnotationReclaimPolicy, "Delete")(p)
-			p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		Entry("point what is in use at a claim", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), pointed("some"), false),
+		Entry("point a stranger's at a claim", SpecTimeout(settle), corev1.VolumeReleased, plainVolume, func(p *corev1.PersistentVolume) {
+			held("Retain")(p)
+			pointed("some")(p)
 		}, false),
-		Entry("point it at a claim", SpecTimeout(settle), heldVolume("Delete"), pointed, true),
-		Entry("point a stranger's at a claim", SpecTimeout(settle), plainVolume, func(p *corev1.PersistentVolume) {
-			stamped(p)
-			pointed(p)
-		}, false),
-		Entry("let everybody have it", SpecTimeout(settle), func(p *corev1.PersistentVolume) {
-			heldVolume("Delete")(p)
-			pointed(p)
-		}, func(p *corev1.PersistentVolume) { p.Spec.ClaimRef = nil }, false),
-		Entry("grow it", SpecTimeout(settle), heldVolume("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("let everybody have it", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) { p.Spec.ClaimRef = nil }, false),
+		Entry("grow it", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
 		}, false),
-		Entry("mount it otherwise", SpecTimeout(settle), heldVolume("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("mount it otherwise", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.MountOptions = []string{"suid"}
 		}, false),
-		Entry("give it another class", SpecTimeout(settle), heldVolume("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("give it another class", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Spec.StorageClassName = "other"
 		}, false),
-		Entry("take the stamp off", SpecTimeout(settle), heldVolume("Delete"), func(p *corev1.PersistentVolume) { p.Labels = nil }, false),
-		Entry("change others' labels", SpecTimeout(settle), heldVolume("Delete"), func(p *corev1.PersistentVolume) { label("example.com/a", "b")(p) }, false),
-		Entry("change others' annotations", SpecTimeout(settle), heldVolume("Delete"), func(p *corev1.PersistentVolume) {
-			annotate("pv.kubernetes.io/provisioned-by", "other")(p)
-		}, false),
-		Entry("change finalizers", SpecTimeout(settle), heldVolume("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("take the stamp off", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { p.Labels = nil }, false),
+		Entry("change others' labels", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { label("example.com/a", "b")(p) }, false),
+		Entry("change others' annotations", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated("pv.kubernetes.io/provisioned-by", "other"), false),
+		Entry("change finalizers", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Finalizers = append(p.Finalizers, "example.com/hold")
 		}, false),
 	)
@@ -367,15 +514,42 @@ var _ = Describe("The policies of a member", Ordered, func() {
 
 func plainVolume(*corev1.PersistentVolume) {}
 
-// heldVolume is one that was mirrored; its provisioner had given it a policy.
-func heldVolume(policy string) func(*corev1.PersistentVolume) {
+// deleted with its claim, as its provisioner asks for.
+func deleted(p *corev1.PersistentVolume) {
+	p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+}
+
+// held as leaf_pv holds what it mirrors; its provisioner had given it a policy.
+func held(policy string) func(*corev1.PersistentVolume) {
 	return func(p *corev1.PersistentVolume) {
 		stamped(p)
+		annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/"+p.Spec.ClaimRef.Name)(p)
 		annotate(v1alpha1.AnnotationReclaimPolicy, policy)(p)
 		p.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
 }
 
-func pointed(p *corev1.PersistentVolume) {
-	p.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "some", Name: strings.ToLower(p.Name), UID: "claim-uid"}
+// pointed at the claim of another root, which its stamp names.
+func pointed(name string) func(*corev1.PersistentVolume) {
+	return func(p *corev1.PersistentVolume) {
+		p.Spec.ClaimRef = &corev1.ObjectReference{Namespace: p.Spec.ClaimRef.Namespace, Name: name, UID: "claim-uid"}
+		annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/"+name)(p)
+	}
+}
+
+func annotated(key, value string) func(*corev1.PersistentVolume) {
+	return func(p *corev1.PersistentVolume) { annotate(key, value)(p) }
+}
+
+// confined changes the security context of a Pod's container.
+func confined(change func(*corev1.SecurityContext)) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{}
+		change(p.Spec.Containers[0].SecurityContext)
+	}
+}
+
+// newNamespaceOf a level of Pod Security.
+func newNamespaceOf(name, level string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": level}}}
 }
