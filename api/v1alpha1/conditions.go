@@ -19,6 +19,10 @@ const (
 	// ConditionTokenFresh: the manager renews its token in the member before it
 	// expires. There only while the Secret asks for that.
 	ConditionTokenFresh = "TokenFresh"
+	// ConditionPolicyEnforced: the member's admission policies limit the account by which
+	// the manager is connected. Unknown where that cannot be found out. It does not count
+	// for Ready.
+	ConditionPolicyEnforced = "PolicyEnforced"
 	// ConditionReady sums up the others; under deletion it says what is waited for.
 	ConditionReady = "Ready"
 )
@@ -75,6 +79,22 @@ const (
 	// ReasonNodeNameTaken: a node of that name exists and is not ours. To do: remove that
 	// node, or register the cluster under another spec.node.name.
 	ReasonNodeNameTaken = "NodeNameTaken"
+)
+
+// Reasons of the PolicyEnforced condition.
+const (
+	// ReasonPolicyInForce: the member rejected what its policies must reject. To do:
+	// nothing.
+	ReasonPolicyInForce = "PolicyInForce"
+	// ReasonPolicyNotInForce: the member accepted what its policies must reject: they are
+	// not there, or the kubeconfig is of a user whom they do not limit. Whoever steals the
+	// credentials can do all that RBAC lets this user do. To do: run `kubectl xylem
+	// register` for the member again, or install the chart xylem-member there and give the
+	// Secret a token of its account.
+	ReasonPolicyNotInForce = "PolicyNotInForce"
+	// ReasonPolicyNotProven: the dry run failed for another reason, which the message
+	// has. To do: what that says; the manager tries again when it connects the next time.
+	ReasonPolicyNotProven = "PolicyNotProven"
 )
 
 // Reasons of the VolumesAccounted and DeletionsProgressing conditions.

@@ -62,6 +62,9 @@ type State struct {
 	// Renewal how it stands with its renewal, nil if none is asked for.
 	TokenExpires time.Time
 	Renewal      *TokenRenewal
+	// Policy is whether the member's admission policies limit the account, as of the
+	// last connection; nil before.
+	Policy *PolicyState
 }
 
 // supervisor keeps one member linked.
@@ -254,6 +257,9 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	if err := fence.Acquire(fenceCtx, r.ConfirmRestore); err != nil {
 		return err
 	}
+	policy := connection.provePolicy(ctx)
+	s.update(func(state *State) { state.Policy = &policy })
+	r.LoosenPodSecurity = connection.mayLoosen(ctx)
 	link, err := s.link(ctx, r, connection, fence)
 	if err != nil {
 		return err

@@ -70,6 +70,9 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	} else {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionTokenFresh)
 	}
+	if state.Policy != nil {
+		all = append(all, policyEnforced(*state.Policy))
+	}
 	for _, condition := range all {
 		condition.ObservedGeneration = cr.Generation
 		// What an unreachable member's errors say differs at each attempt.

@@ -1,0 +1,78 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+const (
+	// policyName is the policy of config/member that limits Xylem's accounts.
+	policyName = "xylem-account"
+	// policyProbe is a namespace that the policy must not let Xylem create: it lacks the
+	// stamp.
+	policyProbe = "xylem-policy-probe"
+)
+
+// PolicyState says whether the member's admission policies limit the link's account.
+type PolicyState struct {
+	// Enforced is nil if that could not be found out.
+	Enforced *bool
+	// Detail is what the member answered, if the policy did not reject the probe.
+	Detail string
+}
+
+// provePolicy asks the member, by a dry run that changes nothing, to create what the
+// policy must reject. Whatever the answer, the member is linked: the policies protect
+// the member, and it is its admin's choice to do without.
+func (c *connection) provePolicy(ctx context.Context) PolicyState {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: policyProbe}}
+	return judged(c.live.Create(ctx, probe, client.DryRunAll))
+}
+
+// judged reads the answer to the probe. Pure.
+func judged(err error) PolicyState {
+	yes, no := true, false
+	switch {
+	case err == nil:
+		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run created namespace %q without Xylem's stamp", policyProbe)}
+	case rejectedBy(err, policyName):
+		return PolicyState{Enforced: &yes}
+	}
+	return PolicyState{Detail: fmt.Sprintf("a dry run of creating namespace %q failed: %v", policyProbe, err)}
+}
+
+// rejectedBy reports whether an admission policy rejected a request. API servers name
+// it in a cause of the status, and nowhere else.
+func rejectedBy(err error, policy string) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, cause := range status.Status().Details.Causes {
+		if strings.HasPrefix(cause.Message, "ValidatingAdmissionPolicy '"+policy+"' ") {
+			return true
+		}
+	}
+	return false
+}
+
+// mayLoosen asks whether the member's admin lets the account loosen Pod Security: the
+// right that the policies ask for as well. No answer is a no.
+func (c *connection) mayLoosen(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "use", Group: "xylem.io", Resource: "podsecurity", Name: "privileged"},
+	}}
+	return c.live.Create(ctx, review) == nil && review.Status.Allowed
+}
