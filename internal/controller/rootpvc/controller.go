@@ -67,6 +67,7 @@ func Setup(link *member.Link, o Options) error {
 		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume),
 		link.RootSource(&corev1.Pod{}, r.ofPod),
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),
+		link.RootSource(&corev1.Namespace{}, r.inRootNamespace),
 		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, link.WithSiblings),
 		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume),
@@ -298,6 +299,12 @@ func (r *reconciler) asks(claim *corev1.PersistentVolumeClaim) bool {
 // inNamespace wakes the claims of a namespace of the member.
 func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	return r.claims(ctx, namespace.GetName(), func(claim *corev1.PersistentVolumeClaim) bool { return chosen(claim, r.Member) })
+}
+
+// inRootNamespace enqueues the claims of a namespace of the host that ask for a volume by
+// name: whether they may have it depends on whose the namespace is.
+func (r *reconciler) inRootNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return r.claims(ctx, namespace.GetName(), r.asks)
 }
 
 // claims of a namespace, or of all, that concern this member and are wanted.

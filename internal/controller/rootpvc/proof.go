@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -51,7 +52,7 @@ func (r *reconciler) nothingMirrored(ctx context.Context, o observed) (bool, err
 	}
 	for name := range names {
 		by, err := r.mirrorOf(ctx, name, restored)
-		if err != nil || by != nil {
+		if err != nil || by != nil && !ends(by, o.origin.UID) {
 			return false, r.kept(ctx, o, by, err)
 		}
 	}
@@ -79,15 +80,29 @@ func (r *reconciler) mirrorOfRoot(ctx context.Context, o observed) (*corev1.Pers
 		if ref := hosts[i].Spec.ClaimRef; cluster != r.ClusterID || ref.UID != o.origin.UID {
 			continue
 		}
+		host, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(hosts[i].Name))
+		if err != nil {
+			return nil, err
+		}
+		if host == nil || ends(host, o.origin.UID) {
+			continue
+		}
 		leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(name))
 		if err != nil {
 			return nil, err
 		}
 		if leaf == nil || mirror.PointsAt(leaf, o.leaf) {
-			return &hosts[i], nil
+			return host, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+}
+
+// ends reports whether the data of a host PV go with the claim that it was released from.
+// root_pv waits for the leaf claim to go, then.
+func ends(host *corev1.PersistentVolume, claim types.UID) bool {
+	return host.Status.Phase == corev1.VolumeReleased && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+		host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID == claim && host.Annotations[v1alpha1.AnnotationAbandon] == ""
 }
 
 func (r *reconciler) kept(ctx context.Context, o observed, by *corev1.PersistentVolume, err error) error {

@@ -185,6 +185,13 @@ func TestWithdrawIsProven(t *testing.T) {
 		pv.Spec.ClaimRef.UID = "another-root"
 		return pv
 	}
+	// forRoot is a host PV for the leaf claim's root, in the cache.
+	forRoot := func(o *observed, r *reconciler, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
+		pv := mirrored(o, leaf)
+		pv.Spec.ClaimRef.UID = o.origin.UID
+		r.Host = &cluster{indexed: []corev1.PersistentVolume{*pv}}
+		return pv.DeepCopy()
+	}
 	const provisioned = "pvc-leaf-uid"
 	for name, tc := range map[string]struct {
 		change func(o *observed, r *reconciler, host, leaf *cluster)
@@ -204,18 +211,24 @@ func TestWithdrawIsProven(t *testing.T) {
 		"the member lacks the volume, its provisioner is to make it again, and the host has a PV for it": {change: func(o *observed, _ *reconciler, host, _ *cluster) {
 			host.add(mirrored(o, made(o, provisioned)))
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV for the root, whose volume this member lacks": {change: func(o *observed, r *reconciler, _, _ *cluster) {
-			pv := mirrored(o, made(o, "pv-1"))
-			pv.Spec.ClaimRef.UID = o.origin.UID
-			r.Host = &cluster{indexed: []corev1.PersistentVolume{*pv}}
+		"the host has a PV for the root, whose volume this member lacks": {change: func(o *observed, r *reconciler, host, _ *cluster) {
+			host.add(forRoot(o, r, made(o, "pv-1")))
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV for the root, whose volume is another leaf claim's": {change: func(o *observed, r *reconciler, _, leaf *cluster) {
+		"the same, and its data are to go with the claim": {change: func(o *observed, r *reconciler, host, _ *cluster) {
+			pv := forRoot(o, r, made(o, "pv-1"))
+			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
+			host.add(pv)
+		}, want: errWrite},
+		"the same, but an admin has chosen Retain a moment ago": {change: func(o *observed, r *reconciler, host, _ *cluster) {
+			pv := forRoot(o, r, made(o, "pv-1"))
+			pv.Status.Phase = corev1.VolumeReleased
+			host.add(pv)
+		}, told: v1alpha1.ReasonVolumeKept},
+		"the host has a PV for the root, whose volume is another leaf claim's": {change: func(o *observed, r *reconciler, host, leaf *cluster) {
 			other := made(o, "pv-1")
 			other.Spec.ClaimRef.UID = "another-leaf"
 			leaf.add(other)
-			pv := mirrored(o, other)
-			pv.Spec.ClaimRef.UID = o.origin.UID
-			r.Host = &cluster{indexed: []corev1.PersistentVolume{*pv}}
+			host.add(forRoot(o, r, other))
 		}, want: errWrite},
 		"the claim may be of the backup, and a volume was made for it": {change: func(o *observed, _ *reconciler, _, leaf *cluster) {
 			memberRestored(time.Minute)(o)

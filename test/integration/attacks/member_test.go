@@ -125,6 +125,44 @@ var _ = Describe("A member's admin wants", func() {
 		Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was made for it")
 	}, SpecTimeout(attackTime))
 
+	It("a claim that is placed nowhere, and was never in his cluster, to have his disk: a namespace handed over, a volume and a bound claim with its stamp", func(ctx SpecContext) {
+		a := attacker(ctx)
+		Expect(a.api.Create(ctx, a.claim("data"))).To(Succeed())
+		root := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data")
+		m := x.Member(two)
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.namespace, Labels: map[string]string{v1alpha1.LabelHost: hostID(ctx)}}}
+		pv := static("for-"+a.namespace, a.namespace, "data")
+		stamp(ctx, pv, a.namespace+"/data", root.UID)
+		claim := a.claim("data", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = pv.Name })
+		stamp(ctx, claim, a.namespace+"/data", root.UID)
+		for _, o := range []client.Object{ns, pv, claim} {
+			Expect(m.API.Create(ctx, o)).To(Succeed())
+			removed(m.API, o)
+		}
+		Eventually(ctx, func(ctx context.Context) (corev1.PersistentVolumeClaimPhase, error) {
+			c, err := get[corev1.PersistentVolumeClaim](ctx, m, a.namespace, "data")
+			return c.Status.Phase, err
+		}).Should(Equal(corev1.ClaimBound))
+
+		By("seeing the claim's user told, and nothing made of it")
+		a.told(ctx, root, v1alpha1.ReasonAdoptionUnconfirmed, two, v1alpha1.AnnotationAdopt)
+		barrier(ctx)
+		untouched := func() {
+			GinkgoHelper()
+			now := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data")
+			Expect(now.Annotations[v1alpha1.AnnotationPlacedIn]).NotTo(Equal(must[v1alpha1.ClusterRegistration](ctx, x.Host, "", two).Status.ClusterID))
+			Expect(now.Spec.VolumeName).NotTo(Equal(pv.Name))
+			_, err := get[corev1.PersistentVolume](ctx, x.Host, "", pv.Name)
+			Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was made for it")
+		}
+		untouched()
+
+		By("running its Pod where its user wants it")
+		Expect(a.api.Create(ctx, a.pod("data", nodeOne, []string{"data"}))).To(Succeed())
+		a.running(ctx, "data")
+		untouched()
+	}, SpecTimeout(attackTime))
+
 	It("another tenant's claim by editing our stamps: root, root-uid and host of a leaf claim and its volume", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)

@@ -53,6 +53,66 @@ func memberWalks() {
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 	}, SpecTimeout(storyTime))
 
+	It("restores a member from before Xylem stamped its volumes, and destroys none that the host kept, or gave up (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
+		volumes := map[string]string{"kept": "", "abandoned": ""}
+
+		By("taking a backup in which the volumes are bound and not stamped")
+		Expect(provisioner.Freeze()).To(Succeed())
+		DeferCleanup(provisioner.Thaw)
+		for name := range volumes {
+			s.claim(ctx, name, "")
+			s.pod(ctx, name, nodeOne)
+			until[corev1.Pod](ctx, s, member, name, Not(BeNil()))
+		}
+		Expect(x.Manager.Stop()).To(Succeed())
+		Expect(provisioner.Thaw()).To(Succeed())
+		for name := range volumes {
+			volumes[name] = until[corev1.PersistentVolumeClaim](ctx, s, member, name, phase(corev1.ClaimBound)).Spec.VolumeName
+			until[corev1.PersistentVolume](ctx, s, member, volumes[name], And(phase(corev1.VolumeBound),
+				HaveField("Labels", Not(HaveKey(v1alpha1.LabelHost))),
+				HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimDelete)))
+		}
+		backup, err := x.Fleet.Member(one).Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		age := aged(ctx)
+
+		By("retaining one volume, and abandoning the other")
+		for name := range volumes {
+			s.running(ctx, name)
+			Expect(s.bound(ctx, name).Spec.VolumeName).To(Equal(volumes[name]))
+		}
+		kept := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumes["kept"]}}
+		Expect(x.Host.API.Patch(ctx, kept, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)))).To(Succeed())
+		annotate(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumes["abandoned"]}}, v1alpha1.AnnotationAbandon, "true")
+		s.remove(ctx, "abandoned")
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volumes["abandoned"])
+		gone[corev1.PersistentVolumeClaim](ctx, s, member, "abandoned")
+		age()
+		destroyed := book(one).Count(ledger.DeleteVolume)
+
+		By("restoring the member, deleting the other claim, and confirming")
+		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
+		registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonMemberRestored, v1alpha1.AnnotationConfirmRestore))
+		s.remove(ctx, "kept")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
+		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
+		for name, volume := range volumes {
+			until[corev1.PersistentVolume](ctx, s, member, volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
+			gone[corev1.PersistentVolumeClaim](ctx, s, member, name)
+		}
+		s.goesOn(ctx, nodeOne)
+		until[corev1.PersistentVolume](ctx, s, x.Host, volumes["kept"], phase(corev1.VolumeReleased))
+		registration(ctx, one, HaveField("Status.Orphans", ContainElement(HaveField("Volume", volumes["abandoned"]))))
+		for name := range volumes {
+			Expect(s.disks(one, name)).To(HaveLen(1), name)
+		}
+		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+	}, SpecTimeout(storyTime))
+
 	It("lets go of a member that is lost for good (I2, I7)", func(ctx SpecContext) {
 		const lost, node = "cluster40", "kosmos-cluster40"
 		s := begin(ctx)
