@@ -1,0 +1,147 @@
+package watches
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// module is the module whose source is followed.
+const module = "github.com/xylem-io/xylem/"
+
+// program is the source below internal/, with its types.
+type program struct {
+	files    *token.FileSet
+	packages []*types.Package
+	// functions are the declarations with a body; uses and the rest are of all packages.
+	functions map[*types.Func]*ast.FuncDecl
+	info      *types.Info
+}
+
+// listed is a package as go list prints it.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+}
+
+// load type-checks all packages below internal/, and extra directories as packages of
+// their own. Other packages come from the build's export data.
+func load(ctx context.Context, root string, extra ...string) (*program, error) {
+	all, err := list(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range extra {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", dir, err)
+		}
+		all = append(all, listed{ImportPath: module + "internal/controller/" + filepath.Base(dir), GoFiles: files})
+	}
+	p := &program{
+		files: token.NewFileSet(), functions: map[*types.Func]*ast.FuncDecl{},
+		info: &types.Info{
+			Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{},
+			Selections: map[*ast.SelectorExpr]*types.Selection{}, Instances: map[*ast.Ident]types.Instance{}, Implicits: map[ast.Node]types.Object{},
+		},
+	}
+	checked := imports{ours: map[string]*types.Package{}}
+	exports := map[string]string{}
+	for _, l := range all {
+		exports[l.ImportPath] = l.Export
+	}
+	checked.theirs = importer.ForCompiler(p.files, "gc", func(path string) (io.ReadCloser, error) {
+		if exports[path] == "" {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(exports[path])
+	})
+	for _, l := range all { // dependencies come first
+		if !strings.HasPrefix(l.ImportPath, module) {
+			continue
+		}
+		if err := p.check(l, checked); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func list(ctx context.Context, root string) ([]listed, error) {
+	command := exec.CommandContext(ctx, "go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", "./internal/...")
+	command.Dir = root
+	var complaints bytes.Buffer
+	command.Stderr = &complaints
+	out, err := command.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w\n%s", err, &complaints)
+	}
+	var all []listed
+	for decoder := json.NewDecoder(bytes.NewReader(out)); ; {
+		var l listed
+		if err := decoder.Decode(&l); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read what go list prints: %w", err)
+		}
+		for i, file := range l.GoFiles {
+			l.GoFiles[i] = filepath.Join(l.Dir, file)
+		}
+		all = append(all, l)
+	}
+}
+
+// check parses and type-checks a package.
+func (p *program) check(l listed, known imports) error {
+	var files []*ast.File
+	for _, path := range l.GoFiles {
+		file, err := parser.ParseFile(p.files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return fmt.Errorf("parse %s: %w", path, err)
+		}
+		files = append(files, file)
+	}
+	config := types.Config{Importer: known}
+	pkg, err := config.Check(l.ImportPath, p.files, files, p.info)
+	if err != nil {
+		return fmt.Errorf("type-check %s: %w", l.ImportPath, err)
+	}
+	known.ours[l.ImportPath] = pkg
+	p.packages = append(p.packages, pkg)
+	for _, file := range files {
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
+				if obj, ok := p.info.Defs[f.Name].(*types.Func); ok {
+					p.functions[obj] = f
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// imports finds packages: those that were checked here, and those that were compiled.
+type imports struct {
+	ours   map[string]*types.Package
+	theirs types.Importer
+}
+
+// Import implements types.Importer.
+func (i imports) Import(path string) (*types.Package, error) {
+	if pkg := i.ours[path]; pkg != nil {
+		return pkg, nil
+	}
+	return i.theirs.Import(path)
+}

@@ -1,0 +1,39 @@
+package watches
+
+// side is what a reader reads.
+type side string
+
+const (
+	host  side = "host"
+	leaf  side = "leaf"
+	other side = "workloads" // Pods of the member that are not this host's
+	live  side = "live"      // past the caches, of either cluster
+)
+
+// readers are the struct fields that hold readers, by package, type and name. A field that
+// is not in here is reported as unknown.
+var readers = map[string]side{
+	"member.Link.Host":      host,
+	"member.Link.HostLive":  live,
+	"member.Link.Cache":     leaf,
+	"member.Link.Workloads": other,
+	"member.Link.Live":      live,
+
+	"member.Records.Live":    live,
+	"member.connection.live": live,
+	"member.Fence.host":      live,
+	"member.Fence.member":    live,
+
+	"clusterregistration.Reconciler.Client": host,
+	"clusterregistration.Reconciler.Live":   live,
+	"csidriver.Reconciler.Client":           host,
+	"hostclaim.Reconciler.Client":           host,
+	"hostclaim.Reconciler.Live":             live,
+	"hostclass.Reconciler.Client":           host,
+	"hostvolume.Reconciler.Client":          host,
+	"hostvolume.Reconciler.Live":            live,
+	"promise.Reconciler.Client":             host,
+	"reflectedclass.Reconciler.Client":      host,
+	"virtualnode.Reconciler.Client":         host,
+	"virtualnode.Reconciler.Live":           live,
+}

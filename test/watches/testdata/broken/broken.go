@@ -1,0 +1,81 @@
+// Package broken has a controller that reads, in every way that controllers have, what it
+// does not watch.
+package broken
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+type reconciler struct {
+	*member.Link
+	unnamed client.Reader
+	look    looker
+}
+
+// looker is an interface of its own.
+type looker interface{ look(context.Context) error }
+
+type byName struct{ link *member.Link }
+
+func (b byName) look(ctx context.Context) error {
+	var node corev1.Node
+	return b.link.Host.Get(ctx, client.ObjectKey{}, &node)
+}
+
+// Setup watches host claims only.
+func Setup(link *member.Link) error {
+	r := &reconciler{Link: link, look: byName{link}}
+	return link.Controller("broken", 1, r, link.RootSource(&corev1.PersistentVolumeClaim{}, member.SameKey))
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	// Watched, and live: not found fault with.
+	_, _ = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, request.NamespacedName)
+	_, _ = index.Find[corev1.Service](ctx, r.HostLive, request.NamespacedName)
+	// By a generic function, and by one of a kind.
+	_, _, _ = index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, request.NamespacedName)
+	_, _ = index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, request.Name)
+	// By a variable that is one of two readers.
+	from := r.Live
+	if request.Name != "" {
+		from = r.Cache
+	}
+	var class storagev1.StorageClass
+	_ = from.Get(ctx, request.NamespacedName, &class)
+	// By a list of objects, by a function literal, by a method that is passed on.
+	for _, object := range []client.Object{&corev1.Secret{}} {
+		_ = r.Cache.Get(ctx, request.NamespacedName, object)
+	}
+	read := func(into client.ObjectList) error { return r.Cache.List(ctx, into) }
+	_ = read(&corev1.EventList{})
+	r.later(r.segments)
+	// By an interface of the module.
+	_ = r.look.look(ctx)
+	// By a structure that carries the reader on.
+	carried := struct{ reader client.Reader }{r.Host}
+	_ = carried.reader.Get(ctx, request.NamespacedName, &corev1.Namespace{})
+	return reconcile.Result{}, nested(ctx, r.Host, &corev1.ConfigMap{}, r.unnamed)
+}
+
+func nested(ctx context.Context, host client.Reader, object client.Object, unnamed client.Reader) error {
+	var unknown client.Object
+	_ = host.Get(ctx, client.ObjectKey{}, unknown)
+	_ = unnamed.Get(ctx, client.ObjectKey{}, &corev1.Pod{})
+	_, err := index.Get(ctx, host, client.ObjectKey{Name: "x"}, object)
+	return err
+}
+
+func (r *reconciler) later(do func(context.Context) error) { r.Run(do) }
+
+func (r *reconciler) segments(ctx context.Context) error {
+	return r.Cache.List(ctx, &storagev1.CSIStorageCapacityList{})
+}

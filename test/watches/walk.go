@@ -1,0 +1,212 @@
+package watches
+
+import (
+	"go/ast"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// binding is what a function is called with, as far as it matters here.
+type binding struct {
+	targs map[*types.TypeParam]types.Type
+	// sides of parameters that are readers, and kinds of those that are objects.
+	sides map[types.Object][]side
+	kinds map[types.Object][]string
+}
+
+// walk follows calls from one function on.
+type walk struct {
+	*program
+	visited                      map[string]bool
+	reads, watches               map[access]string
+	unknownReads, unknownWatches []string
+}
+
+func newWalk(p *program) *walk {
+	return &walk{program: p, visited: map[string]bool{}, reads: map[access]string{}, watches: map[access]string{}}
+}
+
+// frame is a function while it is followed.
+type frame struct {
+	binding
+	// assigned are the expressions that a variable, or the field of a literal, may be.
+	assigned map[types.Object][]assigned
+}
+
+// follow follows all calls that a function, called so, may make.
+func (w *walk) follow(f *types.Func, b binding) {
+	decl := w.functions[f]
+	if decl == nil {
+		return // of another module
+	}
+	key := f.FullName() + b.String()
+	if w.visited[key] {
+		return
+	}
+	w.visited[key] = true
+	in := &frame{binding: b, assigned: w.assignments(decl.Body)}
+	called := map[ast.Expr]bool{}
+	ast.Inspect(decl.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			called[function(n)] = true
+			w.call(n, in)
+		case *ast.SelectorExpr:
+			called[n.Sel] = called[n.Sel] || called[n]
+			w.mention(n.Sel, called, in)
+		case *ast.Ident:
+			w.mention(n, called, in)
+		}
+		return true
+	})
+}
+
+// mention follows a function that is passed on instead of called: it may be called later,
+// with what nobody knows.
+func (w *walk) mention(name *ast.Ident, called map[ast.Expr]bool, in *frame) {
+	f, ok := w.info.Uses[name].(*types.Func)
+	if !ok || called[name] {
+		return
+	}
+	called[name] = true
+	b := binding{}
+	if instance, ok := w.info.Instances[name]; ok {
+		b.targs = bindTypes(f.Origin().Signature().TypeParams(), instance.TypeArgs, in.targs)
+	}
+	w.follow(f.Origin(), b)
+}
+
+// call records a read or a watch, or follows the call.
+func (w *walk) call(call *ast.CallExpr, in *frame) {
+	f := w.callee(call)
+	if f == nil {
+		return // a conversion, or a function value: its literal is looked at where it is
+	}
+	receiver, _ := function(call).(*ast.SelectorExpr)
+	switch path := f.Pkg().Path(); {
+	case path == "sigs.k8s.io/controller-runtime/pkg/client" && (f.Name() == "Get" || f.Name() == "List") && receiver != nil && len(call.Args) > 1:
+		object := call.Args[1]
+		if f.Name() == "Get" {
+			object = call.Args[2]
+		}
+		w.record(w.reads, &w.unknownReads, call, w.sidesOf(receiver.X, in, 0), w.kindsOf(object, in, 0))
+	case path == module+"internal/route" && f.Name() == "Each": // it reads the host's informers
+		w.record(w.reads, &w.unknownReads, call, []side{host}, w.kindsOf(call.Args[1], in, 0))
+	case path == "sigs.k8s.io/controller-runtime/pkg/builder" && slices.Contains([]string{"For", "Owns", "Watches", "WatchesMetadata"}, f.Name()):
+		w.record(w.watches, &w.unknownWatches, call, []side{host}, w.kindsOf(call.Args[0], in, 0))
+	case path == "sigs.k8s.io/controller-runtime/pkg/source" && f.Name() == "Kind":
+		w.record(w.watches, &w.unknownWatches, call, w.sidesOf(call.Args[0], in, 0), w.kindsOf(call.Args[1], in, 0))
+	case path == module+"internal/member" && f.Name() == "RootSource":
+		w.record(w.watches, &w.unknownWatches, call, []side{host}, w.kindsOf(call.Args[0], in, 0))
+	case path == module+"internal/member" && f.Name() == "LeafSource":
+		w.record(w.watches, &w.unknownWatches, call, []side{leaf}, w.kindsOf(call.Args[0], in, 0))
+	case !strings.HasPrefix(path, module):
+	case receiver != nil && types.IsInterface(w.info.TypeOf(receiver.X)):
+		for _, method := range w.implementations(f) {
+			w.follow(method, w.bind(call, method, in))
+		}
+	default:
+		w.follow(f, w.bind(call, f, in))
+	}
+}
+
+// record notes an access of each of the sides to each of the kinds.
+func (w *walk) record(into map[access]string, unknown *[]string, call *ast.CallExpr, sides []side, kinds []string) {
+	where := w.files.Position(call.Pos()).String()
+	if len(sides) == 0 {
+		*unknown = append(*unknown, where+": whose cache is read?")
+	}
+	if len(kinds) == 0 && !slices.Equal(sides, []side{live}) {
+		*unknown = append(*unknown, where+": which kind?")
+	}
+	for _, s := range sides {
+		if strings.HasPrefix(string(s), "?") {
+			*unknown = append(*unknown, where+": "+string(s))
+			continue
+		}
+		for _, kind := range kinds {
+			if s != live {
+				into[access{s, kind}] = where
+			}
+		}
+	}
+}
+
+// callee is the function that a call names; nil if it calls a value, or converts.
+func (p *program) callee(call *ast.CallExpr) *types.Func {
+	var name *ast.Ident
+	switch fun := function(call).(type) {
+	case *ast.Ident:
+		name = fun
+	case *ast.SelectorExpr:
+		name = fun.Sel
+	}
+	f, ok := p.info.Uses[name].(*types.Func)
+	if !ok || f.Pkg() == nil {
+		return nil
+	}
+	return f.Origin()
+}
+
+// function is what a call calls, without parentheses and type arguments.
+func function(call *ast.CallExpr) ast.Expr {
+	fun := ast.Unparen(call.Fun)
+	switch index := fun.(type) {
+	case *ast.IndexExpr:
+		fun = index.X
+	case *ast.IndexListExpr:
+		fun = index.X
+	}
+	return fun
+}
+
+// implementations are the methods that a call of an interface's method may be of.
+func (p *program) implementations(f *types.Func) []*types.Func {
+	in, ok := f.Signature().Recv().Type().Underlying().(*types.Interface)
+	if !ok {
+		return nil
+	}
+	var all []*types.Func
+	for _, pkg := range p.packages {
+		for _, name := range pkg.Scope().Names() {
+			named, ok := pkg.Scope().Lookup(name).(*types.TypeName)
+			if !ok || types.IsInterface(named.Type()) || !types.Implements(types.NewPointer(named.Type()), in) {
+				continue
+			}
+			method, _, _ := types.LookupFieldOrMethod(named.Type(), true, f.Pkg(), f.Name())
+			if method, ok := method.(*types.Func); ok {
+				all = append(all, method.Origin())
+			}
+		}
+	}
+	return all
+}
+
+// bind is what a call passes to a function.
+func (w *walk) bind(call *ast.CallExpr, f *types.Func, in *frame) binding {
+	b := binding{sides: map[types.Object][]side{}, kinds: map[types.Object][]string{}}
+	signature := f.Signature()
+	switch fun := function(call).(type) {
+	case *ast.Ident:
+		b.targs = bindTypes(signature.TypeParams(), w.info.Instances[fun].TypeArgs, in.targs)
+	case *ast.SelectorExpr:
+		b.targs = bindTypes(signature.TypeParams(), w.info.Instances[fun.Sel].TypeArgs, in.targs)
+		if named, ok := deref(subst(w.info.TypeOf(fun.X), in.targs)).(*types.Named); ok && signature.RecvTypeParams().Len() == named.TypeArgs().Len() {
+			b.targs = bindTypes(signature.RecvTypeParams(), named.TypeArgs(), in.targs)
+		}
+	}
+	for i := range signature.Params().Len() {
+		parameter := signature.Params().At(i)
+		if i >= len(call.Args) || signature.Variadic() && i == signature.Params().Len()-1 {
+			break
+		}
+		if isReader(parameter.Type()) {
+			b.sides[parameter] = w.sidesOf(call.Args[i], in, 0)
+		}
+		if isObject(parameter.Type()) {
+			b.kinds[parameter] = w.kindsOf(call.Args[i], in, 0)
+		}
+	}
+	return b
+}
