@@ -48,8 +48,9 @@ type Request struct {
 	// deletecollection). Resource is plural, with the subresource ("pods/status").
 	Verb, Group, Resource string
 	Namespace, Name       string
-	// Code is the HTTP status.
-	Code int
+	// Code is the HTTP status, Message what an error says.
+	Code    int
+	Message string
 	// Unauthorized: the authorizer (RBAC) refused it; admission never saw it.
 	Unauthorized bool
 }
@@ -240,7 +241,8 @@ type auditEvent struct {
 		Name        string `json:"name"`
 	} `json:"objectRef"`
 	ResponseStatus struct {
-		Code int `json:"code"`
+		Code    int    `json:"code"`
+		Message string `json:"message"`
 	} `json:"responseStatus"`
 	Annotations map[string]string `json:"annotations"`
 }
@@ -280,7 +282,7 @@ func (a *Audit) read(from, to Mark) (Requests, error) {
 		out = append(out, Request{
 			Time: e.StageTimestamp.Time, User: e.User.Username, UserAgent: e.UserAgent,
 			Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: resource,
-			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code,
+			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code, Message: e.ResponseStatus.Message,
 			Unauthorized: e.Annotations[decisionAnnotation] == "forbid",
 		})
 		return nil

@@ -57,7 +57,12 @@ func whole() bool {
 }
 
 var _ = AfterSuite(func(ctx SpecContext) {
-	if x == nil || !whole() {
+	if x == nil {
+		return
+	}
+	By("looking for a write of the manager that the policy on its account refused")
+	refusedByOwnPolicy(ctx)
+	if !whole() {
 		return
 	}
 	By("comparing what RBAC grants with what was asked for, over all stories")
@@ -79,6 +84,17 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	}
 	Expect(errors.Join(wrong, compare("members", granted, used, reviewedMember))).To(Succeed())
 }, NodeTimeout(settle))
+
+// refusedByOwnPolicy fails if the host's policy on the manager's account has refused any
+// write of the manager's.
+func refusedByOwnPolicy(ctx SpecContext) {
+	GinkgoHelper()
+	requests, err := x.Host.Audit().Since(ctx, 0)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(requests.By(harness.HostUser).Where(func(r controlplane.Request) bool {
+		return strings.Contains(r.Message, "'xylem-manager'")
+	})).To(BeEmpty())
+}
 
 func compare(where string, granted []grants.Grant, requests controlplane.Requests, reviewed map[string]string) error {
 	GinkgoHelper()

@@ -1,0 +1,310 @@
+package manifests_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// virtualNode is one as the manager creates it; what follows are other objects that
+// the manager may write to, and their like that it may not.
+func virtualNode(change ...func(client.Object)) client.Object {
+	return built(node(unique("virtual")), append([]func(client.Object){label(v1alpha1.LabelVirtualNode, "true"), managed}, change...)...)
+}
+
+func plainNode(change ...func(client.Object)) client.Object {
+	return built(node(unique("plain")), change...)
+}
+
+func ownVolume(change ...func(client.Object)) client.Object {
+	return built(volume(unique("own")), change...)
+}
+
+func promiseVolume(change ...func(client.Object)) client.Object {
+	return ownVolume(append([]func(client.Object){drivenBy(v1alpha1.PromiseDriverName)}, change...)...)
+}
+
+func foreignVolume(change ...func(client.Object)) client.Object {
+	return ownVolume(append([]func(client.Object){drivenBy("ebs.csi.aws.com")}, change...)...)
+}
+
+func hostPathVolume() client.Object {
+	return ownVolume(func(o client.Object) {
+		o.(*corev1.PersistentVolume).Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}
+	})
+}
+
+func lease(namespace, name, holder string, change ...func(client.Object)) client.Object {
+	return built(&coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
+	}, change...)
+}
+
+func registrationSecret(change ...func(client.Object)) client.Object {
+	return built(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: unique("kubeconfig")},
+		StringData: map[string]string{v1alpha1.KubeconfigKey: "old", "other": "old"},
+	}, append([]func(client.Object){managed, annotate(v1alpha1.AnnotationTokenLifetime, "24h")}, change...)...)
+}
+
+func capacityObject(change ...func(client.Object)) client.Object {
+	return built(&storagev1.CSIStorageCapacity{
+		ObjectMeta:       metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: unique("capacity")},
+		StorageClassName: "some-class", Capacity: ptr.To(resource.MustParse("1Gi")),
+	}, change...)
+}
+
+func driver(name string) client.Object {
+	return &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)}}
+}
+
+func someRegistration(change ...func(client.Object)) client.Object {
+	return built(&v1alpha1.ClusterRegistration{
+		ObjectMeta: metav1.ObjectMeta{Name: unique("registration")},
+		Spec:       v1alpha1.ClusterRegistrationSpec{KubeconfigSecretRef: v1alpha1.KubeconfigSecretReference{Name: "none"}},
+	}, change...)
+}
+
+func built(o client.Object, change ...func(client.Object)) client.Object {
+	for _, f := range change {
+		f(o)
+	}
+	return o
+}
+
+func managed(o client.Object) { label(v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)(o) }
+
+func drivenBy(name string) func(client.Object) {
+	return func(o client.Object) { o.(*corev1.PersistentVolume).Spec.CSI.Driver = name }
+}
+
+func reclaimed(policy corev1.PersistentVolumeReclaimPolicy) func(client.Object) {
+	return func(o client.Object) { o.(*corev1.PersistentVolume).Spec.PersistentVolumeReclaimPolicy = policy }
+}
+
+func claimed(o client.Object) {
+	o.(*corev1.PersistentVolume).Spec.ClaimRef = &corev1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: "victim", Name: "claim"}
+}
+
+func finalized(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), "example.com/hold")) }
+
+func heldIn(name string) func(client.Object) {
+	return func(o client.Object) { o.(*coordinationv1.Lease).Spec.HolderIdentity = &name }
+}
+
+func written(key string) func(client.Object) {
+	return func(o client.Object) { o.(*corev1.Secret).Data[key] = []byte("new") }
+}
+
+var _ = Describe("The policy on the manager's account", Ordered, func() {
+	var (
+		manager   client.Client
+		namespace string
+	)
+	const denied = "Xylem's account may"
+
+	BeforeAll(func(ctx SpecContext) {
+		manager = as(managerAccount)
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: unique("account")}}
+		Expect(admin.Create(ctx, ns)).To(Succeed())
+		namespace = ns.Name
+		DeferCleanup(func(ctx SpecContext) { Expect(admin.Delete(ctx, ns)).To(Succeed()) }, NodeTimeout(settle))
+		Eventually(ctx, func(ctx context.Context) error {
+			return admin.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, &corev1.ServiceAccount{})
+		}).Should(Succeed())
+		By("waiting until the policy is in force")
+		Eventually(ctx, func(ctx context.Context) error {
+			return manager.Create(ctx, node("forged"), client.DryRunAll)
+		}).Should(MatchError(ContainSubstring(denied)))
+	}, NodeTimeout(settle))
+
+	// made creates the object: as an admin, or as the manager what only it may create.
+	made := func(ctx context.Context, o client.Object) client.Object {
+		GinkgoHelper()
+		creator := admin
+		if o.GetLabels()[v1alpha1.LabelVirtualNode] != "" {
+			creator = manager
+		}
+		Expect(creator.Create(ctx, o)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(client.IgnoreNotFound(admin.Delete(ctx, o, client.GracePeriodSeconds(0)))).To(Succeed())
+			Expect(client.IgnoreNotFound(changed(ctx, admin, false, o, func(o client.Object) { o.SetFinalizers(nil) }))).To(Succeed())
+		}, NodeTimeout(settle))
+		return o
+	}
+	here := func(change ...func(client.Object)) func() client.Object {
+		return func() client.Object { return built(claim(namespace), change...) }
+	}
+	podHere := func() client.Object {
+		p := pod(namespace)
+		p.Spec.NodeName = "some-node"
+		return p
+	}
+	judge := func(err error, allowed bool) {
+		GinkgoHelper()
+		if allowed {
+			Expect(err).NotTo(HaveOccurred())
+			return
+		}
+		Expect(err).To(MatchError(And(ContainSubstring("'xylem-manager'"), ContainSubstring(denied))))
+	}
+	entry := func(what string, args ...any) TableEntry {
+		return Entry(what, append([]any{SpecTimeout(settle)}, args...)...)
+	}
+	of := func(build func(...func(client.Object)) client.Object, change ...func(client.Object)) func() client.Object {
+		return func() client.Object { return build(change...) }
+	}
+	held := func(namespace, name, holder string, change ...func(client.Object)) func() client.Object {
+		return func() client.Object { return lease(namespace, name, holder, change...) }
+	}
+	const (
+		may, mayNot  = true, false
+		whole, state = false, true
+	)
+
+	DescribeTable("decides what the manager may create", func(ctx SpecContext, allowed bool, object func() client.Object) {
+		judge(manager.Create(ctx, object(), client.DryRunAll), allowed)
+		if !allowed {
+			Expect(admin.Create(ctx, object(), client.DryRunAll)).To(Succeed(), "nobody else is concerned")
+		}
+	},
+		entry("a virtual node", may, of(virtualNode)),
+		entry("a plain node", mayNot, of(plainNode)),
+		entry("a node with the common label alone", mayNot, of(plainNode, managed)),
+		entry("a volume of a member", may, of(ownVolume)),
+		entry("a promise", may, of(promiseVolume)),
+		entry("a volume of another driver", mayNot, of(foreignVolume)),
+		entry("a volume of a node's files", mayNot, hostPathVolume),
+		entry("a virtual node's Lease", may, held(corev1.NamespaceNodeLease, "virtual", "manager", managed)),
+		entry("a Lease for a kubelet", mayNot, held(corev1.NamespaceNodeLease, "plain", "plain")),
+		entry("the record of a fence", may, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed)),
+		entry("the Lease of the leader", may, held(v1alpha1.DefaultNamespace, "xylem-manager", "manager")),
+		entry("a Lease of its own namespace without the label", mayNot, held(v1alpha1.DefaultNamespace, "other", "manager")),
+		entry("a Lease elsewhere", mayNot, held("kube-system", "kube-scheduler-forged", "manager", managed)),
+		entry("a published capacity", may, of(capacityObject, managed)),
+		entry("a capacity of another provisioner", mayNot, of(capacityObject)),
+		entry("another CSIDriver", mayNot, func() client.Object { return driver("ebs.csi.aws.com") }),
+	)
+
+	DescribeTable("decides what the manager may change", func(ctx SpecContext, allowed, status bool, object func() client.Object, change func(client.Object)) {
+		judge(changed(ctx, manager, status, made(ctx, object()), change), allowed)
+	},
+		entry("a virtual node's labels", may, whole, of(virtualNode), label("example.com/a", "b")),
+		entry("its status", may, state, of(virtualNode), ready),
+		entry("the label that makes it one", mayNot, whole, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
+		entry("the same by the status", mayNot, state, of(virtualNode), label(v1alpha1.LabelVirtualNode, "")),
+		entry("a plain node", mayNot, whole, of(plainNode), label("example.com/a", "b")),
+		entry("a plain node into a virtual one", mayNot, whole, of(plainNode), label(v1alpha1.LabelVirtualNode, "true")),
+		entry("a plain node's status", mayNot, state, of(plainNode), ready),
+		entry("a volume's annotations and finalizers", may, whole, of(ownVolume), func(o client.Object) {
+			annotate(v1alpha1.AnnotationReleasing, "true")(o)
+			o.SetFinalizers(append(o.GetFinalizers(), v1alpha1.FinalizerLeafVolume))
+		}),
+		entry("a promise that is fulfilled", may, whole, of(promiseVolume, reclaimed(corev1.PersistentVolumeReclaimDelete)), func(o client.Object) {
+			reclaimed(corev1.PersistentVolumeReclaimRetain)(o)
+			o.(*corev1.PersistentVolume).Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi")
+		}),
+		entry("a volume that is to be kept", mayNot, whole, of(ownVolume), reclaimed(corev1.PersistentVolumeReclaimDelete)),
+		entry("whose a volume is", mayNot, whole, of(ownVolume), claimed),
+		entry("a volume's status", mayNot, state, of(ownVolume), func(o client.Object) {
+			o.(*corev1.PersistentVolume).Status.Phase = corev1.VolumeReleased
+		}),
+		entry("a volume of another driver", mayNot, whole, of(foreignVolume), annotate("example.com/a", "b")),
+		entry("a claim's placement and node", may, whole, here(), func(o client.Object) {
+			annotate(v1alpha1.AnnotationPlacedIn, "member")(o)
+			annotate("volume.kubernetes.io/selected-node", "some-node")(o)
+		}),
+		entry("a claim's node, which is taken off", may, whole, here(annotate("volume.kubernetes.io/selected-node", "n")), annotate("volume.kubernetes.io/selected-node", "")),
+		entry("a claim's other annotations", mayNot, whole, here(), annotate("example.com/a", "b")),
+		entry("the same, taken off", mayNot, whole, here(annotate("example.com/a", "b")), annotate("example.com/a", "")),
+		entry("a claim's labels", mayNot, whole, here(), label("example.com/a", "b")),
+		entry("a claim's labels by its status", mayNot, state, here(), label("example.com/a", "b")),
+		entry("a claim's finalizers", mayNot, whole, here(), finalized),
+		entry("a claim's annotations by its status", mayNot, state, here(), annotate(v1alpha1.AnnotationPlacedIn, "member")),
+		entry("a claim's volume", mayNot, whole, here(), func(o client.Object) { o.(*corev1.PersistentVolumeClaim).Spec.VolumeName = "v" }),
+		entry("a claim's phase", mayNot, state, here(), func(o client.Object) { o.(*corev1.PersistentVolumeClaim).Status.Phase = corev1.ClaimLost }),
+		entry("a claim's conditions", may, state, here(), func(o client.Object) {
+			c := o.(*corev1.PersistentVolumeClaim)
+			c.Status.Conditions = append(c.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse})
+		}),
+		entry("a Pod's status", may, state, podHere, func(o client.Object) { o.(*corev1.Pod).Status.Message = "a" }),
+		entry("a Pod's labels by its status", mayNot, state, podHere, label("app", "victim")),
+		entry("a Pod's annotations by its status", mayNot, state, podHere, annotate("example.com/a", "b")),
+		entry("a virtual node's Lease", may, whole, held(corev1.NamespaceNodeLease, "virtual", "manager", managed), heldIn("another")),
+		entry("the same, which has lost its label", may, whole, held(corev1.NamespaceNodeLease, "virtual", "manager"), managed),
+		entry("a kubelet's Lease", mayNot, whole, held(corev1.NamespaceNodeLease, "plain", "plain"), func(o client.Object) {
+			managed(o)
+			heldIn("manager")(o)
+		}),
+		entry("the record of a fence", may, whole, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed), heldIn("another")),
+		entry("a foreign Lease of its own namespace", mayNot, whole, held(v1alpha1.DefaultNamespace, "other", "other"), managed),
+		entry("a foreign Lease elsewhere", mayNot, whole, held("kube-system", unique("other"), "other"), managed),
+		entry("the kubeconfig in a Secret that asks for it", may, whole, of(registrationSecret), written(v1alpha1.KubeconfigKey)),
+		entry("another key in it", mayNot, whole, of(registrationSecret), written("other")),
+		entry("its labels", mayNot, whole, of(registrationSecret), label("example.com/a", "b")),
+		entry("the kubeconfig in a Secret that does not ask", mayNot, whole, of(registrationSecret, annotate(v1alpha1.AnnotationTokenLifetime, "")), written(v1alpha1.KubeconfigKey)),
+		entry("the same in another namespace", mayNot, whole, func() client.Object {
+			return registrationSecret(func(o client.Object) { o.SetNamespace(namespace) })
+		}, written(v1alpha1.KubeconfigKey)),
+		entry("a capacity of another provisioner", mayNot, whole, of(capacityObject), managed),
+		entry("a registration's finalizer", may, whole, of(someRegistration), func(o client.Object) {
+			o.SetFinalizers([]string{v1alpha1.FinalizerRegistration})
+		}),
+		entry("a registration's foreign finalizer", mayNot, whole, of(someRegistration), finalized),
+		entry("a registration's cluster", mayNot, whole, of(someRegistration), func(o client.Object) {
+			o.(*v1alpha1.ClusterRegistration).Spec.KubeconfigSecretRef.Name = "another"
+		}),
+		entry("an admin's confirmation", mayNot, whole, of(someRegistration), annotate(v1alpha1.AnnotationForceDeregister, "true")),
+		entry("a registration's status", may, state, of(someRegistration), func(o client.Object) {
+			o.(*v1alpha1.ClusterRegistration).Status.ClusterID = "some-id"
+		}),
+	)
+
+	It("lets nobody record a cluster twice", func(ctx SpecContext) {
+		recorded := func(id string) func(client.Object) {
+			return func(o client.Object) { o.(*v1alpha1.ClusterRegistration).Status.ClusterID = id }
+		}
+		cr := made(ctx, someRegistration())
+		Expect(changed(ctx, manager, true, cr, recorded("some-id"))).To(Succeed())
+		Expect(admin.Get(ctx, client.ObjectKeyFromObject(cr), cr)).To(Succeed())
+		judge(changed(ctx, manager, true, cr, recorded("another")), false)
+		judge(changed(ctx, manager, true, cr, recorded("")), false)
+	}, SpecTimeout(settle))
+
+	DescribeTable("decides what the manager may delete", func(ctx SpecContext, allowed bool, object func() client.Object) {
+		judge(manager.Delete(ctx, made(ctx, object()), client.DryRunAll, client.GracePeriodSeconds(0)), allowed)
+	},
+		entry("a virtual node", may, of(virtualNode)),
+		entry("a plain node", mayNot, of(plainNode)),
+		entry("a volume of a member", may, of(ownVolume)),
+		entry("a volume of another driver", mayNot, of(foreignVolume)),
+		entry("a Pod that its owner has not deleted", mayNot, podHere),
+		entry("a Lease", mayNot, held(v1alpha1.DefaultNamespace, "fence-some-member", "manager", managed)),
+		entry("a published capacity", may, of(capacityObject, managed)),
+		entry("a capacity of another provisioner", mayNot, of(capacityObject)),
+		entry("another CSIDriver", mayNot, func() client.Object { return driver(unique("driver")) }),
+	)
+
+	It("lets the manager finish a Pod that its owner has deleted, as its kubelet would", func(ctx SpecContext) {
+		p := made(ctx, podHere())
+		Expect(admin.Delete(ctx, p)).To(Succeed())
+		Expect(manager.Delete(ctx, p, client.GracePeriodSeconds(0))).To(Succeed())
+		Expect(client.IgnoreNotFound(admin.Get(ctx, client.ObjectKeyFromObject(p), p))).To(Succeed())
+	}, SpecTimeout(settle))
+})
+
+func ready(o client.Object) {
+	n := o.(*corev1.Node)
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+}
