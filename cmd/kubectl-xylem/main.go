@@ -3,12 +3,15 @@ package main
 
 import (
 	"context"
+	"flag"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/internal/cli"
@@ -26,7 +29,21 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	code := cli.Run(ctx, command.NewEnv(streams, clock.RealClock{}), args)
+	env := command.NewEnv(streams, clock.RealClock{})
+	logTo(env.ErrOut)
+	code := cli.Run(ctx, env, args)
 	stop()
 	os.Exit(code)
+}
+
+// logTo has client-go log to a stream, like all output, each line once.
+func logTo(w io.Writer) {
+	flags := flag.NewFlagSet("klog", flag.PanicOnError)
+	klog.InitFlags(flags)
+	for name, value := range map[string]string{"logtostderr": "false", "stderrthreshold": "FATAL", "one_output": "true"} {
+		if err := flags.Set(name, value); err != nil {
+			panic(err) // klog has these flags
+		}
+	}
+	klog.SetOutput(w)
 }

@@ -22,7 +22,7 @@ import (
 const userAgent = "kubectl-xylem"
 
 // Env is what all commands have: where they read from and write to, and the flags
-// that every one of them takes.
+// that every one of them takes. What they write is stripped of what terminals obey.
 type Env struct {
 	genericiooptions.IOStreams
 	// Host has kubectl's own flags: kubeconfig, context, namespace and so on, of the
@@ -38,7 +38,18 @@ type Env struct {
 
 // NewEnv is an Env with the flags' defaults.
 func NewEnv(streams genericiooptions.IOStreams, c clock.Clock) *Env {
-	return &Env{IOStreams: streams, Host: genericclioptions.NewConfigFlags(true), Namespace: v1alpha1.DefaultNamespace, Clock: c, color: colorAuto}
+	e := &Env{IOStreams: streams, Host: genericclioptions.NewConfigFlags(true), Namespace: v1alpha1.DefaultNamespace, Clock: c, color: colorAuto}
+	e.Out, e.ErrOut = &plain{to: streams.Out, colored: e.colored}, &plain{to: streams.ErrOut, colored: e.colored}
+	return e
+}
+
+// MachineOut is where objects are printed for programs, byte for byte: into files and
+// pipes. On a terminal people read them, so that they are stripped like the rest.
+func (e *Env) MachineOut() io.Writer {
+	if terminal(e.Out) {
+		return e.Out
+	}
+	return behind(e.Out)
 }
 
 // AddFlags adds the flags of every command.
@@ -117,7 +128,18 @@ func (e *Env) colored(w io.Writer) bool {
 	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && terminal(w)
 }
 
+// behind is the stream that a stripped one writes to, or the stream itself.
+func behind(w io.Writer) io.Writer {
+	if p, ok := w.(*plain); ok {
+		return p.to
+	}
+	return w
+}
+
 func terminal(stream any) bool {
+	if p, ok := stream.(*plain); ok {
+		stream = p.to
+	}
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }

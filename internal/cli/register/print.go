@@ -25,7 +25,7 @@ const defaultClass = "storageclass.kubernetes.io/is-default-class"
 func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	cr.TypeMeta = r.registration().TypeMeta
 	if r.output.Format != "" {
-		return r.output.Print(r.env.Out, cr)
+		return r.output.Print(r.env.MachineOut(), cr)
 	}
 	paint := r.env.PaintOf(r.env.Out)
 	fmt.Fprintf(r.env.Out, "%s is a member: %s\n", paint.Strong(cr.Name), paint.Good("Connected"))
@@ -118,7 +118,7 @@ func (r *run) printPlan() error {
 	if r.output.Format != "json" { // which knows no comments
 		fmt.Fprintln(r.env.Out, "# "+note)
 	}
-	return r.output.Print(r.env.Out, objects...)
+	return r.output.Print(r.env.MachineOut(), objects...)
 }
 
 // plannedSecret has nothing of what a Secret that is there holds, in its data or in

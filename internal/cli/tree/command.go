@@ -97,7 +97,7 @@ func (o *options) run(ctx context.Context, kind, name string) error {
 	}
 	t := build(&g.facts)
 	if o.output.Format != "" {
-		return o.output.Print(o.env.Out, t)
+		return o.output.Print(o.env.MachineOut(), t)
 	}
 	page{width: o.env.Width(o.env.Out), paint: o.env.PaintOf(o.env.Out), now: g.now}.print(o.env.Out, t)
 	return nil

@@ -1,0 +1,72 @@
+package command
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
+
+// plain is a stream to people, without what a terminal obeys or does not show: control
+// characters except line breaks and tabs, characters that turn the direction of writing
+// or have no width, and what is not UTF-8. Any text may come from somebody hostile. Of
+// an escape sequence the escape character goes; its rest stays for all to see.
+type plain struct {
+	to io.Writer
+	// colored reports whether the plugin's own colours pass.
+	colored func(io.Writer) bool
+	// rest is the end of what was written, if more has to come to judge it.
+	rest []byte
+}
+
+// Write implements io.Writer. It reports all bytes as written, dropped ones included.
+func (p *plain) Write(b []byte) (int, error) {
+	text := slices.Concat(p.rest, b)
+	var own [][]byte
+	if p.colored(p.to) {
+		own = colours
+	}
+	out, rest := stripped(text, own)
+	p.rest = bytes.Clone(rest)
+	if _, err := p.to.Write(out); err != nil {
+		return 0, fmt.Errorf("write: %w", err)
+	}
+	return len(b), nil
+}
+
+// stripped is what may be shown of a text, and the end of it that is not complete.
+func stripped(text []byte, own [][]byte) (out, rest []byte) {
+	out = make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		sequence, partial := sequenceIn(text, own)
+		switch {
+		case partial, !utf8.FullRune(text):
+			return out, text
+		case sequence != nil:
+			out, size = append(out, sequence...), len(sequence)
+		case r == utf8.RuneError && size == 1, obeyed(r):
+		default:
+			out = append(out, text[:size]...)
+		}
+		text = text[size:]
+	}
+	return out, nil
+}
+
+// sequenceIn is the sequence that the text begins with; partial: it may yet become one.
+func sequenceIn(text []byte, own [][]byte) (sequence []byte, partial bool) {
+	for _, s := range own {
+		if bytes.HasPrefix(text, s) {
+			return s, false
+		}
+		partial = partial || bytes.HasPrefix(s, text)
+	}
+	return nil, partial
+}
+
+func obeyed(r rune) bool {
+	return r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf)
+}
