@@ -105,7 +105,8 @@ func (l *Leaf) owned(obj client.Object) error {
 	if _, ours := mirror.OriginIn(l.hostID, obj); ours {
 		return nil
 	}
-	// Namespaces and the fence have no root of their own.
+	// A namespace has no root of its own: the labels alone are its stamp. The fence's
+	// Lease is not written here, but by internal/member.
 	if labels := obj.GetLabels(); rootless(obj) && labels[v1alpha1.LabelHost] == l.hostID &&
 		labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {
 		return nil

@@ -1,0 +1,58 @@
+package internal_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestImportRulesCoverAllPackages keeps a new package from escaping the import
+// direction that .golangci.yml states.
+func TestImportRulesCoverAllPackages(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join("..", ".golangci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config struct {
+		Linters struct {
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct {
+						Files []string `json:"files"`
+					} `json:"rules"`
+				} `json:"depguard"`
+			} `json:"settings"`
+		} `json:"linters"`
+	}
+	if err := yaml.Unmarshal(content, &config); err != nil {
+		t.Fatal(err)
+	}
+	var covered []string
+	named := regexp.MustCompile(`^\*\*/internal/\{?([a-z,]+)\}?/\*\*$`)
+	for _, rule := range config.Linters.Settings.Depguard.Rules {
+		for _, pattern := range rule.Files {
+			if match := named.FindStringSubmatch(pattern); match != nil {
+				covered = append(covered, strings.Split(match[1], ",")...)
+			}
+		}
+	}
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.IsDir() && !slices.Contains(covered, entry.Name()) {
+			t.Errorf("no import rule of .golangci.yml covers internal/%s: add it to one", entry.Name())
+		}
+	}
+	for _, name := range covered {
+		if info, err := os.Stat(name); err != nil || !info.IsDir() {
+			t.Errorf(".golangci.yml has an import rule for internal/%s, which does not exist", name)
+		}
+	}
+}
