@@ -3,6 +3,7 @@ package charts_test
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -54,6 +55,7 @@ dnsPolicy: None
 dnsConfig: {nameservers: [10.0.0.10], searches: [example], options: [{name: ndots, value: "1"}]}
 commonLabels: {owner: platform}
 serviceAccount: {name: its-own, annotations: {a.example/role: b}}
+rbac: {secretNamespaces: [default, kube-public]}
 metrics:
   port: 9443
   readers: [{namespace: monitoring, name: prometheus}]
@@ -64,7 +66,7 @@ metrics:
   dashboard: {enabled: true, annotations: {folder: Storage}}
 healthPort: 9081
 pprofPort: 6060
-networkPolicy: {enabled: true, extraEgress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}
+networkPolicy: {metricsFrom: [{podSelector: {}}], extraEgress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}
 storageClasses:
 - {name: fast, parameters: {xylem.io/member-class: gp3}, reclaimPolicy: Retain, mountOptions: [noatime], annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
 - {name: promised, volumeBindingMode: Immediate, allowVolumeExpansion: false, labels: {tier: gold}, parameters: {xylem.io/provisioning: promise},
@@ -82,6 +84,7 @@ rbac: {create: false}
 crds: {enabled: false}
 metrics: {enabled: false}
 podDisruptionBudget: {enabled: false}
+networkPolicy: {enabled: false}
 uninstall: {guard: false}
 `
 
@@ -190,6 +193,84 @@ var _ = Describe("What the charts render", func() {
 				}
 			}
 		}
+	}, SpecTimeout(settle))
+
+	It("lets the manager read Secrets and ConfigMaps in the namespaces that are listed, or in all", func(ctx SpecContext) {
+		reads := func(u *unstructured.Unstructured) bool {
+			rules, _, err := unstructured.NestedSlice(u.Object, "rules")
+			Expect(err).NotTo(HaveOccurred())
+			return slices.ContainsFunc(rules, func(rule any) bool {
+				resources, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "resources")
+				Expect(err).NotTo(HaveOccurred())
+				verbs, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "verbs")
+				Expect(err).NotTo(HaveOccurred())
+				return slices.Contains(resources, "secrets") && slices.Contains(verbs, "get")
+			})
+		}
+		for values, want := range map[string][]string{
+			`{}`: {"ClusterRole  xylem-manager-role"},
+			`{rbac: {secretNamespaces: [shop, bank]}}`:          {"Role bank xylem-manager-secrets", "Role shop xylem-manager-secrets"},
+			`{rbac: {create: false, secretNamespaces: [shop]}}`: nil,
+		} {
+			stream, err := render(ctx, "xylem", restricted, values)
+			Expect(err).NotTo(HaveOccurred())
+			all := installed(objects(stream))
+			var got []string
+			for _, name := range slices.Sorted(maps.Keys(all)) {
+				if kind := all[name].GetKind(); (kind == "ClusterRole" || kind == "Role") && reads(all[name]) {
+					got = append(got, name)
+					if kind == "Role" {
+						Expect(all).To(HaveKey("RoleBinding " + all[name].GetNamespace() + " " + all[name].GetName()))
+					}
+				}
+			}
+			Expect(got).To(Equal(want), values)
+		}
+	}, SpecTimeout(settle))
+
+	It("keeps the manager from metadata services, and lets it reach API servers under Cilium", func(ctx SpecContext) {
+		stream, err := render(ctx, "xylem", restricted, `{}`)
+		Expect(err).NotTo(HaveOccurred())
+		policy := objects(stream)["NetworkPolicy "+restricted+" xylem-controller-manager"]
+		Expect(policy).NotTo(BeNil())
+		Expect(stream).NotTo(ContainSubstring("CiliumNetworkPolicy"))
+		var spec struct {
+			Egress []struct {
+				To []struct {
+					IPBlock struct {
+						CIDR   netip.Prefix
+						Except []netip.Prefix
+					}
+				}
+			}
+		}
+		content, err := yaml.Marshal(policy.Object["spec"])
+		Expect(err).NotTo(HaveOccurred())
+		Expect(yaml.Unmarshal(content, &spec)).To(Succeed())
+		reached := func(address string) bool {
+			ip := netip.MustParseAddr(address)
+			for _, rule := range spec.Egress {
+				for _, to := range rule.To {
+					if to.IPBlock.CIDR.Contains(ip) && !slices.ContainsFunc(to.IPBlock.Except, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+						return true
+					}
+				}
+			}
+			return false
+		}
+		for _, address := range []string{
+			"169.254.169.254", "169.254.170.2", "fd00:ec2::254", "fd00:ec2::23", "fe80::a9fe:a9fe", "fd20:ce::254",
+			"100.100.100.200", "192.0.0.192", "168.63.129.16",
+		} {
+			Expect(reached(address)).To(BeFalse(), address)
+		}
+		for _, address := range []string{"10.96.0.1", "203.0.113.7", "2001:db8::1", "fd00:10:96::1"} {
+			Expect(reached(address)).To(BeTrue(), address)
+		}
+
+		stream, err = run(ctx, "", helmPath, "template", "xylem", path("charts", "xylem"), "--namespace", restricted, "--api-versions", "cilium.io/v2")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(objects(stream)).To(HaveKey("CiliumNetworkPolicy " + restricted + " xylem-controller-manager"))
 	}, SpecTimeout(settle))
 
 	It("follows the release's namespace and the account's name, policies and rules included", func(ctx SpecContext) {

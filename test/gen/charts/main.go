@@ -24,6 +24,8 @@ type chart struct {
 	templates []template
 	// rightsFile takes what the account may do by its roles; empty: nobody asks.
 	rightsFile string
+	// narrowed is a rule that a value limits to namespaces, if there is one.
+	narrowed *narrowed
 }
 
 var charts = []chart{
@@ -37,6 +39,11 @@ var charts = []chart{
 			{file: "csidriver.yaml", kinds: []string{"CSIDriver"}},
 		},
 		rightsFile: "files/rights.yaml",
+		narrowed: &narrowed{
+			namespaces: ".Values.rbac.secretNamespaces",
+			rule:       "- apiGroups:\n  - \"\"\n  resources:\n  - configmaps\n  - secrets\n  verbs:\n  - get\n",
+			role:       "xylem-manager-secrets",
+		},
 	},
 	{
 		name: "xylem-member", kustomization: "config/member",

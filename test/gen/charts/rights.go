@@ -56,6 +56,13 @@ func (c chart) rights(objects []map[string]any) ([]byte, error) {
 	encoder := yaml.NewEncoder(&encoded)
 	encoder.SetIndent(2)
 	encoder.CompactSeqIndent()
-	err := encoder.Encode(out)
-	return []byte(c.parametrize(encoded.String())), err
+	if err := encoder.Encode(out); err != nil {
+		return nil, err
+	}
+	text := c.parametrize(encoded.String())
+	if c.narrowed == nil {
+		return []byte(text), nil
+	}
+	text, err := c.narrowed.leaveOut(text, "  ")
+	return []byte(text + c.narrowed.rights()), err
 }

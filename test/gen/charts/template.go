@@ -76,6 +76,14 @@ func (c chart) render(t template, objects []map[string]any) ([]byte, error) {
 	if !found {
 		return nil, fmt.Errorf("%s has no object of kinds %v", c.kustomization, t.kinds)
 	}
+	if c.narrowed != nil && slices.Contains(t.kinds, "ClusterRole") {
+		text, err := c.narrowed.leaveOut(out.String(), "")
+		if err != nil {
+			return nil, err
+		}
+		out.Reset()
+		out.WriteString(text + c.narrowed.roles(c.accountValue))
+	}
 	if t.condition != "" {
 		out.WriteString("{{- end }}\n")
 	}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// narrowed is a rule of a ClusterRole that is granted in some namespaces only, if a
+// value lists them: by a Role and a RoleBinding in each.
+type narrowed struct {
+	// namespaces is the value that lists them; rule is the YAML of the rule.
+	namespaces, rule string
+	// role is the name of the Roles and RoleBindings.
+	role string
+}
+
+// leaveOut makes the rule depend on the value, wherever the text has it.
+func (n *narrowed) leaveOut(text, indent string) (string, error) {
+	rule := indented(n.rule, indent)
+	if strings.Count(text, rule) != 1 {
+		return "", fmt.Errorf("the rule for %s is there %d times, not once:\n%s", n.namespaces, strings.Count(text, rule), rule)
+	}
+	return strings.Replace(text, rule, "{{- if not "+n.namespaces+" }}\n"+rule+"{{- end }}\n", 1), nil
+}
+
+// roles grant the rule in each of the namespaces.
+func (n *narrowed) roles(account string) string {
+	return strings.NewReplacer("NAMESPACES", n.namespaces, "ROLE", n.role, "ACCOUNT", strings.Replace(account, "{{ .", "{{ $.", 1), "RULE\n", n.rule).Replace(`{{- range $namespace := NAMESPACES }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  labels:
+    {{- include "xylem.labels" $ | nindent 4 }}
+  name: ROLE
+  namespace: {{ $namespace }}
+rules:
+RULE
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  labels:
+    {{- include "xylem.labels" $ | nindent 4 }}
+  name: ROLE
+  namespace: {{ $namespace }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: ROLE
+subjects:
+- kind: ServiceAccount
+  name: ACCOUNT
+  namespace: {{ $.Release.Namespace }}
+{{- end }}
+`)
+}
+
+// rights are what is granted in each of the namespaces, for the test of a release.
+func (n *narrowed) rights() string {
+	return "{{- range " + n.namespaces + " }}\n- namespace: {{ . }}\n  rules:\n" + indented(n.rule, "  ") + "{{- end }}\n"
+}
+
+func indented(text, indent string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(indent + line)
+	}
+	return out.String()
+}
