@@ -252,10 +252,29 @@ sbom: build ## Write a bill of materials (CycloneDX) of what was compiled into t
 	@mkdir -p $(DIST)
 	@go run ./test/image/cmd/sbom --to $(DIST)/sbom.cdx.json $(foreach c,$(notdir $(wildcard cmd/*)),$(BIN)/$(c))
 
+# govulncheck ends with 3 if it found something, and with 1 if it could not look.
 .PHONY: govulncheck
-govulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities that the code can reach, in the database VULNDB (default: the Go project's).
-	@$(GOVULNCHECK) $(if $(VULNDB),-db $(VULNDB)) ./api/... ./cmd/... ./internal/... || { \
-		echo 'govulncheck: it found something, or could not read its database: see above. Without the internet, give it a copy: VULNDB=file:///path' >&2; exit 1; }
+govulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities that the code can reach, in the database VULNDB (default: the Go project's); writes dist/govulncheck.txt.
+	@mkdir -p $(DIST)
+	@rc=0; $(GOVULNCHECK) $(if $(VULNDB),-db '$(VULNDB)') -show version ./api/... ./cmd/... ./internal/... >$(DIST)/govulncheck.txt 2>&1 || rc=$$?; \
+	cat $(DIST)/govulncheck.txt; \
+	case $$rc in 0) ;; \
+	3) echo 'govulncheck: the code can reach known vulnerabilities: see above. Update the modules' >&2 ;; \
+	*) echo 'govulncheck: nothing was checked: see above. If the database $(or $(VULNDB),https://vuln.go.dev) cannot be reached, give a copy of it: VULNDB=file:///path (https://go.dev/doc/security/vuln/database)' >&2; \
+		rm -f $(DIST)/govulncheck.txt ;; esac; exit $$rc
+
+# One after another, what can fail for a reason outside of the code first: without a
+# look into the database of vulnerabilities there is no release.
+.PHONY: release
+release: $(HELM) ## Make all that is published of IMG, in dist/release: image, charts, manifests, plugin, SBOM, the vulnerability check, checksums.
+	@[[ -n '$(IMG)' ]] || { echo 'release: name the image: IMG=registry.example/xylem:v0.1' >&2; exit 1; }
+	@rm -rf '$(DIST)/release'
+	@for target in govulncheck verify image sbom build-installer; do \
+		$(MAKE) --no-print-directory "$$target" || { echo "release: $$target failed: there is no release" >&2; exit 1; }; done
+	@mkdir -p '$(DIST)/release'
+	@cp $(foreach f,image.tar sbom.cdx.json install.yaml govulncheck.txt,'$(DIST)/$(f)') '$(BIN)/kubectl-xylem' '$(DIST)/release/'
+	@$(HELM) package --destination '$(DIST)/release' charts/*
+	@cd '$(DIST)/release' && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
 .PHONY: docker-push
 docker-push: ## Push the image IMG to its registry.
