@@ -13,14 +13,36 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// metadataServices are addresses at which clouds tell a machine its credentials
-// and that are not link-local: of AWS, Google and Alibaba, and Azure's wire server.
-var metadataServices = []netip.Addr{
-	netip.MustParseAddr("fd00:ec2::254"),
-	netip.MustParseAddr("fd20:ce::254"),
-	netip.MustParseAddr("100.100.100.200"),
-	netip.MustParseAddr("168.63.129.16"),
+// refusedRanges are where a kubeconfig must not lead, and why, beside what
+// refusedAddress tells by itself.
+var refusedRanges = []struct {
+	prefix netip.Prefix
+	why    string
+}{
+	// Addresses at which clouds give a machine its credentials and that are not
+	// link-local: of AWS (all that it reserves, EKS' among it), Google, Oracle,
+	// Alibaba and Azure.
+	{netip.MustParsePrefix("fd00:ec2::/32"), metadataService},
+	{netip.MustParsePrefix("fd20:ce::254/128"), metadataService},
+	{netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), metadataService},
+	{netip.MustParsePrefix("192.0.0.192/32"), metadataService},
+	{netip.MustParsePrefix("100.100.100.200/32"), metadataService},
+	{netip.MustParsePrefix("168.63.129.16/32"), metadataService},
+	// Ranges that translators lead to IPv4 addresses: which ones, only the
+	// translator knows, or the address has them scrambled.
+	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), translated},
+	{netip.MustParsePrefix("2001::/32"), translated},
+	// Site-local, which fd00::/8 has replaced; and what no host has.
+	{netip.MustParsePrefix("fec0::/10"), "a site-local address, which is no longer in use"},
+	{netip.MustParsePrefix("0.0.0.0/8"), "an address of no host"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved or broadcast address"},
 }
+
+const (
+	metadataService = "a cloud's metadata service"
+	translated      = "an address that is translated to an IPv4 address which cannot be checked"
+)
 
 // embedding are the prefixes under which IPv6 addresses lead to IPv4 ones, and
 // the byte at which the IPv4 address begins: NAT64, 6to4, IPv4-compatible.
@@ -29,9 +51,15 @@ var embedding = []struct {
 	at     int
 }{
 	{netip.MustParsePrefix("64:ff9b::/96"), 12},
-	{netip.MustParsePrefix("64:ff9b:1::/96"), 12},
 	{netip.MustParsePrefix("2002::/16"), 2},
 	{netip.MustParsePrefix("::/96"), 12},
+}
+
+// isISATAP reports whether an address has the interface identifier of an
+// intra-site tunnel (RFC 5214), whatever its prefix.
+func isISATAP(address netip.Addr) bool {
+	raw := address.As16()
+	return address.Is6() && raw[8]&^2 == 0 && raw[9] == 0 && raw[10] == 0x5e && raw[11] == 0xfe
 }
 
 // refusedAddress says what keeps the manager from connecting to an address, empty
@@ -51,12 +79,14 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 		return "a loopback address, the manager's own (its flag --allow-loopback-members allows it)"
 	case address.IsLinkLocalUnicast():
 		return "a link-local address, where clouds keep the credentials of machines"
-	case address.IsMulticast(), address == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return "a multicast or broadcast address"
+	case address.IsMulticast():
+		return "a multicast address"
+	case isISATAP(address):
+		return translated
 	}
-	for _, service := range metadataServices {
-		if address == service {
-			return "a cloud's metadata service"
+	for _, r := range refusedRanges {
+		if r.prefix.Contains(address) {
+			return r.why
 		}
 	}
 	for _, e := range embedding {

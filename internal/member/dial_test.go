@@ -25,10 +25,19 @@ func TestRefusedAddress(t *testing.T) {
 		"0.0.0.0": "unspecified", "::": "unspecified", "::ffff:0.0.0.0": "unspecified",
 		"169.254.169.254": "link-local", "169.254.170.2": "link-local", "::ffff:169.254.169.254": "link-local",
 		"fe80::1": "link-local", "fe80::1%eth0": "link-local",
-		"64:ff9b::169.254.169.254": "link-local", "64:ff9b:1::169.254.169.254": "link-local", "2002:a9fe:a9fe::": "link-local", "::169.254.169.254": "link-local",
+		"64:ff9b::169.254.169.254": "link-local", "64:ff9b:1::169.254.169.254": "translated", "2002:a9fe:a9fe::": "link-local", "::169.254.169.254": "link-local",
 		"64:ff9b::127.0.0.1": "loopback",
 		"fd00:ec2::254":      "metadata", "fd20:ce::254": "metadata", "100.100.100.200": "metadata", "168.63.129.16": "metadata",
-		"224.0.0.1": "multicast", "ff02::1": "multicast", "255.255.255.255": "multicast",
+		"fd00:ec2::23": "metadata", "fd00:c1::a9fe:a9fe": "metadata", "192.0.0.192": "metadata",
+		"64:ff9b:1:a9fe:a9:fe00::": "translated", "64:ff9b:1:1::a9fe:a9fe": "translated", "64:ff9b:1::203.0.113.7": "translated",
+		"::ffff:0:169.254.169.254": "translated", "::ffff:0:10.0.0.1": "translated",
+		"2001:0:a9fe:a9fe::": "translated", "2002:a9fe:a9fe::1": "link-local", "2002:7f00:1::1": "loopback", "2002:f000:1::": "reserved",
+		"2001:db8::5efe:169.254.169.254": "translated", "2001:db8::200:5efe:10.0.0.1": "translated", "::5efe:169.254.169.254": "translated",
+		"fe80::5efe:a9fe:a9fe": "link-local", "fec0::1": "site-local",
+		"0.1.2.3": "no host", "240.0.0.1": "reserved", "255.255.255.255": "broadcast", "64:ff9b::240.0.0.1": "reserved",
+		"224.0.0.1": "multicast", "ff02::1": "multicast",
+
+		"10.96.0.1": "", "2001:db8:0:0:100:5efe:a00:1": "", "2600:5efe::1": "",
 	} {
 		t.Run(address, func(t *testing.T) {
 			why := refusedAddress(netip.MustParseAddr(address), false)
@@ -63,7 +72,7 @@ func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &rest.Config{Host: "https://" + tc.host + port, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
-			c, err := connect(config, "test", clientgoscheme.Scheme, callTimeout, false, clock.RealClock{})
+			c, err := connect(config, "test", clientgoscheme.Scheme, callTimeout, false, DefaultLimits, clock.RealClock{})
 			if err != nil {
 				t.Fatal(err)
 			}
