@@ -47,6 +47,11 @@ const (
 	// ReasonUnreachable: the member does not answer. To do: see to the network, and to the
 	// member's API server; nothing of the member is lost meanwhile.
 	ReasonUnreachable = "Unreachable"
+	// ReasonAnswersRefused: the member's answers, or all its objects together, would take
+	// more of the manager's memory than one member may, or are not an API server's. Xylem
+	// closes the link and tries again every minute; other members are not affected. To do:
+	// if the member is not at fault, raise the flag that the message names.
+	ReasonAnswersRefused = "AnswersRefused"
 	// ReasonUnauthorized: the member refuses the credentials. To do: put fresh credentials
 	// into the Secret.
 	ReasonUnauthorized = "Unauthorized"

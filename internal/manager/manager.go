@@ -255,6 +255,7 @@ func (w *wiring) fleet(admit func(context.Context, member.Registration, member.I
 		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
 		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,
 		SyncTimeout: syncTimeout, Leads: w.leads, Revision: w.revision,
-		Admit: admit, Session: w.session, Log: ctrl.Log.WithName("member"),
+		Limits: member.Limits{Answer: w.options.AnswerLimit.Value(), Cache: w.options.CacheLimit.Value()},
+		Admit:  admit, Session: w.session, Log: ctrl.Log.WithName("member"),
 	})
 }

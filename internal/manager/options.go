@@ -9,11 +9,14 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/controller/membertoken"
 	"github.com/xylem-io/xylem/internal/controller/orphan"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
+	"github.com/xylem-io/xylem/internal/member"
 )
 
 // Options of the manager: its flags.
@@ -48,10 +51,17 @@ type Options struct {
 	// RenewTokensAfter is the share of a member's token's life after which it is
 	// renewed, where its Secret asks for that.
 	RenewTokensAfter float64
+	// AnswerLimit and CacheLimit are how much memory one answer of a member may take
+	// once it is decoded, and all objects of a member in caches.
+	AnswerLimit, CacheLimit resource.QuantityValue
 	// NominatedNode says whether the host's scheduler shows where it is about to
 	// bind a Pod: auto goes by the host's version.
 	NominatedNode string
 }
+
+// minLimit in bytes of the limits on a member's memory: with less, members that
+// hold next to nothing could not be linked.
+const minLimit = 16 << 20
 
 // Values of the flag --nominated-node-name.
 const (
@@ -77,6 +87,10 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "How often each member's volumes are held against the host's to find those without a root; at each connect, and when there is reason to, it is done in any case.")
 	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "How long the deletion of a volume, claim or Pod that concerns a member may take, a Pod's grace not counted, before it is told why it does.")
 	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("The share of its life after which a member's token is renewed, or up to 1.4 times that, so that not all are at once; %g at most.", membertoken.MaxAfter))
+	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultLimits.Answer, resource.BinarySI)}
+	flags.Var(&o.AnswerLimit, "member-answer-limit", "How much memory, such as 128Mi, one answer of a member may take once it is decoded. Xylem closes the link to a member that sends more.")
+	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultLimits.Cache, resource.BinarySI)}
+	flags.Var(&o.CacheLimit, "member-cache-limit", "How much memory, such as 256Mi, the objects of one member may take in the manager's caches: about 4Ki for each volume with its claim, 8Ki for each Pod. Xylem closes the link to a member that has more.")
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (by the host's version), always or never.")
 }
 
@@ -103,6 +117,11 @@ func (o *Options) Complete() error {
 	}
 	if o.StuckAfter <= 0 {
 		wrong = append(wrong, fmt.Errorf("--stuck-after %s: more than 0", o.StuckAfter))
+	}
+	for name, limit := range map[string]resource.QuantityValue{"answer": o.AnswerLimit, "cache": o.CacheLimit} {
+		if limit.Value() < minLimit {
+			wrong = append(wrong, fmt.Errorf("--member-%s-limit %s: at least 16Mi", name, limit.String()))
+		}
 	}
 	if o.PprofAddress != "" && !onLoopback(o.PprofAddress) {
 		wrong = append(wrong, fmt.Errorf("--pprof-bind-address %q: an IP address of loopback and a port, such as 127.0.0.1:8082, since profiles are served to whoever asks", o.PprofAddress))

@@ -20,6 +20,9 @@ func TestOptions(t *testing.T) {
 		"--orphan-interval=1ms":                        "--orphan-interval",
 		"--stuck-after=-1s":                            "--stuck-after",
 		"--nominated-node-name=sometimes":              "--nominated-node-name",
+		"--member-answer-limit=64Mi":                   "",
+		"--member-answer-limit=1Mi":                    "--member-answer-limit",
+		"--member-cache-limit=1000":                    "--member-cache-limit",
 		"--stuck-after=0 --nominated-node-name=always": "--stuck-after",
 	} {
 		t.Run(args, func(t *testing.T) {

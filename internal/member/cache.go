@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -25,27 +26,32 @@ import (
 
 // newCache makes the cache of what a member's controllers decide on. Reading a
 // kind that is not here is an error, never a new watch.
-func newCache(ctx context.Context, c *connection, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
+func newCache(ctx context.Context, c *connection, held *held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})
 	built, err := cache.New(c.config, cache.Options{
-		HTTPClient:       c.watches,
-		Scheme:           scheme,
-		Mapper:           mapper(),
-		DefaultTransform: dropManagedFields,
+		HTTPClient: c.watches,
+		Scheme:     scheme,
+		Mapper:     mapper(),
+		NewInformer: held.newInformer(map[reflect.Type]toolscache.TransformFunc{
+			reflect.TypeFor[*corev1.PersistentVolumeClaim](): share.Transform,
+			reflect.TypeFor[*corev1.PersistentVolume]():      reduceVolume,
+			reflect.TypeFor[*corev1.Node]():                  reduceNode,
+			reflect.TypeFor[*storagev1.CSIStorageCapacity](): reduceCapacity,
+		}),
 
 		DefaultWatchErrorHandler: complain,
 
 		ReaderFailOnMissingInformer: true,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                   {Label: ours},
-			&corev1.PersistentVolumeClaim{}: {Label: ours, Transform: share.Transform},
+			&corev1.PersistentVolumeClaim{}: {Label: ours},
 			&corev1.ConfigMap{}:             {Label: ours},
 			&corev1.Secret{}:                {Label: ours},
-			&corev1.PersistentVolume{}:      {Transform: reduceVolume},
-			&corev1.Node{}:                  {Transform: reduceNode},
+			&corev1.PersistentVolume{}:      {},
+			&corev1.Node{}:                  {},
 			&corev1.Namespace{}:             {},
 			&storagev1.StorageClass{}:       {},
-			&storagev1.CSIStorageCapacity{}: {Transform: reduceCapacity},
+			&storagev1.CSIStorageCapacity{}: {},
 			&corev1.Event{}:                 {Field: fields.OneTermEqualSelector("type", corev1.EventTypeWarning)},
 		},
 	})
@@ -71,7 +77,7 @@ func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 
 // newWorkloads makes the cache of Pods that are not this host's: they take room
 // from the virtual node.
-func newWorkloads(ctx context.Context, c *connection, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
+func newWorkloads(ctx context.Context, c *connection, held *held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	others, err := labels.NewRequirement(v1alpha1.LabelHost, selection.NotEquals, []string{hostID})
 	if err != nil {
 		return nil, fmt.Errorf("select other workloads: %w", err)
@@ -82,8 +88,11 @@ func newWorkloads(ctx context.Context, c *connection, scheme *runtime.Scheme, ho
 		Mapper:                      mapper(),
 		ReaderFailOnMissingInformer: true,
 		DefaultWatchErrorHandler:    complain,
+		NewInformer: held.newInformer(map[reflect.Type]toolscache.TransformFunc{
+			reflect.TypeFor[*corev1.Pod](): reduceWorkload,
+		}),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Pod{}: {Label: labels.NewSelector().Add(*others), Transform: reduceWorkload, UnsafeDisableDeepCopy: ptr.To(true)},
+			&corev1.Pod{}: {Label: labels.NewSelector().Add(*others), UnsafeDisableDeepCopy: ptr.To(true)},
 		},
 	})
 	if err != nil {

@@ -38,6 +38,8 @@ type connection struct {
 	// wrapped is the transport, without a token; bearer has that.
 	wrapped http.RoundTripper
 	bearer  *bearer
+	// limiter bounds what the member's answers take of this process's memory.
+	limiter *limiter
 	// calls has a timeout; watches has none and serves the caches.
 	calls, watches *http.Client
 	// live reads and writes, bypassing caches.
@@ -48,7 +50,7 @@ type connection struct {
 }
 
 // connect makes the transport and clients; nothing is sent yet.
-func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration, allowLoopback bool, c clock.PassiveClock) (*connection, error) {
+func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, timeout time.Duration, allowLoopback bool, limits Limits, c clock.PassiveClock) (*connection, error) {
 	config = rest.CopyConfig(config)
 	bearer := newBearer(config.BearerToken, c)
 	config.BearerToken = "" // it is put on below, as it is at the time
@@ -81,13 +83,15 @@ func connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	if err != nil {
 		return nil, problem(v1alpha1.ReasonKubeconfigInvalid, "its credentials cannot be used: %v", err)
 	}
+	limiter := newLimiter(limits, scheme)
 	made := &connection{
+		limiter:   limiter,
 		config:    config,
 		transport: transport,
 		wrapped:   wrapped,
 		bearer:    bearer,
-		calls:     &http.Client{Transport: answers{wrapped, bearer, answerLimit}, Timeout: timeout, CheckRedirect: stay},
-		watches:   &http.Client{Transport: answers{wrapped, bearer, listLimit}, CheckRedirect: stay},
+		calls:     &http.Client{Transport: answers{wrapped, bearer, limiter}, Timeout: timeout, CheckRedirect: stay},
+		watches:   &http.Client{Transport: answers{wrapped, bearer, limiter}, CheckRedirect: stay},
 	}
 	if made.live, err = client.New(config, client.Options{HTTPClient: made.calls, Scheme: scheme, Mapper: mapper()}); err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)

@@ -116,7 +116,7 @@ func (c *Credentials) Verify(ctx context.Context, of Token, token string) error 
 // with is a client on the same transport that has another token.
 func (c *connection) with(token string) (client.Client, error) {
 	calls := *c.calls
-	calls.Transport = answers{c.wrapped, newBearer(token, c.bearer.clock), answerLimit}
+	calls.Transport = answers{c.wrapped, newBearer(token, c.bearer.clock), c.limiter}
 	other, err := client.New(c.config, client.Options{HTTPClient: &calls, Scheme: c.live.Scheme(), Mapper: mapper()})
 	if err != nil {
 		return nil, fmt.Errorf("make a client: %w", err)

@@ -45,6 +45,8 @@ type Config struct {
 	EpochInterval time.Duration
 	// Revision of the host, shared by all members.
 	Revision *HostRevision
+	// Limits are how much memory each member may take.
+	Limits Limits
 	// SyncTimeout bounds the first fill of a member's caches.
 	SyncTimeout time.Duration
 	// Leads is nil while this process leads, else it wraps guarded.ErrFenced: a

@@ -71,6 +71,7 @@ type Link struct {
 	// Restores says when the member and the host were last restored. It reads memory.
 	Restores func() Restores
 
+	limiter     *limiter
 	log         logr.Logger
 	publish     func(NodeFacts)
 	controllers []controller.Controller

@@ -27,6 +27,9 @@ const (
 	probeRetry    = time.Second
 	probeFailures = 3
 	probeTimeout  = 5 * time.Second
+	// overLimitPause is after a member took more memory than it may: what it sent
+	// until then is garbage first.
+	overLimitPause = time.Minute
 )
 
 // Registration is a ClusterRegistration as a supervisor needs it. A link is
@@ -174,8 +177,11 @@ func (s *supervisor) run(ctx context.Context) {
 			backoff, pause = newBackoff(), 0
 		default:
 			p := s.disconnected(err)
-			if p.Reason == v1alpha1.ReasonWaitingForFence || p.Reason == v1alpha1.ReasonHostCloned {
+			switch p.Reason {
+			case v1alpha1.ReasonWaitingForFence, v1alpha1.ReasonHostCloned:
 				pause = fencePoll
+			case v1alpha1.ReasonAnswersRefused:
+				pause = overLimitPause
 			}
 		}
 		select {
@@ -237,7 +243,7 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	if err != nil {
 		return err
 	}
-	connection, err := connect(config, s.fleet.UserAgent, s.fleet.Scheme, min(callTimeout, s.fleet.FenceDuration/3), s.fleet.AllowLoopback, s.fleet.clock)
+	connection, err := connect(config, s.fleet.UserAgent, s.fleet.Scheme, min(callTimeout, s.fleet.FenceDuration/3), s.fleet.AllowLoopback, s.fleet.Limits, s.fleet.clock)
 	if err != nil {
 		return err
 	}
@@ -309,11 +315,12 @@ func (s *supervisor) fence(ctx context.Context, r Registration, c *connection) *
 // link makes a member's caches and clients and lets the session hook add its
 // controllers; nothing runs yet.
 func (s *supervisor) link(ctx context.Context, r Registration, c *connection, fence *Fence) (*Link, error) {
-	memberCache, err := newCache(ctx, c, s.fleet.Scheme, s.fleet.HostID)
+	held := &held{limiter: c.limiter}
+	memberCache, err := newCache(ctx, c, held, s.fleet.Scheme, s.fleet.HostID)
 	if err != nil {
 		return nil, err
 	}
-	workloads, err := newWorkloads(ctx, c, s.fleet.Scheme, s.fleet.HostID)
+	workloads, err := newWorkloads(ctx, c, held, s.fleet.Scheme, s.fleet.HostID)
 	if err != nil {
 		return nil, err
 	}
@@ -330,6 +337,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *connection, fe
 		Root:       guarded.NewRoot(s.fleet.Host, r.Registration, fence),
 		MayDestroy: fence.MayDestroy,
 		Restores:   fence.Restores,
+		limiter:    c.limiter,
 		log:        s.log,
 		publish:    func(facts NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },
 	}
@@ -360,6 +368,7 @@ func (s *supervisor) session(ctx context.Context, l *Link, fence *Fence) error {
 		})
 	}
 	must("probe", func(ctx context.Context) error { return s.probe(ctx, fence) })
+	must("limits", l.limiter.watch)
 	must("cache", l.Cache.Start)
 	must("cache of other Pods", l.Workloads.Start)
 	group.Go(func() error {

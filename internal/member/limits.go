@@ -1,0 +1,154 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Limits are how much memory of the manager one member may take.
+type Limits struct {
+	// Answer in bytes of memory of one decoded answer.
+	Answer int64
+	// Cache in bytes of memory of all objects of a member in caches.
+	Cache int64
+}
+
+// DefaultLimits leave a manager with the shipped limit of 1 GiB enough for the
+// other members while one of them takes all that it may. Answers hold a list's
+// page, or discovery, of a few MiB; caches about 4 KiB for each volume.
+var DefaultLimits = Limits{Answer: 128 << 20, Cache: 256 << 20}
+
+const (
+	// inFlightLimit in bytes of all answers of a member that are being read.
+	inFlightLimit = 64 << 20
+	// frameLimit in bytes of one event of a watch: etcd takes objects of 1.5 MiB
+	// by default, and larger ones are rare.
+	frameLimit = 4 << 20
+	// decodeRate in bytes of memory a second that a member's answers may decode
+	// into, and decodeBurst at once: 10,000 Pods and claims in a few seconds.
+	decodeRate  = 64 << 20
+	decodeBurst = 128 << 20
+)
+
+// limiter bounds what a member's answers take, all of a connection's together.
+type limiter struct {
+	Limits
+	scheme *runtime.Scheme
+	// inFlight are the bytes that were read of answers that are not done with.
+	inFlight atomic.Int64
+	// decoded paces what is handed to decoders.
+	decoded *rate.Limiter
+	// exceeded has the first Problem, which ends the link.
+	exceeded chan *Problem
+}
+
+func newLimiter(limits Limits, scheme *runtime.Scheme) *limiter {
+	return &limiter{
+		Limits: limits, scheme: scheme,
+		decoded:  rate.NewLimiter(decodeRate, decodeBurst),
+		exceeded: make(chan *Problem, 1),
+	}
+}
+
+// metadataKinds are what the metadata client decodes, besides a connection's scheme.
+var metadataKinds = func() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(metav1.AddMetaToScheme(scheme))
+	return scheme
+}()
+
+// object of a kind that a client of this connection may decode.
+func (l *limiter) object(kind schema.GroupVersionKind) (runtime.Object, error) {
+	if metadataKinds.Recognizes(kind) {
+		return metadataKinds.New(kind)
+	}
+	return l.scheme.New(kind)
+}
+
+// exceed ends the link: the member takes more than its part.
+func (l *limiter) exceed(format string, args ...any) *Problem {
+	p := problem(v1alpha1.ReasonAnswersRefused, "%s. Xylem closed the link, and tries again every %s.", fmt.Sprintf(format, args...), overLimitPause)
+	select {
+	case l.exceeded <- p:
+	default: // it ends already
+	}
+	return p
+}
+
+// watch returns the Problem when the limit is exceeded, nil when the context ends.
+func (l *limiter) watch(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case p := <-l.exceeded:
+		return p
+	}
+}
+
+// pace waits until so much may be decoded.
+func (l *limiter) pace(ctx context.Context, weight int64) error {
+	if err := l.decoded.WaitN(ctx, int(min(weight, decodeBurst))); err != nil {
+		return fmt.Errorf("wait until earlier answers of the member are decoded: %w", err)
+	}
+	return nil
+}
+
+// tooLarge is the Problem of an answer that would take too much once decoded.
+func (l *limiter) tooLarge(what string) *Problem {
+	return l.exceed("the member's answer to %q would take more than %s of memory (--member-answer-limit). If the member is not at fault, raise the flag", what, size(l.Answer))
+}
+
+// tooLong is the Problem of an answer that is longer than any API server's.
+func (l *limiter) tooLong(what string, limit int64) *Problem {
+	return l.exceed("the member's answer to %q has more than %s, which no API server sends. Check the member's API server, and what stands between", what, size(limit))
+}
+
+// malformed is the Problem of an answer that is not what it says.
+func (l *limiter) malformed(what string, err error) *Problem {
+	return l.exceed("the member's answer to %q cannot be read: %v. Check the member's API server, and what stands between", what, err)
+}
+
+func size(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
+
+// reading is a body whose bytes count as in flight until it is closed.
+type reading struct {
+	io.ReadCloser
+	limiter *limiter
+	what    string
+	read    atomic.Int64
+}
+
+// Read implements io.Reader.
+func (r *reading) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if r.keep(int64(n)) {
+		return 0, r.limiter.exceed("the member's answers that are being read together, the last of them to %q, have more than %s. Check the member's API server, and what stands between", r.what, size(inFlightLimit))
+	}
+	return n, err
+}
+
+// keep counts bytes that are kept, and reports whether there are too many.
+func (r *reading) keep(n int64) bool {
+	r.read.Add(n)
+	return r.limiter.inFlight.Add(n) > inFlightLimit
+}
+
+// drop counts all as done with.
+func (r *reading) drop() { r.limiter.inFlight.Add(-r.read.Swap(0)) }
+
+// Close implements io.Closer.
+func (r *reading) Close() error {
+	r.drop()
+	return r.ReadCloser.Close()
+}

@@ -1,0 +1,160 @@
+package weigh
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+const (
+	// growth of a list that is appended to one by one: the old and the new array,
+	// and what is free at the end of it.
+	growth = 3
+	// entry is what a map takes for each of its entries beside key and value.
+	entry = 64
+	// opaque is what a byte of a message takes whose fields are not known: an
+	// empty string of a list is two bytes on the wire.
+	opaque = growth * int64(16) / 2
+	// pointer to a scalar.
+	pointer = 16
+)
+
+// message is what decoding a Go type from protobuf takes.
+type message struct {
+	size   int64
+	fields []*field // by number
+}
+
+// field is what each occurrence of a field takes, beside what is in it.
+type field struct {
+	// each occurrence, and each byte of it.
+	each, byte int64
+	// message that the field holds, nil for scalars.
+	message func() *message
+	// wrapped: it may hold a document of its own.
+	wrapped bool
+}
+
+func (m *message) field(number protowire.Number) *field {
+	if int64(number) >= int64(len(m.fields)) {
+		return nil
+	}
+	return m.fields[number]
+}
+
+// messages are those that were compiled, by their type.
+var messages sync.Map
+
+func messageOf[T any]() *message { return compiled(reflect.TypeFor[T]()) }
+
+func messageOfObject(object runtime.Object) *message { return compiled(reflect.TypeOf(object).Elem()) }
+
+func compiled(t reflect.Type) *message {
+	if m, ok := messages.Load(t); ok {
+		return m.(*message) //nolint:errcheck // nothing else is stored
+	}
+	m, _ := messages.LoadOrStore(t, compile(t))
+	return m.(*message) //nolint:errcheck // nothing else is stored
+}
+
+// compile reads the numbers of a type's fields from their tags, which the
+// generated decoders are made with as well.
+func compile(t reflect.Type) *message {
+	m := &message{size: int64(t.Size())} //nolint:gosec // of a type
+	for i := range t.NumField() {
+		tag := strings.Split(t.Field(i).Tag.Get("protobuf"), ",")
+		if len(tag) < 3 {
+			continue
+		}
+		number, err := strconv.Atoi(tag[1])
+		if err != nil || number <= 0 {
+			continue
+		}
+		for len(m.fields) <= number {
+			m.fields = append(m.fields, nil)
+		}
+		m.fields[number] = fieldOf(t.Field(i).Type, tag[2] == "rep")
+	}
+	if t == reflect.TypeFor[runtime.RawExtension]() && len(m.fields) > 1 {
+		m.fields[1].wrapped = true
+	}
+	if len(m.fields) == 0 {
+		m.fields = opaqueFields
+	}
+	return m
+}
+
+// opaqueFields are of types that decode themselves, such as quantities and times,
+// from a field or two.
+var opaqueFields = []*field{nil, {byte: opaque}, {byte: opaque}, {byte: opaque}}
+
+func fieldOf(t reflect.Type, repeated bool) *field {
+	size := int64(t.Size()) //nolint:gosec // of a type
+	switch t.Kind() {       //nolint:exhaustive // the rest are scalars
+	case reflect.Pointer:
+		f := valueOf(t.Elem())
+		f.each += max(int64(t.Elem().Size()), pointer) //nolint:gosec // of a type
+		return f
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 && !repeated {
+			return &field{byte: 1}
+		}
+		if !repeated { // a list that is a message of its own
+			return &field{each: size, byte: opaque}
+		}
+		f := valueOf(t.Elem())
+		f.each += growth * int64(t.Elem().Size()) //nolint:gosec // of a type
+		if isScalar(t.Elem()) {
+			f.byte += growth * 8 // packed
+		}
+		return f
+	case reflect.Map:
+		return &field{
+			each:    growth * (entry + int64(t.Key().Size()) + 2*int64(t.Elem().Size())), //nolint:gosec // of a type
+			byte:    1,
+			message: func() *message { return entryOf(t) },
+		}
+	}
+	return valueOf(t)
+}
+
+// valueOf is a field that holds a value of a type in place.
+func valueOf(t reflect.Type) *field {
+	switch t.Kind() { //nolint:exhaustive // the rest are scalars
+	case reflect.Struct:
+		return &field{message: func() *message { return compiled(t) }}
+	case reflect.Pointer:
+		f := valueOf(t.Elem())
+		f.each += int64(t.Elem().Size()) //nolint:gosec // of a type
+		return f
+	case reflect.String:
+		return &field{byte: 1}
+	case reflect.Slice, reflect.Map, reflect.Interface:
+		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+			return &field{byte: 1}
+		}
+		return &field{byte: opaque}
+	}
+	return &field{}
+}
+
+// entryOf is the message that carries one entry of a map: key and value.
+func entryOf(t reflect.Type) *message {
+	if m, ok := messages.Load(t); ok {
+		return m.(*message) //nolint:errcheck // nothing else is stored
+	}
+	m, _ := messages.LoadOrStore(t, &message{fields: []*field{nil, valueOf(t.Key()), valueOf(t.Elem())}})
+	return m.(*message) //nolint:errcheck // nothing else is stored
+}
+
+func isScalar(t reflect.Type) bool {
+	switch t.Kind() { //nolint:exhaustive // the rest are none
+	case reflect.Bool, reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,171 @@
+package weigh
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// magic begins each protobuf document of Kubernetes
+// (k8s.io/apimachinery/pkg/runtime/serializer/protobuf).
+var magic = []byte("k8s\x00")
+
+// The fields of runtime.Unknown, which wraps each document, and of its TypeMeta.
+const (
+	unknownTypeMeta = protowire.Number(1)
+	unknownRaw      = protowire.Number(2)
+	typeMetaVersion = protowire.Number(1)
+	typeMetaKind    = protowire.Number(2)
+)
+
+var (
+	// ErrMalformed is of an answer that is not what its content type says.
+	ErrMalformed = errors.New("the answer is malformed")
+	// ErrTooLarge is of an answer that would take more memory than it may.
+	ErrTooLarge = errors.New("the answer is too large")
+)
+
+// Kinds makes an empty object of a kind that the client decodes, as a
+// runtime.Scheme's New does; an error for all others.
+type Kinds func(schema.GroupVersionKind) (runtime.Object, error)
+
+// scale weighs one document; left is what it may still weigh.
+type scale struct {
+	kinds Kinds
+	left  int64
+}
+
+// Protobuf is how many bytes of memory a document takes at most when a client
+// decodes it: ErrTooLarge if more than limit, ErrMalformed if it is no document,
+// or of a kind that the client does not decode.
+func Protobuf(kinds Kinds, document []byte, limit int64) (int64, error) {
+	return weighed(kinds, limit, func(s *scale) error { return s.document(document) })
+}
+
+// Event is Protobuf of one frame of a watch, which is an event that is not
+// wrapped, with an object that is.
+func Event(kinds Kinds, frame []byte, limit int64) (int64, error) {
+	return weighed(kinds, limit, func(s *scale) error {
+		if err := s.add(int64(len(frame))); err != nil {
+			return err
+		}
+		return s.message(frame, messageOf[metav1.WatchEvent]())
+	})
+}
+
+func weighed(kinds Kinds, limit int64, weigh func(*scale) error) (int64, error) {
+	s := &scale{kinds: kinds, left: limit}
+	err := weigh(s)
+	return limit - s.left, err
+}
+
+func (s *scale) add(cost int64) error {
+	if s.left -= cost; s.left < 0 {
+		return ErrTooLarge
+	}
+	return nil
+}
+
+// document weighs a wrapped object, of the kind that it names.
+func (s *scale) document(data []byte) error {
+	if !bytes.HasPrefix(data, magic) {
+		return fmt.Errorf("%w: no protobuf of Kubernetes", ErrMalformed)
+	}
+	data = data[len(magic):]
+	if err := s.add(int64(len(data))); err != nil {
+		return err
+	}
+	kind, err := kindOf(data)
+	if err != nil {
+		return err
+	}
+	object, err := s.kinds(kind)
+	if err != nil {
+		return fmt.Errorf("%w: kind %q was not asked for", ErrMalformed, kind.Kind)
+	}
+	into := messageOfObject(object)
+	if err := s.add(into.size); err != nil {
+		return err
+	}
+	return fields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
+		if number != unknownRaw || wire != protowire.BytesType {
+			return nil
+		}
+		return s.message(value, into)
+	})
+}
+
+// kindOf reads the TypeMeta of a wrapped object. Where a field is repeated, the
+// last one counts.
+func kindOf(data []byte) (schema.GroupVersionKind, error) {
+	var apiVersion, kind string
+	err := fields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
+		if number != unknownTypeMeta || wire != protowire.BytesType {
+			return nil
+		}
+		return fields(value, func(number protowire.Number, wire protowire.Type, value []byte) error {
+			switch {
+			case wire != protowire.BytesType:
+			case number == typeMetaVersion:
+				apiVersion = string(value)
+			case number == typeMetaKind:
+				kind = string(value)
+			}
+			return nil
+		})
+	})
+	return schema.FromAPIVersionAndKind(apiVersion, kind), err
+}
+
+// message weighs what a message points to; its own size is counted by its parent.
+func (s *scale) message(data []byte, m *message) error {
+	return fields(data, func(number protowire.Number, wire protowire.Type, value []byte) error {
+		f := m.field(number)
+		if f == nil {
+			return nil
+		}
+		if err := s.add(f.each + f.byte*int64(len(value))); err != nil {
+			return err
+		}
+		switch {
+		case wire != protowire.BytesType:
+			return nil
+		case f.wrapped && bytes.HasPrefix(value, magic):
+			return s.document(value)
+		case f.message != nil:
+			return s.message(value, f.message())
+		}
+		return nil
+	})
+}
+
+// fields calls visit with each field of a message; value is empty unless the
+// field is length-delimited.
+func fields(data []byte, visit func(protowire.Number, protowire.Type, []byte) error) error {
+	for len(data) > 0 {
+		number, wire, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return fmt.Errorf("%w: %w", ErrMalformed, protowire.ParseError(n))
+		}
+		data = data[n:]
+		var value []byte
+		if wire == protowire.BytesType {
+			value, n = protowire.ConsumeBytes(data)
+		} else {
+			n = protowire.ConsumeFieldValue(number, wire, data)
+		}
+		if n < 0 {
+			return fmt.Errorf("%w: %w", ErrMalformed, protowire.ParseError(n))
+		}
+		data = data[n:]
+		if err := visit(number, wire, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

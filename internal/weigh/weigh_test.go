@@ -1,0 +1,301 @@
+package weigh
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+)
+
+const plenty = 1 << 40
+
+// wrap makes a document of a raw object, as API servers do.
+func wrap(kind string, raw []byte) []byte {
+	typeMeta := protowire.AppendTag(nil, typeMetaVersion, protowire.BytesType)
+	typeMeta = protowire.AppendString(typeMeta, "v1")
+	typeMeta = protowire.AppendTag(typeMeta, typeMetaKind, protowire.BytesType)
+	typeMeta = protowire.AppendString(typeMeta, kind)
+	if kind == "" {
+		typeMeta = nil
+	}
+	return append(bytes.Clone(magic), message2(unknownTypeMeta, typeMeta, unknownRaw, raw)...)
+}
+
+// message2 is a message of two fields that are length-delimited.
+func message2(first protowire.Number, a []byte, second protowire.Number, b []byte) []byte {
+	return append(nested(first, a), nested(second, b)...)
+}
+
+func nested(number protowire.Number, value []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), value)
+}
+
+func repeat(what []byte, times int) []byte { return bytes.Repeat(what, times) }
+
+// pod is one as members have them.
+func pod(name string) *corev1.Pod {
+	quantity := resource.MustParse("100m")
+	list := corev1.ResourceList{corev1.ResourceCPU: quantity, corev1.ResourceMemory: resource.MustParse("128Mi")}
+	container := corev1.Container{
+		Name: "main", Image: "registry.example.com/team/app:v1.2.3", Command: []string{"/app", "--serve"},
+		Env:          []corev1.EnvVar{{Name: "HOME", Value: "/home"}, {Name: "LANG", Value: "C.UTF-8"}},
+		Resources:    corev1.ResourceRequirements{Requests: list, Limits: list},
+		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "token", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}},
+	}
+	return &corev1.Pod{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, UID: "3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11", ResourceVersion: "123456",
+			CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)),
+			Labels:            map[string]string{"app": "web", "xylem.io/host": "3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"},
+			Annotations:       map[string]string{"xylem.io/root": "shop/" + name},
+			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{}}`)}}},
+		},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{container, container}, NodeName: "node-1",
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}},
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.PodInitialized, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Ready: true, Image: container.Image, AllocatedResources: list}},
+		},
+	}
+}
+
+func encoded(t *testing.T, object runtime.Object) []byte {
+	t.Helper()
+	var to bytes.Buffer
+	if err := protobuf.NewSerializer(clientgoscheme.Scheme, clientgoscheme.Scheme).Encode(object, &to); err != nil {
+		t.Fatal(err)
+	}
+	return to.Bytes()
+}
+
+func decode(data []byte) (runtime.Object, error) {
+	object, _, err := protobuf.NewSerializer(clientgoscheme.Scheme, clientgoscheme.Scheme).Decode(data, nil, nil)
+	return object, err
+}
+
+// documents are answers that take far more memory than bytes, and some that do not.
+func documents(t *testing.T) map[string][]byte {
+	pods := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+	for i := range 500 {
+		pods.Items = append(pods.Items, *pod(fmt.Sprintf("web-%d", i)))
+	}
+	secret := &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, Data: map[string][]byte{"a": make([]byte, 1<<20)}}
+	const items, spec, metadata, status = 2, 2, 1, 3
+	many := func(number protowire.Number) []byte { return repeat(nested(number, nil), 20_000) }
+	keys := func(number protowire.Number) []byte {
+		var all []byte
+		for i := range 10_000 {
+			all = append(all, nested(number, nested(1, fmt.Appendf(nil, "%x", i)))...)
+		}
+		return all
+	}
+	return map[string][]byte{
+		"a Pod":                           encoded(t, pod("web")),
+		"a list of Pods":                  encoded(t, pods),
+		"a Secret of a MiB":               encoded(t, secret),
+		"empty items":                     wrap("PersistentVolumeList", many(items)),
+		"empty Pods":                      wrap("PodList", many(items)),
+		"empty containers in a Pod":       wrap("Pod", nested(spec, many(2))),
+		"empty volumes in a Pod":          wrap("Pod", nested(spec, many(1))),
+		"empty ports of a container":      wrap("Pod", nested(spec, nested(2, many(6)))),
+		"empty conditions":                wrap("Pod", nested(status, many(2))),
+		"empty container statuses":        wrap("Pod", nested(status, many(8))),
+		"empty addresses":                 wrap("Pod", nested(status, many(12))),
+		"empty owners":                    wrap("Pod", nested(metadata, many(13))),
+		"empty finalizers":                wrap("Pod", nested(metadata, many(14))),
+		"empty managed fields":            wrap("Pod", nested(metadata, many(17))),
+		"many labels":                     wrap("Pod", nested(metadata, keys(11))),
+		"many annotations":                wrap("Pod", nested(metadata, keys(12))),
+		"many resources":                  wrap("Node", nested(status, keys(1))),
+		"many keys of a Secret":           wrap("Secret", keys(2)),
+		"empty images of a node":          wrap("Node", nested(status, many(8))),
+		"empty names of an image":         wrap("Node", nested(status, nested(8, many(1)))),
+		"empty specs in items":            wrap("PodList", repeat(nested(items, nested(spec, nil)), 10_000)),
+		"security contexts of containers": wrap("Pod", nested(spec, repeat(nested(2, nested(15, nil)), 10_000))),
+	}
+}
+
+// No document takes more memory than it was weighed at, or its objects would be more
+// than what a member may take.
+func TestProtobuf(t *testing.T) {
+	for name, document := range documents(t) {
+		t.Run(name, func(t *testing.T) {
+			weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty)
+			if err != nil {
+				t.Fatal(err)
+			}
+			object, err := decode(document)
+			if err != nil {
+				t.Fatal(err)
+			}
+			takes := Object(object)
+			if takes > weight {
+				t.Errorf("%d bytes were weighed at %d and take %d", len(document), weight, takes)
+			}
+			if weight > 8*takes+1<<10 {
+				t.Errorf("%d bytes were weighed at %d and take only %d", len(document), weight, takes)
+			}
+			if _, err := Protobuf(clientgoscheme.Scheme.New, document, weight-1); !errors.Is(err, ErrTooLarge) {
+				t.Errorf("with a limit below its weight: %v", err)
+			}
+			// As the object of an event.
+			frame := message2(1, []byte("ADDED"), 2, nested(1, document))
+			if within, err := Event(clientgoscheme.Scheme.New, frame, plenty); err != nil || within < weight {
+				t.Errorf("in an event it weighs %d, error %v", within, err)
+			}
+		})
+	}
+}
+
+// Nothing that cannot be weighed is decoded.
+func TestMalformed(t *testing.T) {
+	for name, document := range map[string][]byte{
+		"nothing":                {},
+		"no protobuf":            []byte("{}"),
+		"of no kind":             wrap("", []byte{0x12, 0}),
+		"of an unknown kind":     wrap("Surprise", nil),
+		"a length past its end":  append(bytes.Clone(magic), 0x12, 0x7f),
+		"a field that is broken": wrap("Pod", []byte{0x0a, 0x7f}),
+		"a group without end":    wrap("Pod", []byte{0x0b}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty); !errors.Is(err, ErrMalformed) {
+				t.Errorf("weighed %d, error %v", weight, err)
+			}
+		})
+	}
+}
+
+// The same in JSON: of objects, lists, nulls and texts.
+func TestJSON(t *testing.T) {
+	marshalled, err := json.Marshal(pod("web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(kind, field, entry string) []byte {
+		entries := bytes.TrimSuffix(bytes.Repeat([]byte(entry+","), 10_000), []byte(","))
+		return fmt.Appendf(nil, `{"apiVersion":"v1","kind":%q,%q:[%s]}`, kind, field, entries)
+	}
+	for name, document := range map[string][]byte{
+		"a Pod":        marshalled,
+		"empty items":  list("PodList", "items", "{}"),
+		"nulls":        list("PodList", "items", "null"),
+		"empty events": list("EventList", "items", "{}"),
+		"addresses":    list("Endpoints", "subsets", `{"addresses":[{},{},{}]}`),
+		"finalizers":   fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"finalizers":["a\"{"%s]}}`, repeat([]byte(`,""`), 10_000)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var j JSON
+			for rest := document; len(rest) > 0; {
+				taken, ended, err := j.Weigh(rest[:min(len(rest), 1000)])
+				if err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[taken:]
+				if ended != (len(rest) == 0) {
+					t.Fatalf("ended %v with %d bytes left", ended, len(rest))
+				}
+			}
+			object, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(document, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if weight, length := j.Weight(); Object(object) > weight || length != int64(len(document)) {
+				t.Errorf("%d bytes (%d read) were weighed at %d and take %d", len(document), length, weight, Object(object))
+			}
+		})
+	}
+	var deep JSON
+	if _, _, err := deep.Weigh(bytes.Repeat([]byte("["), jsonDepth+1)); !errors.Is(err, ErrMalformed) {
+		t.Errorf("without end in depth: %v", err)
+	}
+	var closed JSON
+	if _, _, err := closed.Weigh([]byte("]")); !errors.Is(err, ErrMalformed) {
+		t.Errorf("an end without beginning: %v", err)
+	}
+}
+
+// What an empty object of JSON is weighed at covers the largest type in any list.
+func TestJSONObjectCoversAllTypes(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var visit func(reflect.Type)
+	visit = func(t2 reflect.Type) {
+		if seen[t2] {
+			return
+		}
+		seen[t2] = true
+		switch t2.Kind() { //nolint:exhaustive // the rest hold nothing
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			visit(t2.Elem())
+		case reflect.Struct:
+			if t2.Size() > jsonObject {
+				t.Errorf("%s has %d bytes", t2, t2.Size())
+			}
+			for i := range t2.NumField() {
+				visit(t2.Field(i).Type)
+			}
+		}
+	}
+	for _, t2 := range clientgoscheme.Scheme.AllKnownTypes() {
+		visit(t2)
+	}
+}
+
+func FuzzProtobuf(f *testing.F) {
+	f.Add([]byte{0x12, 0, 0x12, 2, 0x12, 0})
+	f.Add(nested(1, nested(11, nested(1, []byte("a")))))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, kind := range []string{"Pod", "PodList", "Node", "PersistentVolume", "Secret", "Event", "Status"} {
+			document := wrap(kind, raw)
+			weight, err := Protobuf(clientgoscheme.Scheme.New, document, plenty)
+			object, failed := decode(document)
+			if failed == nil && err == nil && Object(object) > weight {
+				t.Errorf("%s: weighed at %d, takes %d", kind, weight, Object(object))
+			}
+		}
+	})
+}
+
+func BenchmarkProtobuf(b *testing.B) {
+	pods := &corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}}
+	for i := range 100 {
+		pods.Items = append(pods.Items, *pod(fmt.Sprintf("web-%d", i)))
+	}
+	var to bytes.Buffer
+	if err := protobuf.NewSerializer(clientgoscheme.Scheme, clientgoscheme.Scheme).Encode(pods, &to); err != nil {
+		b.Fatal(err)
+	}
+	var kinds Kinds = func(kind schema.GroupVersionKind) (runtime.Object, error) { return clientgoscheme.Scheme.New(kind) }
+	b.Run("weigh", func(b *testing.B) {
+		b.SetBytes(int64(to.Len()))
+		for b.Loop() {
+			if _, err := Protobuf(kinds, to.Bytes(), plenty); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.SetBytes(int64(to.Len()))
+		for b.Loop() {
+			if _, err := decode(to.Bytes()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
