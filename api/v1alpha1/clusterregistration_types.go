@@ -123,11 +123,15 @@ type NodeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).startsWith('-'))",message="a capacity must not be negative"
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// podCIDRs, if set, are the only leaf Pod addresses that the host shows.
+	// podCIDRs are the ranges of the member's Pod addresses that the host shows on its
+	// Pods, and so in EndpointSlices: ranges that the host's network routes to the member,
+	// or ["all"]. If empty, the host shows none. Special addresses, such as loopback and
+	// link-local ones, are never shown.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=43
-	// +kubebuilder:validation:XValidation:rule="self.all(c, isCIDR(c))",message="podCIDRs must be CIDRs, such as 10.8.0.0/16"
+	// +kubebuilder:validation:XValidation:rule="self.all(c, c == 'all' || isCIDR(c))",message="podCIDRs must be CIDRs, such as 10.8.0.0/16, or the word all"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(c, c == 'all') || size(self) == 1",message="podCIDRs that are all need no others"
 	// +listType=set
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 }

@@ -34,6 +34,9 @@ const (
 	// class's own, unless their registration says otherwise.
 	DefaultClassPrefix = "virtual-disk-"
 
+	// AllPodCIDRs in a registration's spec.node.podCIDRs shows all Pod addresses.
+	AllPodCIDRs = "all"
+
 	// KubeconfigKey is the key of a registration's Secret.
 	KubeconfigKey = "kubeconfig"
 

@@ -220,6 +220,10 @@ const (
 	// ReasonLeafVanished: the Pod's counterpart is gone from the member: it is never silently
 	// run again. To do: nothing, its owner makes it again.
 	ReasonLeafVanished = "LeafPodVanished"
+	// ReasonPodIPHidden: the member reports a Pod IP that the host does not show: it is
+	// outside the registration's spec.node.podCIDRs, or a special address such as a
+	// link-local one. To do: if the address is right, add its range there.
+	ReasonPodIPHidden = "PodIPHidden"
 	// ReasonLeafEvicted: the member evicted it, in its words. To do: nothing, its owner makes
 	// it again.
 	ReasonLeafEvicted = "LeafPodEvicted"

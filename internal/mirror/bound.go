@@ -13,22 +13,25 @@ import (
 // bound makes everything below p that a member wrote fit to be carried up: texts
 // plain, lists and maps no longer than anybody needs. What an honest member
 // says is not changed by it.
-func bound[T any](p *T) { boundValue(reflect.ValueOf(p).Elem()) }
+func bound[T any](p *T) { boundTexts(p, textLimit) }
 
-func boundValue(v reflect.Value) {
+// boundTexts is bound with another limit in bytes of each text.
+func boundTexts[T any](p *T, limit int) { boundValue(reflect.ValueOf(p).Elem(), limit) }
+
+func boundValue(v reflect.Value, limit int) {
 	switch v.Kind() { //nolint:exhaustive // the rest holds no text
 	case reflect.String:
-		v.SetString(Plain(v.String(), textLimit))
+		v.SetString(Plain(v.String(), limit))
 	case reflect.Pointer:
 		if !v.IsNil() {
-			boundValue(v.Elem())
+			boundValue(v.Elem(), limit)
 		}
 	case reflect.Slice:
 		if v.Len() > listLimit {
 			v.Set(v.Slice(0, listLimit))
 		}
 		for i := range v.Len() {
-			boundValue(v.Index(i))
+			boundValue(v.Index(i), limit)
 		}
 	case reflect.Map:
 		boundMap(v)
@@ -38,7 +41,7 @@ func boundValue(v reflect.Value) {
 		}
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				boundValue(v.Field(i))
+				boundValue(v.Field(i), limit)
 			}
 		}
 	}

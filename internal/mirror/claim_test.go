@@ -156,6 +156,11 @@ func resizing() corev1.PersistentVolumeClaimStatus {
 	}
 }
 
+// asking is the spec of a claim that requests so much.
+func asking(size string) corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: storage(size)}}
+}
+
 func TestRootClaimStatus(t *testing.T) {
 	shown := resizing()
 	shown.Phase, shown.AccessModes = "", nil
@@ -171,7 +176,7 @@ func TestRootClaimStatus(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			root, leaf := rootClaim(corev1.PersistentVolumeClaimSpec{}), rootClaim(corev1.PersistentVolumeClaimSpec{})
+			root, leaf := rootClaim(asking("8Gi")), rootClaim(corev1.PersistentVolumeClaimSpec{})
 			leaf.Status = resizing()
 			root.Status.Phase, leaf.Status.Phase = c.root, c.leaf
 			if diff := cmp.Diff(c.want, RootClaimStatus(root, leaf)); diff != "" {
@@ -205,7 +210,7 @@ func TestClaimStatusCurrent(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			root, leaf := rootClaim(corev1.PersistentVolumeClaimSpec{}), rootClaim(corev1.PersistentVolumeClaimSpec{})
+			root, leaf := rootClaim(asking("8Gi")), rootClaim(corev1.PersistentVolumeClaimSpec{})
 			root.Status, leaf.Status = resizing(), resizing()
 			want := RootClaimStatus(root, leaf)
 			if c.root != nil {

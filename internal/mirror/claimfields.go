@@ -36,10 +36,10 @@ var claimStatusTable = Table{
 	Fields: []Field{
 		{"phase", Drop, "the host's PV controller's"},
 		{"accessModes", Drop, "the host's PV controller's"},
-		{"capacity", Keep, "what the file system really has; the host's PV controller sets it once, at binding"},
+		{"capacity", Translate, "storage alone: what the file system really has; the host's PV controller sets it once, at binding"},
 		{"conditions", Translate, "those of resizing and of volume attributes, which a resizer and a kubelet set; the rest is the host's"},
-		{"allocatedResources", Keep, "the state of a resize"},
-		{"allocatedResourceStatuses", Keep, "the state of a resize"},
+		{"allocatedResources", Translate, "storage alone: the state of a resize, at most what the root requests, since the host's quotas count it"},
+		{"allocatedResourceStatuses", Translate, "storage alone: the state of a resize"},
 		{"currentVolumeAttributesClassName", Keep, "the member's resizer applied it"},
 		{"modifyVolumeStatus", Keep, "the state of a change of volume attributes"},
 		{"healthStatus", Drop, "alpha: hosts before 1.37 refuse a status that has it"},

@@ -26,7 +26,9 @@ func RootClaimStatus(root, leaf *corev1.PersistentVolumeClaim) corev1.Persistent
 	if leaf.Status.Phase != corev1.ClaimBound || root.Status.Phase != corev1.ClaimBound {
 		return corev1.PersistentVolumeClaimStatus{}
 	}
-	return ownClaimStatus(leaf)
+	want := ownClaimStatus(leaf)
+	want.AllocatedResources = capped(want.AllocatedResources, root.Spec.Resources.Requests)
+	return want
 }
 
 // ownClaimStatus is what of a claim's status is Xylem's on roots.
@@ -37,6 +39,7 @@ func ownClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolume
 		return !slices.Contains(volumeConditions, c.Type)
 	})
 	own.Conditions = firstOf(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) corev1.PersistentVolumeClaimConditionType { return c.Type })
+	storageOnly(&own)
 	bound(&own)
 	return own
 }

@@ -178,7 +178,8 @@ func FuzzTranslateClaim(f *testing.F) {
 
 		root.Status.Phase, leaf.Status = corev1.ClaimBound, root.Status
 		leaf.Status.Phase = corev1.ClaimBound
-		if want := RootClaimStatus(root, leaf); !ClaimStatusCurrent(root, want) {
+		want := RootClaimStatus(root, leaf)
+		if root.Status = *want.DeepCopy(); !ClaimStatusCurrent(root, want) {
 			t.Errorf("the status does not settle: %+v", want)
 		}
 	})

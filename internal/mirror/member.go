@@ -12,7 +12,7 @@ type Member struct {
 	NodeName string
 	// HostID is the cluster ID of the host.
 	HostID string
-	// PodCIDRs, if any, hold the only Pod addresses that the host shows.
+	// PodCIDRs hold the Pod addresses that the host shows; without any, it shows none.
 	PodCIDRs []netip.Prefix
 	// Classes are the registration's exact rules, host class to member class.
 	Classes map[string]string

@@ -2,7 +2,6 @@ package mirror
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -34,11 +33,13 @@ func RootPodStatus(root, leaf *corev1.Pod, m Member) corev1.PodStatus {
 	if len(want.PodIPs) > 0 {
 		want.PodIP = want.PodIPs[0].IP
 	}
+	want.HostIP, want.HostIPs = address(want.HostIP), shownHostIPs(leaf.Status)
 	want.InitContainerStatuses = statusesOf(root.Spec.InitContainers, want.InitContainerStatuses)
 	want.ContainerStatuses = statusesOf(root.Spec.Containers, want.ContainerStatuses)
 	want.ObservedGeneration = observed(root, leaf, m)
 	want.Conditions = shownConditions(root, leaf, want.ObservedGeneration)
 	bound(&want)
+	fit(&want)
 	return want
 }
 
@@ -66,36 +67,14 @@ func observed(root, leaf *corev1.Pod, m Member) int64 {
 	return root.Generation
 }
 
-func shownIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
-	ips := status.PodIPs
-	if len(ips) == 0 && status.PodIP != "" {
-		ips = []corev1.PodIP{{IP: status.PodIP}}
-	}
-	var shown []corev1.PodIP
-	for _, ip := range ips {
-		if len(cidrs) == 0 && isAddress(ip.IP) || within(ip.IP, cidrs) {
-			shown = append(shown, ip)
-		}
-	}
-	return firstOf(shown, func(ip corev1.PodIP) string { return ip.IP })
-}
-
-func isAddress(ip string) bool {
-	_, err := netip.ParseAddr(ip)
-	return err == nil
-}
-
-func within(ip string, cidrs []netip.Prefix) bool {
-	addr, err := netip.ParseAddr(ip)
-	return err == nil && slices.ContainsFunc(cidrs, func(cidr netip.Prefix) bool { return cidr.Contains(addr.Unmap()) })
-}
-
 func statusesOf(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	statuses = slices.DeleteFunc(statuses, func(s corev1.ContainerStatus) bool {
 		return !slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
 	})
 	statuses = firstOf(statuses, func(s corev1.ContainerStatus) string { return s.Name })
 	for i := range statuses {
+		of := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == statuses[i].Name })
+		cappedStatus(&statuses[i], containers[of])
 		statuses[i].VolumeMounts = firstOf(statuses[i].VolumeMounts, func(m corev1.VolumeMountStatus) string { return m.MountPath })
 	}
 	return statuses

@@ -105,13 +105,18 @@ func TestRootPodStatusIPs(t *testing.T) {
 		}
 		return list
 	}
+	everywhere := member
+	everywhere.PodCIDRs = AllPodCIDRs
 	cases := map[string]struct {
 		m      Member
 		status corev1.PodStatus
 		want   []corev1.PodIP
 	}{
 		"none":                       {m: member},
-		"all, without a filter":      {m: member, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("10.8.0.1", "fd00::1")},
+		"no CIDRs":                   {m: member, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}},
+		"all":                        {m: everywhere, status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("10.8.0.1", "fd00::1")},
+		"one of them special":        {m: everywhere, status: corev1.PodStatus{PodIP: "169.254.169.254", PodIPs: ips("169.254.169.254", "fd00::1")}, want: ips("fd00::1")},
+		"in its usual form":          {m: everywhere, status: corev1.PodStatus{PodIPs: ips("FD00:0::1", "fd00::1")}, want: ips("fd00::1")},
 		"only inside":                {m: memberWithCIDRs("10.9.0.0/16", "fd00::/8"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1", "fd00::1")}, want: ips("fd00::1")},
 		"none inside":                {m: memberWithCIDRs("10.9.0.0/16"), status: corev1.PodStatus{PodIP: "10.8.0.1", PodIPs: ips("10.8.0.1")}},
 		"not an address":             {m: memberWithCIDRs("0.0.0.0/0"), status: corev1.PodStatus{PodIPs: ips("x")}},

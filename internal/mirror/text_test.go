@@ -68,6 +68,7 @@ func TestAmounts(t *testing.T) {
 // plain, and something that its API server takes (I8).
 func TestHostilePodStatus(t *testing.T) {
 	root := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
+	anyAddress := Member{PodCIDRs: AllPodCIDRs}
 	huge := strings.Repeat("x", 1<<20) + "\x1b[31m\xff"
 	leaf := root.DeepCopy()
 	leaf.Status = corev1.PodStatus{
@@ -89,7 +90,7 @@ func TestHostilePodStatus(t *testing.T) {
 			AllocatedResources: corev1.ResourceList{corev1.ResourceName(huge): resource.MustParse("1")},
 		})
 	}
-	got := RootPodStatus(root, leaf, Member{})
+	got := RootPodStatus(root, leaf, anyAddress)
 	if got.Phase != corev1.PodUnknown || len(got.Conditions) != 1 || len(got.ContainerStatuses) != 1 || len(got.PodIPs) != 1 {
 		t.Errorf("phase %s, %d conditions, %d statuses, %d addresses", got.Phase, len(got.Conditions), len(got.ContainerStatuses), len(got.PodIPs))
 	}
@@ -97,7 +98,7 @@ func TestHostilePodStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(raw) > 1<<21 || strings.Contains(string(raw), `\u001b`) {
+	if len(raw) > 2*statusLimit || got.Size() > statusLimit || strings.Contains(string(raw), `\u001b`) {
 		t.Errorf("%d bytes", len(raw))
 	}
 	if len(got.ContainerStatuses[0].AllocatedResources) != 0 {

@@ -61,7 +61,7 @@ func registerByPlugin(ctx context.Context, name string, flags ...string) {
 	GinkgoHelper()
 	member := world.Member(name)
 	run(ctx, world.Host(), "kubectl", append([]string{"xylem", "register", name, "--member-kubeconfig", member.Kubeconfig,
-		"--member-server", onKind.Server(name)}, flags...)...)
+		"--member-server", onKind.Server(name), "--pod-cidrs", v1alpha1.AllPodCIDRs}, flags...)...)
 	registered(ctx, name)
 }
 
@@ -93,7 +93,7 @@ func registerAgain(ctx context.Context, name string) {
 	if onKind == nil {
 		Expect(world.(*fleet.Loopback).Register(ctx, name)).To(Succeed())
 	} else {
-		apply(ctx, world.Host(), strings.ReplaceAll(sample("clusterregistration.yaml"), fleet.First, name))
+		apply(ctx, world.Host(), strings.ReplaceAll(sample("clusterregistration.yaml"), fleet.First, name)+"  node: {podCIDRs: ["+v1alpha1.AllPodCIDRs+"]}\n")
 	}
 	registered(ctx, name)
 }

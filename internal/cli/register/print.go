@@ -45,6 +45,7 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
+	r.adviseOnPodCIDRs(ctx, cr)
 	// It is a member, whoever may look at its classes.
 	var classes storagev1.StorageClassList
 	if err := r.member.List(ctx, &classes); err != nil {

@@ -2,6 +2,7 @@ package register
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -20,13 +21,14 @@ const (
 	flagPrefix   = "class-prefix"
 	flagReflect  = "reflect-classes"
 	flagSelector = "reflect-selector"
+	flagPodCIDRs = "pod-cidrs"
 )
 
 // spec is what the flags say of a ClusterRegistration; what they do not say is left
 // as it is.
 type spec struct {
 	policy, node, prefix, selector string
-	classes                        []string
+	classes, podCIDRs              []string
 	reflect                        bool
 
 	given   func(flag string) bool
@@ -44,6 +46,7 @@ func (s *spec) addFlags(c *cobra.Command) {
 	flags.StringVar(&s.prefix, flagPrefix, v1alpha1.DefaultClassPrefix, "Prefix of host classes: with "+v1alpha1.DefaultClassPrefix+", host class "+v1alpha1.DefaultClassPrefix+"ssd is the member's class ssd. Empty: no such rule.")
 	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host, under their own names.")
 	flags.StringVar(&s.selector, flagSelector, "", "Labels of the member's classes that are published; all unless given.")
+	flags.StringSliceVar(&s.podCIDRs, flagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+"; none unless given. Give those that the host's network reaches.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag is one of those above
@@ -62,6 +65,11 @@ func (s *spec) validate() error {
 			return fmt.Errorf("--%s %s: HOST=MEMBER, two class names", flagClasses, pair)
 		}
 		s.mapping = append(s.mapping, v1alpha1.ClassMapping{Host: host, Member: member})
+	}
+	for _, cidr := range s.podCIDRs {
+		if _, err := netip.ParsePrefix(cidr); err != nil && (cidr != v1alpha1.AllPodCIDRs || len(s.podCIDRs) > 1) {
+			return fmt.Errorf("--%s %s: CIDRs, such as 10.8.0.0/16, or %s alone", flagPodCIDRs, cidr, v1alpha1.AllPodCIDRs)
+		}
 	}
 	if s.selector != "" {
 		if !s.reflect {
@@ -83,6 +91,9 @@ func (s *spec) applyTo(to *v1alpha1.ClusterRegistrationSpec) {
 	}
 	if s.given(flagNode) {
 		to.Node.Name = s.node
+	}
+	if s.given(flagPodCIDRs) {
+		to.Node.PodCIDRs = s.podCIDRs
 	}
 	if s.given(flagClasses) {
 		to.Storage.Classes = s.mapping

@@ -35,6 +35,10 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 		ConfirmRestore: cr.Annotations[v1alpha1.AnnotationConfirmRestore],
 	}
 	for _, cidr := range cr.Spec.Node.PodCIDRs {
+		if cidr == v1alpha1.AllPodCIDRs {
+			wanted.PodCIDRs = mirror.AllPodCIDRs
+			break
+		}
 		prefix, err := netip.ParsePrefix(cidr)
 		if err != nil { // refused by the CRD's validation: an object from before it
 			wanted.Refused = refused(v1alpha1.ReasonKubeconfigInvalid, "spec.node.podCIDRs: %v", err)

@@ -124,7 +124,11 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case nothing:
 		return nil
 	case show:
-		return r.apply(ctx, o.root, d.status)
+		if err := r.apply(ctx, o.root, d.status); err != nil {
+			return err
+		}
+		r.eventHidden(o, d.status)
+		return nil
 	case fail:
 		d, still, err := r.stillFails(ctx, &o)
 		if err != nil || !still {

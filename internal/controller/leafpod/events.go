@@ -1,7 +1,23 @@
 package leafpod
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
 
 func (r *reconciler) eventFailed(root *corev1.Pod, reason, message string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, reason, "Fail", "%s", message)
+}
+
+// eventHidden reports, once the Pod runs, that the host shows no address of it.
+func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
+	if o.leaf == nil || o.root.Status.Phase == corev1.PodRunning || shown.Phase != corev1.PodRunning {
+		return
+	}
+	if hidden := mirror.HiddenPodIP(o.leaf, r.Member); hidden != "" {
+		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonPodIPHidden, "Show",
+			"the host does not show the Pod IP %q that member %q reports: it is a special address, or outside spec.node.podCIDRs of the registration. If it is right, add its range there.", hidden, r.Registration)
+	}
 }

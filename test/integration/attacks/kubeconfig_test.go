@@ -164,7 +164,7 @@ var _ = Describe("A compromised API server of a member wants", func() {
 			}
 		})
 		registered(ctx, "endless", kubeconfigOf(server.URL, certified(server), "token: t"))
-		says(ctx, "endless", v1alpha1.ReasonUnreachable)
+		says(ctx, "endless", v1alpha1.ReasonAnswersRefused)
 		barrier(ctx)
 	}, SpecTimeout(attackTime))
 

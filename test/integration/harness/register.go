@@ -30,6 +30,7 @@ func (x *Xylem) Register(ctx context.Context, name, member string, change ...fun
 	}
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Spec.KubeconfigSecretRef.Name = SecretName(name)
+	cr.Spec.Node.PodCIDRs = []string{v1alpha1.AllPodCIDRs}
 	for _, f := range change {
 		f(cr)
 	}

@@ -1,0 +1,89 @@
+package mirror
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// AllPodCIDRs are the prefixes that the word "all" in spec.node.podCIDRs means.
+var AllPodCIDRs = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+
+// specialRanges hold no Pod and no node that others could reach, whatever a member
+// reports: the host's API server rejects a whole EndpointSlice for one of them, and
+// some lead to what is near the client, such as a cloud's metadata service.
+var specialRanges = func() []netip.Prefix {
+	var prefixes []netip.Prefix
+	for _, prefix := range []string{
+		"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/4", "240.0.0.0/4",
+		"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fe80::/10", "fec0::/10", "ff00::/8",
+		// Metadata services of Alibaba, Azure, AWS, Google and Oracle.
+		"100.100.100.200/32", "168.63.129.16/32", "fd00:ec2::/32", "fd20:ce::254/128", "fd00:c1::a9fe:a9fe/128",
+	} {
+		prefixes = append(prefixes, netip.MustParsePrefix(prefix))
+	}
+	return prefixes
+}()
+
+// address is what a member reports as one, in its usual form; empty if it is none,
+// has a zone, stands for an IPv4 address, or is in a special range.
+func address(reported string) string {
+	parsed, err := netip.ParseAddr(reported)
+	if err != nil || parsed.Zone() != "" || parsed.Is4In6() || within(parsed, specialRanges) {
+		return ""
+	}
+	return parsed.String()
+}
+
+func within(address netip.Addr, prefixes []netip.Prefix) bool {
+	return slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
+}
+
+// podIPsOf a status; kubelets before dual stack report podIP alone.
+func podIPsOf(status corev1.PodStatus) []corev1.PodIP {
+	if len(status.PodIPs) == 0 && status.PodIP != "" {
+		return []corev1.PodIP{{IP: status.PodIP}}
+	}
+	return status.PodIPs
+}
+
+// shownIPs are the Pod addresses inside the registration's podCIDRs.
+func shownIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
+	var shown []corev1.PodIP
+	for _, ip := range podIPsOf(status) {
+		if usual := address(ip.IP); usual != "" && within(netip.MustParseAddr(usual), cidrs) {
+			shown = append(shown, corev1.PodIP{IP: usual})
+		}
+	}
+	return firstOf(shown, func(ip corev1.PodIP) string { return ip.IP })
+}
+
+// shownHostIPs are the addresses of the member's node.
+func shownHostIPs(status corev1.PodStatus) []corev1.HostIP {
+	var shown []corev1.HostIP
+	for _, ip := range status.HostIPs {
+		if usual := address(ip.IP); usual != "" {
+			shown = append(shown, corev1.HostIP{IP: usual})
+		}
+	}
+	return firstOf(shown, func(ip corev1.HostIP) string { return ip.IP })
+}
+
+// HiddenPodIP is the first Pod address of a leaf that the root does not show
+// although the registration has podCIDRs; empty if there is none. Where it has no
+// podCIDRs, no address is expected.
+func HiddenPodIP(leaf *corev1.Pod, m Member) string {
+	if len(m.PodCIDRs) == 0 {
+		return ""
+	}
+	for _, ip := range podIPsOf(leaf.Status) {
+		if usual := address(ip.IP); usual == "" || !within(netip.MustParseAddr(usual), m.PodCIDRs) {
+			return Plain(ip.IP, addressLimit)
+		}
+	}
+	return ""
+}
+
+// addressLimit in bytes of an address in a message.
+const addressLimit = 64
