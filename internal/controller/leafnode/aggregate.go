@@ -1,7 +1,10 @@
 package leafnode
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -154,14 +157,28 @@ func (a *aggregate) facts() member.NodeFacts {
 		Capacity: corev1.ResourceList{}, Allocatable: corev1.ResourceList{}, Nodes: a.usable, Ready: a.ready,
 		Architecture: agreed(a.architectures), OperatingSystem: agreed(a.osses),
 	}
-	for name, capacity := range a.capacity {
-		if capacity.IsZero() {
-			continue // of a node that is gone, or nothing
+	for _, name := range shown(a.capacity) {
+		capacity := a.capacity[name]
+		free, some := a.free[name]
+		if !some {
+			free = *resource.NewQuantity(0, capacity.Format)
 		}
-		free := a.free[name]
 		facts.Capacity[name], facts.Allocatable[name] = capacity.DeepCopy(), free.DeepCopy()
 	}
 	return facts
+}
+
+// shownLimit of the resources that a virtual node shows: each publication is a write to
+// the host, and machines have a dozen kinds of resources.
+const shownLimit = 64
+
+// shown are the names of the resources that the virtual node shows: those that all
+// Kubernetes nodes have first, then by name.
+func shown(list corev1.ResourceList) []corev1.ResourceName {
+	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
+		return cmp.Or(strings.Count(string(a), "/")-strings.Count(string(b), "/"), strings.Compare(string(a), string(b)))
+	})
+	return names[:min(len(names), shownLimit)]
 }
 
 // agreed is the one value that is counted, empty if there are several or none.
@@ -200,6 +217,8 @@ func subtract(from, what corev1.ResourceList) {
 	for name, quantity := range what {
 		rest := from[name]
 		rest.Sub(quantity)
-		from[name] = rest
+		if from[name] = rest; rest.IsZero() {
+			delete(from, name) // names come and go with nodes
+		}
 	}
 }

@@ -3,6 +3,7 @@ package leafnode
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -191,5 +192,44 @@ func TestPodMadeAnew(t *testing.T) {
 	want := resources("3", "7Gi", "109")
 	if diff := cmp.Diff(want, s.sum.facts().Allocatable); diff != "" {
 		t.Errorf("allocatable (-want +got):\n%s", diff)
+	}
+}
+
+// However many resources a member's nodes make up, the virtual node shows few of them:
+// the usual ones, and of the others always the same.
+func TestFewResourcesAreShown(t *testing.T) {
+	a := newAggregate()
+	long := strings.Repeat("a", 60)
+	made := func(round int) {
+		for n := range 10 {
+			a.setNode(leafNode(fmt.Sprint(n), func(node *corev1.Node) {
+				for i := range 256 {
+					name := corev1.ResourceName(fmt.Sprintf("%s.%s.%s.x%d-%d-%d/%s", long, long, long, round, n, i, long))
+					node.Status.Capacity[name], node.Status.Allocatable[name] = resource.MustParse("1"), resource.MustParse("1")
+				}
+			}))
+		}
+	}
+	made(1)
+	facts := a.facts()
+	if len(facts.Capacity) != shownLimit || len(facts.Allocatable) != shownLimit {
+		t.Errorf("%d resources, %d of them allocatable", len(facts.Capacity), len(facts.Allocatable))
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods} {
+		if _, shown := facts.Capacity[name]; !shown {
+			t.Errorf("%s is not shown", name)
+		}
+	}
+	status := corev1.NodeStatus{Capacity: facts.Capacity, Allocatable: facts.Allocatable}
+	if size := status.Size(); size > 64<<10 {
+		t.Errorf("the status has %d bytes", size)
+	}
+	if diff := cmp.Diff(facts, a.facts()); diff != "" {
+		t.Errorf("another time:\n%s", diff)
+	}
+	before := len(a.capacity)
+	made(2)
+	if len(a.capacity) != before {
+		t.Errorf("%d names are remembered, and were %d: those that are gone are not forgotten", len(a.capacity), before)
 	}
 }
