@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strings"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -18,13 +19,17 @@ import (
 
 // Root writes to the host on behalf of one member: the statuses of users' Pods
 // and claims, the annotations there that are ours, and objects of our own.
-type Root struct{ writer }
+type Root struct {
+	writer
+	// pace bounds how many bytes of statuses are written.
+	pace *rate.Limiter
+}
 
 // NewRoot makes the writer; cluster is the registration's name.
 func NewRoot(c client.Client, cluster string, guard Guard) *Root {
 	w := newWriter(c, cluster, sideRoot, guard)
 	w.turns = newTurns()
-	return &Root{w}
+	return &Root{writer: w, pace: newPace()}
 }
 
 // ApplyStatus applies an actor's part of the status of a user's Pod or claim, as it
@@ -32,6 +37,9 @@ func NewRoot(c client.Client, cluster string, guard Guard) *Root {
 func (r *Root) ApplyStatus(ctx context.Context, by Actor, seen client.Object, status *unstructured.Unstructured) error {
 	switch status.GetKind() {
 	case "Pod", "PersistentVolumeClaim":
+		if err := r.paced(ctx, seen); err != nil {
+			return err
+		}
 		return r.applyStatus(ctx, by, seen, status)
 	}
 	return foreign(status, "only the statuses of Pods and claims are ours to write")
