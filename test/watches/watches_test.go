@@ -38,7 +38,6 @@ var exceptions = map[exception]string{
 	{"leafpv.reconciler", access{host, "Pod"}}:                  "those that get an event when a promise is fulfilled: nothing is decided by them",
 	{"leafpv.reconciler", access{host, "StorageClass"}}:         "its reclaim policy, which never changes; a class that is gone or re-created does not change the policy of a volume that was mirrored",
 	{"rootpvc.reconciler", access{host, "ClusterRegistration"}}: "only its name, for a message",
-	{"rootpvc.reconciler", access{host, "Namespace"}}:           "its UID, which does not change while the claim exists; one that is not there yet is an error, and retried",
 
 	{"recovery.reconciler", access{host, "CSIStorageCapacity"}}:    "read when the claim's timer is over; where there is no place for the claim, it is read again at intervals",
 	{"recovery.reconciler", access{host, "Node"}}:                  "the same",
