@@ -203,6 +203,9 @@ const (
 	// ReasonSecretUnsupported: the Pod refers to a Secret that is worth nothing, or too
 	// much, in another cluster. To do: use another kind of Secret.
 	ReasonSecretUnsupported = "SecretUnsupported"
+	// ReasonReferenceMissing: the Pod needs a ConfigMap or Secret that its namespace in the
+	// host does not have. To do: create it, or mark the reference as optional.
+	ReasonReferenceMissing = "ReferenceMissing"
 	// ReasonNamespaceRefused: the member refuses to have the Pod's namespace made. To do:
 	// its admin can allow it, or make the namespace and label it as the message says.
 	ReasonNamespaceRefused = "NamespaceRefusedByMember"

@@ -1,45 +1,54 @@
 package mirror
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// TranslateConfigMap is the leaf ConfigMap of a root ConfigMap, origin included.
-func TranslateConfigMap(root *corev1.ConfigMap, hostID string) *corev1.ConfigMap {
+// copyMeta is the metadata of the copy of a ConfigMap or Secret, without its origin.
+func copyMeta(root metav1.ObjectMeta, copies Copies) metav1.ObjectMeta {
+	meta := leafMeta(root)
+	meta.Name = copies.Name(root.Name)
+	return meta
+}
+
+// TranslateConfigMap is the copy of a root ConfigMap, origin included.
+func TranslateConfigMap(root *corev1.ConfigMap, copies Copies) *corev1.ConfigMap {
 	root = root.DeepCopy()
 	leaf := &corev1.ConfigMap{
-		ObjectMeta: leafMeta(root.ObjectMeta),
+		ObjectMeta: copyMeta(root.ObjectMeta, copies),
 		Immutable:  root.Immutable,
 		Data:       root.Data,
 		BinaryData: root.BinaryData,
 	}
-	OriginFor(hostID, root).Stamp(leaf)
+	OriginFor(copies.HostID, root).Stamp(leaf)
 	return leaf
 }
 
-// TranslateSecret is the leaf Secret of a root Secret, origin included. The
-// error, if any, is a *Refusal: credentials for the host's own API server stay
-// in the host.
-func TranslateSecret(root *corev1.Secret, hostID string) (*corev1.Secret, error) {
+// TranslateSecret is the copy of a root Secret, origin included. The error, if any,
+// is a *Refusal: credentials for the host's own API server stay in the host.
+func TranslateSecret(root *corev1.Secret, copies Copies) (*corev1.Secret, error) {
 	switch root.Type { //nolint:exhaustive // all others are carried
 	case corev1.SecretTypeServiceAccountToken:
-		return nil, &Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "Secret " + root.Name +
-			" is a service account's token, which is worth nothing in a member and the host's key in a stranger's hand; API clients in Pods are a later capability, so take it out of the Pod"}
+		return nil, &Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: fmt.Sprintf(
+			"Secret %q is not copied to members: it is a service account's token, which only the host accepts. Take it out of the Pod", root.Name)}
 	case corev1.SecretTypeBootstrapToken:
-		return nil, &Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "Secret " + root.Name +
-			" is a bootstrap token, with which nodes join the host; take it out of the Pod"}
+		return nil, &Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: fmt.Sprintf(
+			"Secret %q is not copied to members: it is a bootstrap token, with which nodes join the host. Take it out of the Pod", root.Name)}
 	}
 	root = root.DeepCopy()
 	leaf := &corev1.Secret{
-		ObjectMeta: leafMeta(root.ObjectMeta),
+		ObjectMeta: copyMeta(root.ObjectMeta, copies),
 		Immutable:  root.Immutable,
 		Data:       root.Data,
 		Type:       root.Type,
 	}
-	OriginFor(hostID, root).Stamp(leaf)
+	OriginFor(copies.HostID, root).Stamp(leaf)
 	return leaf, nil
 }
 

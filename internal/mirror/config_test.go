@@ -20,9 +20,12 @@ func configMeta() metav1.ObjectMeta {
 	}
 }
 
+// copies of the namespace of roots in this package's tests.
+var copies = Copies{HostID: hostID, Namespace: "shop-uid"}
+
 func leafConfigMeta() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
-		Namespace: "shop", Name: "settings",
+		Namespace: "shop", Name: copies.Name("settings"),
 		Labels:      map[string]string{"app": "web", "xylem.io/host": hostID, "app.kubernetes.io/managed-by": "xylem"},
 		Annotations: map[string]string{"note": "kept", "xylem.io/root": "shop/settings", "xylem.io/root-uid": "config-uid"},
 	}
@@ -34,7 +37,7 @@ func TestTranslateConfigMap(t *testing.T) {
 		Data: map[string]string{"a": "b"}, BinaryData: map[string][]byte{"c": {1}},
 	}
 	before := root.DeepCopy()
-	got := TranslateConfigMap(root, hostID)
+	got := TranslateConfigMap(root, copies)
 	want := &corev1.ConfigMap{
 		ObjectMeta: leafConfigMeta(), Immutable: ptr(true),
 		Data: map[string]string{"a": "b"}, BinaryData: map[string][]byte{"c": {1}},
@@ -64,7 +67,7 @@ func TestTranslateSecret(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.Secret{ObjectMeta: configMeta(), Type: c.secretType, Data: map[string][]byte{"k": {1}}}
 			before := root.DeepCopy()
-			got, err := TranslateSecret(root, hostID)
+			got, err := TranslateSecret(root, copies)
 			if c.refused {
 				var refusal *Refusal
 				if !errors.As(err, &refusal) || refusal.Reason != v1alpha1.ReasonSecretUnsupported || got != nil {

@@ -137,6 +137,7 @@ func TestTablesTellTheTruth(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
+			PointAt(copies, leaf)
 			return &leaf.Spec, nil
 		})
 	})

@@ -42,11 +42,11 @@ func OriginOf(leaf metav1.Object) (Origin, bool) {
 	}
 	ok := o.HostID != "" && o.UID != "" && o.Root.Name != "" &&
 		labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
-	// What has a namespace has its root's, and its name: a copy under another name
-	// is nobody's leaf, and who may write in one namespace of a member cannot pass
-	// for a leaf of another's (I8).
+	// What has a namespace has its root's, and its name, or that of a copy: an object
+	// that was copied to another name is nobody's leaf, and who may write in one
+	// namespace of a member cannot pass for a leaf of another's (I8).
 	if leaf.GetNamespace() != "" {
-		ok = ok && o.Root == types.NamespacedName{Namespace: leaf.GetNamespace(), Name: leaf.GetName()}
+		ok = ok && o.Root.Namespace == leaf.GetNamespace() && (o.Root.Name == leaf.GetName() || isCopy(leaf, o.Root.Name))
 	}
 	return o, ok
 }

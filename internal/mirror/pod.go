@@ -13,6 +13,7 @@ import (
 // by the decisions of FIELDS.md. The error, if any, is a *Refusal whose message
 // names every field that stands in the way.
 //
+// It still refers to ConfigMaps and Secrets by the names of the roots: see PointAt.
 // What the member's admission adds to the leaf later (defaults, its service
 // account, sidecars) is the member's: see LeafPodDrift.
 func TranslatePod(root *corev1.Pod, m Member) (*corev1.Pod, error) {

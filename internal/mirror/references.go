@@ -28,74 +28,84 @@ type Reference struct {
 // own kube-root-ca.crt is not the host's to bring.
 func References(pod *corev1.Pod) []Reference {
 	r := references{}
-	for _, s := range pod.Spec.ImagePullSecrets {
-		// The kubelet tries to pull without the missing ones.
-		r.add(KindSecret, s.Name, true)
-	}
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			r.container(&containers[i])
-		}
-	}
-	for i := range pod.Spec.Volumes {
-		if !isTokenVolume(pod.Spec.Volumes[i]) {
-			r.volume(&pod.Spec.Volumes[i].VolumeSource)
-		}
-	}
+	visitReferences(&pod.Spec, func(kind string, name *string, optional bool) {
+		key := [2]string{kind, *name}
+		known, ok := r[key]
+		r[key] = optional && (known || !ok)
+	})
 	return r.sorted()
 }
 
 // references maps kind and name to whether it is optional.
 type references map[[2]string]bool
 
-func (r references) add(kind, name string, optional bool) {
-	// A name that none can have is no reason to hold the Pod up, and is asked of
-	// nobody: the member's kubelet says what it thinks of it.
-	if len(validation.IsDNS1123Subdomain(name)) > 0 || kind == KindConfigMap && name == rootCAConfigMap {
-		return
+// visitor is shown the name of a reference, where it stands.
+type visitor func(kind string, name *string, optional bool)
+
+// visitReferences shows all names by which a Pod refers to ConfigMaps and Secrets. A name
+// that no object can have is left out: it holds no Pod up and is asked of nobody, and
+// the member's kubelet says what it thinks of it. So is kube-root-ca.crt.
+func visitReferences(spec *corev1.PodSpec, visit visitor) {
+	known := func(kind string, name *string, optional bool) {
+		if len(validation.IsDNS1123Subdomain(*name)) == 0 && (kind != KindConfigMap || *name != rootCAConfigMap) {
+			visit(kind, name, optional)
+		}
 	}
-	key := [2]string{kind, name}
-	known, ok := r[key]
-	r[key] = optional && (known || !ok)
+	for i := range spec.ImagePullSecrets {
+		// The kubelet tries to pull without the missing ones.
+		known(KindSecret, &spec.ImagePullSecrets[i].Name, true)
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			visitContainer(&containers[i], known)
+		}
+	}
+	for i := range spec.Volumes {
+		if !isTokenVolume(spec.Volumes[i]) {
+			visitVolume(&spec.Volumes[i].VolumeSource, known)
+		}
+	}
 }
 
-func (r references) container(c *corev1.Container) {
-	for _, e := range c.EnvFrom {
-		if ref := e.ConfigMapRef; ref != nil {
-			r.add(KindConfigMap, ref.Name, isTrue(ref.Optional))
+func visitContainer(c *corev1.Container, visit visitor) {
+	for i := range c.EnvFrom {
+		if ref := c.EnvFrom[i].ConfigMapRef; ref != nil {
+			visit(KindConfigMap, &ref.Name, isTrue(ref.Optional))
 		}
-		if ref := e.SecretRef; ref != nil {
-			r.add(KindSecret, ref.Name, isTrue(ref.Optional))
+		if ref := c.EnvFrom[i].SecretRef; ref != nil {
+			visit(KindSecret, &ref.Name, isTrue(ref.Optional))
 		}
 	}
-	for _, e := range c.Env {
-		if e.ValueFrom == nil {
+	for i := range c.Env {
+		from := c.Env[i].ValueFrom
+		if from == nil {
 			continue
 		}
-		if ref := e.ValueFrom.ConfigMapKeyRef; ref != nil {
-			r.add(KindConfigMap, ref.Name, isTrue(ref.Optional))
+		if ref := from.ConfigMapKeyRef; ref != nil {
+			visit(KindConfigMap, &ref.Name, isTrue(ref.Optional))
 		}
-		if ref := e.ValueFrom.SecretKeyRef; ref != nil {
-			r.add(KindSecret, ref.Name, isTrue(ref.Optional))
+		if ref := from.SecretKeyRef; ref != nil {
+			visit(KindSecret, &ref.Name, isTrue(ref.Optional))
 		}
 	}
 }
 
-func (r references) volume(v *corev1.VolumeSource) {
+func visitVolume(v *corev1.VolumeSource, visit visitor) {
 	switch {
 	case v.ConfigMap != nil:
-		r.add(KindConfigMap, v.ConfigMap.Name, isTrue(v.ConfigMap.Optional))
+		visit(KindConfigMap, &v.ConfigMap.Name, isTrue(v.ConfigMap.Optional))
 	case v.Secret != nil:
-		r.add(KindSecret, v.Secret.SecretName, isTrue(v.Secret.Optional))
+		visit(KindSecret, &v.Secret.SecretName, isTrue(v.Secret.Optional))
 	case v.ISCSI != nil && v.ISCSI.SecretRef != nil:
-		r.add(KindSecret, v.ISCSI.SecretRef.Name, false)
+		visit(KindSecret, &v.ISCSI.SecretRef.Name, false)
 	case v.Projected != nil:
-		for _, s := range v.Projected.Sources {
+		for i := range v.Projected.Sources {
+			s := &v.Projected.Sources[i]
 			if s.ConfigMap != nil {
-				r.add(KindConfigMap, s.ConfigMap.Name, isTrue(s.ConfigMap.Optional))
+				visit(KindConfigMap, &s.ConfigMap.Name, isTrue(s.ConfigMap.Optional))
 			}
 			if s.Secret != nil {
-				r.add(KindSecret, s.Secret.Name, isTrue(s.Secret.Optional))
+				visit(KindSecret, &s.Secret.Name, isTrue(s.Secret.Optional))
 			}
 		}
 	}

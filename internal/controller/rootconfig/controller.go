@@ -43,8 +43,8 @@ const (
 	workers = 4
 )
 
-// reconciler reconciles the ConfigMaps or the Secrets that Pods on one member
-// refer to, by the name that root and leaf have in common.
+// reconciler reconciles the copies of the ConfigMaps or the Secrets that Pods on one
+// member refer to, by the roots' names.
 type reconciler[T client.Object] struct {
 	*member.Link
 	kind kind[T]
@@ -54,7 +54,7 @@ type reconciler[T client.Object] struct {
 }
 
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get
-// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims;namespaces,verbs=get;list;watch
 
 // Setup adds both controllers to a member's link.
 func Setup(link *member.Link) error {
@@ -69,8 +69,9 @@ func setup[T client.Object](link *member.Link, k kind[T]) error {
 	return link.Controller(k.controller, workers, r,
 		link.RootSource(&corev1.Pod{}, r.ofRootPod),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim),
+		link.RootSource(&corev1.Namespace{}, r.inNamespace),
 		r.leafPods(),
-		link.LeafSource(k.empty(), member.SameKey),
+		link.LeafSource(k.empty(), r.ofCopy),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 	)
 }
@@ -98,20 +99,20 @@ func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (
 	if o.users, err = r.users(ctx, key); err != nil {
 		return o, err
 	}
-	leaf, found, err := r.get(ctx, r.Cache, key)
+	root, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(key.Namespace))
 	if err != nil {
 		return o, err
 	}
-	if found {
-		if o.foreign = !ours(leaf, r.HostID); !o.foreign {
-			o.leaf = leaf
-		}
+	o.copies = mirror.Copies{HostID: r.HostID}
+	if root != nil {
+		o.copies.Namespace = root.UID
 	}
-	if len(o.users) == 0 {
-		if o.leaf != nil {
-			o.held, err = r.held(ctx, key)
-		}
+	leaf, err := r.copiesOf(ctx, &o)
+	if err != nil {
 		return o, err
+	}
+	if len(o.users) == 0 || root == nil {
+		return o, nil
 	}
 	var namespace corev1.Namespace
 	if err := r.Cache.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace); err == nil {
@@ -125,6 +126,38 @@ func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (
 	return o, r.readRoot(ctx, &o, leaf)
 }
 
+// copiesOf observes the member's copies of a root, and returns the one that new Pods
+// refer to.
+func (r *reconciler[T]) copiesOf(ctx context.Context, o *observed) (leaf T, err error) {
+	all, err := r.kind.list(ctx, r.Cache, o.key.Namespace)
+	if err != nil {
+		return leaf, fmt.Errorf("list the copies in namespace %s: %w", o.key.Namespace, err)
+	}
+	name := o.copies.Name(o.key.Name)
+	for _, c := range all {
+		own := ours(c, r.HostID, o.key)
+		switch {
+		case c.GetName() == name && !own:
+			o.foreign = true
+			continue
+		case !own:
+			continue
+		}
+		held := false
+		if len(o.users) == 0 || c.GetName() != name {
+			if held, err = r.held(ctx, client.ObjectKeyFromObject(c)); err != nil {
+				return leaf, err
+			}
+		}
+		if c.GetName() == name {
+			leaf, o.leaf, o.held = c, c, held
+		} else {
+			o.former = append(o.former, former{leaf: c, held: held})
+		}
+	}
+	return leaf, nil
+}
+
 // readRoot reads the root, live, and compares the leaf with it.
 func (r *reconciler[T]) readRoot(ctx context.Context, o *observed, leaf T) error {
 	root, found, err := r.get(ctx, r.HostLive, o.key)
@@ -135,7 +168,7 @@ func (r *reconciler[T]) readRoot(ctx context.Context, o *observed, leaf T) error
 	if !found || root.GetDeletionTimestamp() != nil && o.leaf == nil {
 		return nil
 	}
-	want, err := r.kind.translate(root, r.HostID)
+	want, err := r.kind.translate(root, o.copies)
 	if err != nil {
 		if !errors.As(err, &o.refusal) {
 			return fmt.Errorf("translate %s %s: %w", r.kind.reference, o.key, err)
@@ -145,6 +178,11 @@ func (r *reconciler[T]) readRoot(ctx context.Context, o *observed, leaf T) error
 	o.want = want
 	if o.leaf != nil {
 		o.drift = r.kind.drift(want, leaf)
+	}
+	for i, f := range o.former {
+		if c, ok := f.leaf.(T); ok && c.GetName() == o.key.Name {
+			o.former[i].drift = r.kind.drift(want, c)
+		}
 	}
 	return nil
 }
@@ -226,9 +264,9 @@ func (r *reconciler[T]) act(ctx context.Context, o observed, d decision) error {
 	case create:
 		return r.create(ctx, o, d.leaf)
 	case update:
-		return r.refusedByMember(o, "update", r.update(ctx, o))
+		return r.refusedByMember(o, "update", r.update(ctx, o, d.leaf))
 	case remove:
-		return client.IgnoreNotFound(r.Leaf.Delete(ctx, o.leaf))
+		return client.IgnoreNotFound(r.Leaf.Delete(ctx, d.leaf))
 	}
 	return fmt.Errorf("unknown decision %T", d)
 }
@@ -236,24 +274,44 @@ func (r *reconciler[T]) act(ctx context.Context, o observed, d decision) error {
 // create makes the copy. What is there already and was not seen in the cache is
 // either ours, just made, or somebody else's.
 func (r *reconciler[T]) create(ctx context.Context, o observed, leaf client.Object) error {
+	if err := r.sameNamespace(ctx, o); err != nil {
+		return err
+	}
 	err := r.Leaf.Create(ctx, actor, leaf)
 	if !apierrors.IsAlreadyExists(err) {
 		return r.refusedByMember(o, "create", err)
 	}
-	there, found, err := r.get(ctx, r.Live, o.key)
+	there, found, err := r.get(ctx, r.Live, client.ObjectKeyFromObject(leaf))
 	if err != nil {
 		return fmt.Errorf("in the member: %w", err)
 	}
-	if found && !ours(there, r.HostID) {
+	if found && !ours(there, r.HostID, o.key) {
 		r.eventRefused(o.users, o.conflict())
 	}
 	return nil // ours: its event wakes us; a stranger's is looked for again at the interval
 }
 
-func (r *reconciler[T]) update(ctx context.Context, o observed) error {
-	after, ok := o.leaf.DeepCopyObject().(T)
+// sameNamespace proves by a live read that what was read of the host belongs to the
+// namespace that the copy is named after: to a cache that lags behind, the namespace of
+// that name may be an earlier tenant's, whose Pods may still read the copy.
+func (r *reconciler[T]) sameNamespace(ctx context.Context, o observed) error {
+	root, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(o.key.Namespace))
+	if err != nil {
+		return err
+	}
+	if root == nil || root.UID != o.copies.Namespace {
+		return fmt.Errorf("namespace %s of the host was replaced, and the cache shows the earlier one", o.key.Namespace)
+	}
+	return nil
+}
+
+func (r *reconciler[T]) update(ctx context.Context, o observed, leaf client.Object) error {
+	if err := r.sameNamespace(ctx, o); err != nil {
+		return err
+	}
+	after, ok := leaf.DeepCopyObject().(T)
 	if !ok {
-		return fmt.Errorf("%T is no %s", o.leaf, r.kind.reference)
+		return fmt.Errorf("%T is no %s", leaf, r.kind.reference)
 	}
 	want, ok := o.want.(T)
 	if !ok {
@@ -261,7 +319,7 @@ func (r *reconciler[T]) update(ctx context.Context, o observed) error {
 	}
 	r.kind.fill(after, want)
 	restamp(after, want)
-	return r.Leaf.Patch(ctx, actor, o.leaf, after)
+	return r.Leaf.Patch(ctx, actor, leaf, after)
 }
 
 // refusedByMember tells the users what the member's API server holds against

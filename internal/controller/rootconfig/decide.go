@@ -22,8 +22,13 @@ type observed struct {
 	key    types.NamespacedName
 	// users are the host's Pods that need the copy.
 	users []*corev1.Pod
+	// copies names them; without the UID of a namespace if the host has none.
+	copies mirror.Copies
 	// held: a leaf Pod refers to the copy. Looked up only if there are no users.
 	held bool
+	// former copies of the root: those under its own name, which earlier versions made,
+	// and those of an earlier namespace of that name.
+	former []former
 	// suspended: nothing may be removed at present.
 	suspended bool
 	// namespace in the member.
@@ -41,6 +46,15 @@ type observed struct {
 	drift mirror.ConfigDrift
 }
 
+// former is a copy that no new Pod refers to.
+type former struct {
+	leaf client.Object
+	// held: a leaf Pod refers to it.
+	held bool
+	// drift from the root, if that was read and is the copy's.
+	drift mirror.ConfigDrift
+}
+
 // decision is what to do next. The set is closed.
 type decision interface{ decision() }
 
@@ -49,10 +63,10 @@ type (
 	nothing struct{}
 	// create the copy.
 	create struct{ leaf client.Object }
-	// update its contents, and the UID of its root.
-	update struct{}
-	// remove it, for good or to be made anew.
-	remove struct{}
+	// update a copy's contents, and the UID of its root.
+	update struct{ leaf client.Object }
+	// remove a copy, for good or to be made anew.
+	remove struct{ leaf client.Object }
 	// tell the users why they cannot have it.
 	tell struct{ refusal *mirror.Refusal }
 )
@@ -64,6 +78,15 @@ func (remove) decision()  {}
 func (tell) decision()    {}
 
 func decide(o observed) decision {
+	for _, f := range o.former {
+		switch {
+		case f.leaf.GetDeletionTimestamp() != nil:
+		case !f.held && !o.suspended:
+			return remove{f.leaf}
+		case f.held && o.want != nil && f.drift == mirror.ConfigChanged:
+			return update{f.leaf}
+		}
+	}
 	switch {
 	case o.leaf != nil && o.leaf.GetDeletionTimestamp() != nil:
 		return nothing{} // its end wakes us
@@ -82,7 +105,7 @@ func decide(o observed) decision {
 	case o.drift == mirror.ConfigImmutable:
 		return o.withdraw()
 	case o.drift == mirror.ConfigChanged || rootUID(o.leaf) != rootUID(o.want):
-		return update{}
+		return update{o.leaf}
 	}
 	return nothing{}
 }
@@ -91,13 +114,13 @@ func (o observed) withdraw() decision {
 	if o.leaf == nil || o.suspended {
 		return nothing{}
 	}
-	return remove{}
+	return remove{o.leaf}
 }
 
 func (o observed) conflict() *mirror.Refusal {
 	return &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"member %s has a %s %s of its own in namespace %s: it is left alone, and the Pod does not start before it is gone. Use another name, or have it removed there",
-		o.member.Registration, o.kind, o.key.Name, o.key.Namespace)}
+		"the Pod is not pushed to member %q: there, namespace %q has a %s %q that Xylem did not create, in place of the copy of %q. Have it removed there",
+		o.member.Registration, o.key.Namespace, o.kind, o.copies.Name(o.key.Name), o.key.Name)}
 }
 
 // pushable reports whether copies may be put into the member's namespace.
@@ -111,11 +134,11 @@ func rootUID(leaf client.Object) types.UID {
 	return origin.UID
 }
 
-// ours reports whether an object is the copy of the root of the same name. A
-// stamp that was copied to another name says nothing.
-func ours(leaf client.Object, hostID string) bool {
+// ours reports whether an object is a copy of a root. A stamp that was copied to
+// another name says nothing.
+func ours(leaf client.Object, hostID string, root types.NamespacedName) bool {
 	origin, stamped := mirror.OriginIn(hostID, leaf)
-	return stamped && origin.Root == client.ObjectKeyFromObject(leaf)
+	return stamped && origin.Root == root
 }
 
 // use says how a Pod of the host needs what it refers to.

@@ -16,6 +16,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
+var copies = mirror.Copies{HostID: here.HostID, Namespace: "shop-uid"}
+
 var here = mirror.Member{Registration: "cluster38", ClusterID: "m1", NodeName: "kosmos-cluster38", HostID: "h1"}
 
 func root(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
@@ -27,7 +29,7 @@ func root(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 }
 
 func leaf(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
-	cm := mirror.TranslateConfigMap(root(), here.HostID)
+	cm := mirror.TranslateConfigMap(root(), copies)
 	cm.UID, cm.ResourceVersion = "l1", "5"
 	for _, c := range change {
 		c(cm)
@@ -39,10 +41,11 @@ func deleted(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
 	users := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "p1"}}}
-	want := mirror.TranslateConfigMap(root(), here.HostID)
-	anew := mirror.TranslateConfigMap(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), here.HostID)
+	want := mirror.TranslateConfigMap(root(), copies)
+	anew := mirror.TranslateConfigMap(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), copies)
+	earlier := leaf(func(cm *corev1.ConfigMap) { cm.Name = "config" })
 	refusal := &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "no"}
-	conflict := observed{member: here, kind: mirror.KindConfigMap, key: client.ObjectKeyFromObject(want)}.conflict()
+	conflict := observed{member: here, kind: mirror.KindConfigMap, key: client.ObjectKeyFromObject(root()), copies: copies}.conflict()
 	for name, tc := range map[string]struct {
 		observed
 		want decision
@@ -53,26 +56,32 @@ func TestDecide(t *testing.T) {
 		"needed, missing in the host":     {observed{users: users, read: true}, nothing{}},
 		"current":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: mirror.ConfigCurrent}, nothing{}},
 		"not due":                         {observed{users: users, leaf: leaf()}, nothing{}},
-		"changed":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: mirror.ConfigChanged}, update{}},
-		"root made anew, same contents":   {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigCurrent}, update{}},
-		"immutable, root made anew":       {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigImmutable}, remove{}},
+		"changed":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: mirror.ConfigChanged}, update{leaf()}},
+		"root made anew, same contents":   {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigCurrent}, update{leaf()}},
+		"immutable, root made anew":       {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigImmutable}, remove{leaf()}},
 		"immutable, suspended":            {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigImmutable, suspended: true}, nothing{}},
-		"root gone":                       {observed{users: users, read: true, leaf: leaf()}, remove{}},
+		"root gone":                       {observed{users: users, read: true, leaf: leaf()}, remove{leaf()}},
 		"root gone, suspended":            {observed{users: users, read: true, leaf: leaf(), suspended: true}, nothing{}},
 		"on its way out":                  {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: mirror.ConfigChanged}, nothing{}},
 		"foreign in its place":            {observed{users: users, read: true, want: want, foreign: true}, tell{conflict}},
 		"foreign, but the root is absent": {observed{users: users, read: true, foreign: true}, nothing{}},
 		"foreign, not needed":             {observed{foreign: true}, nothing{}},
 		"refused":                         {observed{users: users, read: true, refusal: refusal}, tell{refusal}},
-		"refused, pushed before":          {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{}},
-		"not needed any more":             {observed{leaf: leaf()}, remove{}},
-		"not needed, leaf Pods there":     {observed{leaf: leaf(), held: true}, nothing{}},
-		"not needed, suspended":           {observed{leaf: leaf(), suspended: true}, nothing{}},
-		"not needed, on its way out":      {observed{leaf: leaf(deleted)}, nothing{}},
+		"refused, pushed before":          {observed{users: users, read: true, refusal: refusal, leaf: leaf()}, remove{leaf()}},
+		"not needed any more":             {observed{leaf: leaf()}, remove{leaf()}},
+		"a former copy that no Pod reads": {observed{users: users, read: true, want: want, former: []former{{leaf: earlier}}}, remove{earlier}},
+		"the same, suspended":             {observed{users: users, read: true, want: want, suspended: true, former: []former{{leaf: earlier}}}, create{want}},
+		"the same, on its way out":        {observed{users: users, read: true, want: want, former: []former{{leaf: leaf(deleted)}}}, create{want}},
+		"a former copy that a Pod reads":  {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true}}}, nothing{}},
+		"the same, changed":               {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true, drift: mirror.ConfigChanged}}}, update{earlier}},
+		"the same, its root is gone: the name stays taken": {observed{users: users, read: true, former: []former{{leaf: earlier, held: true}}}, nothing{}},
+		"not needed, leaf Pods there":                      {observed{leaf: leaf(), held: true}, nothing{}},
+		"not needed, suspended":                            {observed{leaf: leaf(), suspended: true}, nothing{}},
+		"not needed, on its way out":                       {observed{leaf: leaf(deleted)}, nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.member, tc.kind, tc.key = here, mirror.KindConfigMap, client.ObjectKeyFromObject(want)
-			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, tell{})); diff != "" {
+			tc.member, tc.kind, tc.key, tc.copies = here, mirror.KindConfigMap, client.ObjectKeyFromObject(root()), copies
+			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, tell{}, update{}, remove{})); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -84,14 +93,19 @@ func TestOurs(t *testing.T) {
 		change func(*corev1.ConfigMap)
 		want   bool
 	}{
-		"ours":                      {func(*corev1.ConfigMap) {}, true},
-		"another host's":            {func(cm *corev1.ConfigMap) { cm.Labels[v1alpha1.LabelHost] = "h2" }, false},
-		"only labelled":             {func(cm *corev1.ConfigMap) { cm.Annotations = nil }, false},
+		"ours":                       {func(*corev1.ConfigMap) {}, true},
+		"another host's":             {func(cm *corev1.ConfigMap) { cm.Labels[v1alpha1.LabelHost] = "h2" }, false},
+		"only labelled":              {func(cm *corev1.ConfigMap) { cm.Annotations = nil }, false},
+		"made by an earlier version": {func(cm *corev1.ConfigMap) { cm.Name = "config" }, true},
+		"of another root": {func(cm *corev1.ConfigMap) {
+			cm.Annotations[v1alpha1.AnnotationRoot] = "shop/other"
+			cm.Name = copies.Name("other")
+		}, false},
 		"copied to another name":    {func(cm *corev1.ConfigMap) { cm.Name = "other" }, false},
 		"copied to another's space": {func(cm *corev1.ConfigMap) { cm.Namespace = "other" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := ours(leaf(tc.change), here.HostID); got != tc.want {
+			if got := ours(leaf(tc.change), here.HostID, client.ObjectKeyFromObject(root())); got != tc.want {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})
@@ -193,7 +207,7 @@ func TestFillAndRestamp(t *testing.T) {
 	changed := root(func(cm *corev1.ConfigMap) {
 		cm.UID, cm.Data, cm.Immutable = "u2", map[string]string{"a": "2"}, new(true)
 	})
-	want := mirror.TranslateConfigMap(changed, here.HostID)
+	want := mirror.TranslateConfigMap(changed, copies)
 	after := leaf()
 	configMaps().fill(after, want)
 	restamp(after, want)

@@ -8,6 +8,11 @@
 // when none does and the last leaf Pod that refers to it is gone: containers
 // that are still ending keep their files.
 //
+// A copy has a name of its own (mirror.Copies): neither an object of the member's own
+// nor the copy of an earlier namespace can be taken for it, at any time. Copies of
+// earlier versions have their roots' names. They are kept current while a leaf Pod
+// refers to them, even if the root is gone: else the name would be the member's.
+//
 // Secrets of the host are read one by one, by name, and never listed or
 // watched. Instead, as a kubelet does, each is read anew when another Pod
 // comes to need it, and at intervals; nothing is written unless it differs. A

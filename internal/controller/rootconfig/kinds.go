@@ -1,11 +1,13 @@
 package rootconfig
 
 import (
+	"context"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
@@ -14,8 +16,10 @@ type kind[T client.Object] struct {
 	// controller is the controller's name, reference the kind in mirror.Reference.
 	controller, reference string
 	empty                 func() T
-	translate             func(root T, hostID string) (T, error)
-	drift                 func(want, leaf T) mirror.ConfigDrift
+	// list reads all of a namespace.
+	list      func(ctx context.Context, from client.Reader, namespace string) ([]T, error)
+	translate func(root T, copies mirror.Copies) (T, error)
+	drift     func(want, leaf T) mirror.ConfigDrift
 	// fill puts the contents of want into leaf.
 	fill func(leaf, want T)
 }
@@ -25,8 +29,13 @@ func configMaps() kind[*corev1.ConfigMap] {
 		controller: NameConfigMap,
 		reference:  mirror.KindConfigMap,
 		empty:      func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
-		translate: func(root *corev1.ConfigMap, hostID string) (*corev1.ConfigMap, error) {
-			return mirror.TranslateConfigMap(root, hostID), nil
+		list: func(ctx context.Context, from client.Reader, namespace string) ([]*corev1.ConfigMap, error) {
+			var list corev1.ConfigMapList
+			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
+			return pointers(list.Items), err
+		},
+		translate: func(root *corev1.ConfigMap, copies mirror.Copies) (*corev1.ConfigMap, error) {
+			return mirror.TranslateConfigMap(root, copies), nil
 		},
 		drift: mirror.ConfigMapDrift,
 		fill: func(leaf, want *corev1.ConfigMap) {
@@ -40,12 +49,25 @@ func secrets() kind[*corev1.Secret] {
 		controller: NameSecret,
 		reference:  mirror.KindSecret,
 		empty:      func() *corev1.Secret { return &corev1.Secret{} },
-		translate:  mirror.TranslateSecret,
-		drift:      mirror.SecretDrift,
+		list: func(ctx context.Context, from client.Reader, namespace string) ([]*corev1.Secret, error) {
+			var list corev1.SecretList
+			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
+			return pointers(list.Items), err
+		},
+		translate: mirror.TranslateSecret,
+		drift:     mirror.SecretDrift,
 		fill: func(leaf, want *corev1.Secret) {
 			leaf.Data, leaf.Immutable = want.Data, want.Immutable
 		},
 	}
+}
+
+func pointers[T any](items []T) []*T {
+	all := make([]*T, 0, len(items))
+	for i := range items {
+		all = append(all, &items[i])
+	}
+	return all
 }
 
 // restamp makes a copy that of the root that want was made from.

@@ -24,12 +24,31 @@ func (r *reconciler[T]) leafPods() source.Source {
 		predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }})
 }
 
-func (r *reconciler[T]) ofLeafPod(_ context.Context, obj client.Object) []reconcile.Request {
+func (r *reconciler[T]) ofLeafPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
 		return nil
 	}
-	return r.references(pod)
+	var requests []reconcile.Request
+	for _, request := range r.references(pod) { // by the names of copies
+		copied, found, err := r.get(ctx, r.Cache, request.NamespacedName)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "look up a copy that a leaf Pod refers to")
+		}
+		if found {
+			requests = append(requests, r.ofCopy(ctx, copied)...)
+		}
+	}
+	return requests
+}
+
+// ofCopy enqueues the root of a copy.
+func (r *reconciler[T]) ofCopy(_ context.Context, obj client.Object) []reconcile.Request {
+	origin, stamped := mirror.OriginIn(r.HostID, obj)
+	if !stamped {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: origin.Root}}
 }
 
 // ofRootPod wakes what a Pod of the host refers to, if that changes anything: a
@@ -76,8 +95,8 @@ func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reco
 	return requests
 }
 
-// inNamespace wakes what the Pods of a namespace refer to, as it may have become
-// usable.
+// inNamespace enqueues what the Pods of a namespace refer to: it may have become usable
+// in the member, or known in the host.
 func (r *reconciler[T]) inNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	var pods corev1.PodList
 	if err := r.Host.List(ctx, &pods, client.InNamespace(namespace.GetName()), index.ReadOnly); err != nil {

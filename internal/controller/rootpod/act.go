@@ -24,6 +24,9 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		}
 		return nil
 	case awaitReferences:
+		if d.problem != nil {
+			return r.tell(ctx, o.root, d.problem)
+		}
 		return nil
 	case create:
 		return r.create(ctx, o)
@@ -85,6 +88,9 @@ func (r *reconciler) stillCreate(ctx context.Context, o observed) (root, leaf *c
 	}
 	if live == nil || live.UID != o.root.UID {
 		return nil, nil, nil
+	}
+	if namespace, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.copies.Namespace {
+		return nil, nil, err // the copies are an earlier namespace's: its event enqueues the Pod
 	}
 	o.root, o.nominated = live, r.nominated(live)
 	if d, still := decide(o).(create); still {

@@ -1,8 +1,11 @@
 package rootpod
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,20 +21,26 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// reads answers live reads from one Pod, one claim, one PV and one Node.
+// reads answers live reads from one Pod, one claim, one PV and one Node, and from the
+// namespace that they are in.
 type reads struct {
 	client.Reader
-	node   *corev1.Node
-	pod    *corev1.Pod
-	claim  *corev1.PersistentVolumeClaim
-	volume *corev1.PersistentVolume
-	err    error
+	namespace types.UID // empty: as copies has it
+	node      *corev1.Node
+	pod       *corev1.Pod
+	claim     *corev1.PersistentVolumeClaim
+	volume    *corev1.PersistentVolume
+	err       error
 }
 
 func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	switch into := into.(type) {
+	case *corev1.Namespace:
+		into.Name, into.UID = key.Name, cmp.Or(r.namespace, copies.Namespace)
+		return r.err
 	case *corev1.Node:
 		if r.node != nil && r.node.Name == key.Name {
 			r.node.DeepCopyInto(into)
@@ -123,6 +133,7 @@ func TestCreationIsLive(t *testing.T) {
 		"it is being deleted":        {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
 		"it is gone":                 {func(r *reads) { r.pod = nil }, nil},
 		"another one has its name":   {func(r *reads) { r.pod.UID = "newer" }, nil},
+		"its namespace was replaced": {func(r *reads) { r.namespace = "newer-uid" }, nil},
 		"it is on another node":      {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
 		"the host does not answer":   {func(r *reads) { r.err = down }, down},
 		"it was withdrawn meanwhile": {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).root }, errWrite},
@@ -180,11 +191,24 @@ func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
 	}
 }
 
-// listed answers lists from caches: the claims of the member, the Pods of the host.
+// listed answers lists from caches: the claims of the member, the Pods of the host. Of
+// single objects it has those that it was given.
 type listed struct {
 	cache.Cache
-	claims []corev1.PersistentVolumeClaim
-	pods   []corev1.Pod
+	objects []client.Object
+	claims  []corev1.PersistentVolumeClaim
+	pods    []corev1.Pod
+}
+
+func (l listed) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	for _, obj := range l.objects {
+		if client.ObjectKeyFromObject(obj) != key || reflect.TypeOf(obj) != reflect.TypeOf(into) {
+			continue
+		}
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj).Elem())
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 }
 
 func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -221,6 +245,63 @@ func TestClassEnqueuesPods(t *testing.T) {
 		if got := r.ofLeafClass(t.Context(), &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}}); len(got) != tc.want {
 			t.Errorf("%s: enqueued %v, want %d", name, got, tc.want)
 		}
+	}
+}
+
+// What the member has of its own under the name that a Pod refers to is never looked at.
+func TestReferencesObserved(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "password", UID: "password-uid"}
+	secret := &corev1.Secret{ObjectMeta: meta}
+	token := &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeServiceAccountToken}
+	copied, err := mirror.TranslateSecret(secret, copies)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older, err := mirror.TranslateSecret(secret, mirror.Copies{HostID: here.HostID, Namespace: "older-uid"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	former := copied.DeepCopy() // by its root's name, as earlier versions made it
+	former.Name = secret.Name
+	forged := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: copied.Name}}
+	for name, tc := range map[string]struct {
+		optional     bool
+		host, member client.Object
+		missing      []string
+		lacking      string // reason
+	}{
+		"copied":                                     {host: secret, member: copied},
+		"not copied yet":                             {host: secret, missing: []string{"Secret password"}},
+		"optional, not copied yet":                   {optional: true, host: secret, missing: []string{"Secret password"}},
+		"the copy is of an earlier namespace":        {host: secret, member: older, missing: []string{"Secret password"}},
+		"the copy is of an earlier version":          {host: secret, member: former, missing: []string{"Secret password"}},
+		"something else has the copy's name":         {host: secret, member: forged, missing: []string{"Secret password"}},
+		"the host lacks it":                          {lacking: v1alpha1.ReasonReferenceMissing},
+		"the host lacks it, the member has its own":  {member: secret, lacking: v1alpha1.ReasonReferenceMissing},
+		"optional, and the host lacks it":            {optional: true},
+		"of a type that is not copied":               {host: token, lacking: v1alpha1.ReasonSecretUnsupported},
+		"optional, and of a type that is not copied": {optional: true, host: token},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := observed{member: here, root: rootPod()}
+			o.root.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "password"}, Optional: &tc.optional}}}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.Namespace}}
+			has := func(objects ...client.Object) listed {
+				return listed{objects: slices.DeleteFunc(objects, func(obj client.Object) bool { return obj == nil })}
+			}
+			r := &reconciler{Link: &member.Link{Member: here, Host: has(namespace), HostLive: has(tc.host), Cache: has(tc.member)}}
+			if err := r.references(t.Context(), &o); err != nil {
+				t.Fatal(err)
+			}
+			lacking := ""
+			if o.lacking != nil {
+				lacking = o.lacking.Reason
+			}
+			if !slices.Equal(o.missing, tc.missing) || lacking != tc.lacking || o.copies != copies {
+				t.Errorf("missing %v, want %v; lacking %q, want %q; copies %v", o.missing, tc.missing, lacking, tc.lacking, o.copies)
+			}
+		})
 	}
 }
 

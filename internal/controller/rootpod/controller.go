@@ -2,8 +2,10 @@ package rootpod
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -28,8 +31,8 @@ const (
 	actor = guarded.Actor("root-pod")
 	// workers push Pods of one member side by side.
 	workers = 8
-	// referencesAgain is when a Pod is looked at again that waits for a ConfigMap or a
-	// Secret: the host's are not watched.
+	// referencesAgain is when the ConfigMaps and Secrets that a Pod waits for are read
+	// again: the host's are not watched.
 	referencesAgain = 10 * time.Second
 )
 
@@ -50,6 +53,7 @@ type reconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
 // +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=configmaps;secrets,verbs=get
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, options Options) error {
@@ -58,10 +62,11 @@ func Setup(link *member.Link, options Options) error {
 		link.RootSource(&corev1.Pod{}, member.SameKey),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
 		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume),
+		link.RootSource(&corev1.Namespace{}, r.inNamespace),
 		link.LeafSource(&corev1.Pod{}, member.SameKey),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim), // of the same name
-		link.LeafSource(&corev1.ConfigMap{}, r.ofReference("ConfigMap")),
-		link.LeafSource(&corev1.Secret{}, r.ofReference("Secret")),
+		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(mirror.KindConfigMap)),
+		link.LeafSource(&corev1.Secret{}, r.ofCopy(mirror.KindSecret)),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 		link.LeafSource(&storagev1.StorageClass{}, r.ofLeafClass),
 	)
@@ -116,8 +121,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.others, err = otherNodes(ctx, r.Host, o)
 		return o, err
 	}
-	o.missing, err = r.missing(ctx, o.root)
-	return o, err
+	return o, r.references(ctx, &o)
 }
 
 // otherNodes are those that the root and its unbound claims name beside the
@@ -206,50 +210,74 @@ func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeCla
 	return ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer, nil
 }
 
-// missing are the ConfigMaps and Secrets that the Pod refers to, that the host
-// has, and that root_config has not brought to the member yet.
-func (r *reconciler) missing(ctx context.Context, root *corev1.Pod) ([]string, error) {
-	var missing []string
-	for _, ref := range mirror.References(root) {
-		key := types.NamespacedName{Namespace: root.Namespace, Name: ref.Name}
-		missed := r.configMapMissed
-		if ref.Kind == "Secret" {
-			missed = r.secretMissed
-		}
-		is, err := missed(ctx, key)
+// references observes which of the ConfigMaps and Secrets that the Pod refers to have no
+// copy in the member yet. One that is optional and that the host lacks is not waited for:
+// nothing but its copy ever has the copy's name.
+func (r *reconciler) references(ctx context.Context, o *observed) error {
+	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.root.Namespace))
+	if err != nil || namespace == nil {
+		return err
+	}
+	o.copies = mirror.Copies{HostID: r.HostID, Namespace: namespace.UID}
+	var absent []string
+	for _, ref := range mirror.References(o.root) {
+		copied, err := r.copied(ctx, o, ref)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if is {
-			missing = append(missing, ref.Kind+" "+ref.Name)
+		if copied {
+			continue
+		}
+		found, refusal, err := r.inHost(ctx, o, ref)
+		switch {
+		case err != nil:
+			return err
+		case found && refusal == nil:
+			o.missing = append(o.missing, ref.Kind+" "+ref.Name)
+		case ref.Optional:
+		case refusal != nil:
+			o.lacking = refusal
+		default:
+			absent = append(absent, fmt.Sprintf("%s %q", ref.Kind, ref.Name))
 		}
 	}
-	return missing, nil
-}
-
-// configMapMissed is live for the host, like secretMissed, since Secrets are not
-// watched there. What the host lacks as well, the leaf Pod waits for as it would
-// in one cluster, and its events say so.
-func (r *reconciler) configMapMissed(ctx context.Context, key types.NamespacedName) (bool, error) {
-	leaf, err := index.Find[corev1.ConfigMap](ctx, r.Cache, key)
-	if err != nil || leaf != nil {
-		return false, err
+	if o.lacking == nil && len(absent) > 0 {
+		o.lacking = refuse(v1alpha1.ReasonReferenceMissing, "the Pod is not pushed to member %q: it needs what namespace %q of the host does not have: %s. Create it there, or mark the reference as optional",
+			r.Registration, o.root.Namespace, strings.Join(absent, ", ")).problem
 	}
-	root, err := index.Find[corev1.ConfigMap](ctx, r.HostLive, key)
-	return root != nil, err
+	return nil
 }
 
-func (r *reconciler) secretMissed(ctx context.Context, key types.NamespacedName) (bool, error) {
-	leaf, err := index.Find[corev1.Secret](ctx, r.Cache, key)
-	if err != nil || leaf != nil {
-		return false, err
+// copied reports whether the member has the copy of what a Pod refers to.
+func (r *reconciler) copied(ctx context.Context, o *observed, ref mirror.Reference) (bool, error) {
+	key := types.NamespacedName{Namespace: o.root.Namespace, Name: o.copies.Name(ref.Name)}
+	var origin mirror.Origin
+	var err error
+	if ref.Kind == mirror.KindSecret {
+		_, origin, err = index.Leaf[corev1.Secret](ctx, r.Cache, r.HostID, key)
+	} else {
+		_, origin, err = index.Leaf[corev1.ConfigMap](ctx, r.Cache, r.HostID, key)
+	}
+	return origin.Root.Name == ref.Name, err
+}
+
+// inHost looks, live, since Secrets are not watched there, whether the host has what a
+// Pod refers to, and why it is not copied.
+func (r *reconciler) inHost(ctx context.Context, o *observed, ref mirror.Reference) (found bool, refusal *mirror.Refusal, err error) {
+	key := types.NamespacedName{Namespace: o.root.Namespace, Name: ref.Name}
+	if ref.Kind == mirror.KindConfigMap {
+		root, err := index.Find[corev1.ConfigMap](ctx, r.HostLive, key)
+		return root != nil, nil, err
 	}
 	root, err := index.Find[corev1.Secret](ctx, r.HostLive, key)
-	if err != nil || root == nil {
-		return false, err
+	if root == nil {
+		return false, nil, err
 	}
-	_, refused := mirror.TranslateSecret(root, r.HostID)
-	return refused == nil, nil // root_secret says why one is not pushed
+	_, err = mirror.TranslateSecret(root, o.copies)
+	if err != nil && !errors.As(err, &refusal) {
+		return true, nil, fmt.Errorf("translate Secret %s: %w", key, err)
+	}
+	return true, refusal, nil
 }
 
 // ofRootClaim wakes the Pods that use a claim.
@@ -287,9 +315,14 @@ func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reco
 	return r.requests(ctx, pods, err)
 }
 
-func (r *reconciler) ofReference(kind string) func(context.Context, client.Object) []reconcile.Request {
+// ofCopy enqueues the Pods that refer to the root of a copy.
+func (r *reconciler) ofCopy(kind string) func(context.Context, client.Object) []reconcile.Request {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
-		pods, err := index.PodsOfReference(ctx, r.Host, kind, client.ObjectKeyFromObject(obj))
+		origin, stamped := mirror.OriginIn(r.HostID, obj)
+		if !stamped {
+			return nil
+		}
+		pods, err := index.PodsOfReference(ctx, r.Host, kind, origin.Root)
 		return r.requests(ctx, pods, err)
 	}
 }

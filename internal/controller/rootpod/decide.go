@@ -28,10 +28,15 @@ type observed struct {
 	others map[string]*corev1.Node
 	// namespace in the member.
 	namespace *corev1.Namespace
-	// claims of the root's volumes, and what of its ConfigMaps and Secrets is
-	// still to be brought.
-	claims  []claim
+	// claims of the root's volumes.
+	claims []claim
+	// copies names those of the root's ConfigMaps and Secrets; without the UID of a
+	// namespace if the cache has none yet.
+	copies mirror.Copies
+	// missing is what of them root_config has still to copy, and lacking says what can
+	// not be copied though the Pod needs it. Looked up only while there is no leaf.
 	missing []string
+	lacking *mirror.Refusal
 }
 
 // claim is one claim of the Pod.
@@ -57,9 +62,10 @@ type (
 	nothing struct{ problem *mirror.Refusal }
 	// create the leaf Pod.
 	create struct{ leaf *corev1.Pod }
-	// awaitReferences that root_config is to bring: its watches wake us, and we look
-	// again, since what the host has no longer is not waited for.
-	awaitReferences struct{}
+	// awaitReferences that root_config is to copy, or that the host lacks, which is the
+	// problem then: watches of the copies enqueue the Pod, and those of the host, which
+	// are not watched, are read again.
+	awaitReferences struct{ problem *mirror.Refusal }
 	// markPushed records on the root which leaf Pod runs for it.
 	markPushed struct{}
 	// markWithdrawn records that none does any more, so that one may again.
@@ -370,9 +376,12 @@ func (o observed) create() decision {
 		return nothing{refusal}
 	case !usable:
 		return nothing{} // leaf_namespace brings it, and its watch wakes us
-	case len(o.missing) > 0:
-		return awaitReferences{}
+	case o.copies.Namespace == "":
+		return nothing{} // the host's namespace is about to be seen, and its watch wakes us
+	case o.lacking != nil || len(o.missing) > 0:
+		return awaitReferences{o.lacking}
 	}
+	mirror.PointAt(o.copies, leaf)
 	return create{leaf}
 }
 

@@ -18,6 +18,9 @@ import (
 
 const podUID = types.UID("pod-uid")
 
+// copies of the namespace that Pods are in.
+var copies = mirror.Copies{HostID: here.HostID, Namespace: "shop-uid"}
+
 var (
 	here  = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 	there = mirror.Member{Registration: "cluster39", ClusterID: "id39", NodeName: "kosmos-cluster39", HostID: "host-id"}
@@ -34,6 +37,7 @@ func seen(change ...func(*observed)) observed {
 		node:      virtualNode(),
 		namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}},
 		claims:    []claim{asked("data", here)},
+		copies:    copies,
 	}
 	o.root.Status.NominatedNodeName = here.NodeName
 	for _, c := range change {
@@ -155,6 +159,11 @@ func gaveUp(o *observed) {
 	o.root.Status.Phase, o.root.Status.Reason = corev1.PodFailed, v1alpha1.ReasonPlacementFailed
 }
 
+// lacks what it needs, in the host.
+func lacks(o *observed) {
+	o.lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: "no"}
+}
+
 func leafEnded(o *observed) { o.leaf.Status.Phase = corev1.PodSucceeded }
 
 // knows another node, of the cluster with this ID, or of none.
@@ -221,6 +230,9 @@ func TestDecide(t *testing.T) {
 		"the member's namespace is somebody else's (I4)": {seen(func(o *observed) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
 		"the member's namespace is not made yet":         {seen(func(o *observed) { o.namespace = nil }), nothing{}},
 		"a ConfigMap is not brought yet":                 {seen(func(o *observed) { o.missing = []string{"ConfigMap settings"} }), awaitReferences{}},
+		"the host lacks a Secret that the Pod needs":     {seen(lacks), awaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the same, and the host has bound the Pod":       {seen(onNode, lacks), awaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
+		"the host's namespace is not seen yet":           {seen(func(o *observed) { o.copies.Namespace = "" }), nothing{}},
 
 		// Early leaves.
 		"the early leaf is noted on the root (I6)":             {seen(running), markPushed{}},
@@ -304,7 +316,7 @@ func TestDecide(t *testing.T) {
 // decisions are compared by type, by what they say to the user by its reason,
 // by the identity of objects, and drifts not at all: mirror tests those.
 var decisions = cmp.Options{
-	cmp.AllowUnexported(nothing{}, create{}, remove{}),
+	cmp.AllowUnexported(awaitReferences{}, nothing{}, create{}, remove{}),
 	cmp.Comparer(func(a, b *mirror.Refusal) bool {
 		return (a == nil) == (b == nil) && (a == nil || a.Reason == b.Reason && (a.Message == "") != (b.Message == ""))
 	}),

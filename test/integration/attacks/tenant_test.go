@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
@@ -249,6 +250,73 @@ var _ = Describe("A tenant of the host wants", func() {
 			Expect(a.api.Create(ctx, crossing)).To(Succeed())
 			a.running(ctx, crossing.Name)
 		}
+	}, SpecTimeout(attackTime))
+
+	It("a member's own Secrets and ConfigMaps, by naming them in a Pod, before and after they are there", func(ctx SpecContext) {
+		a := attacker(ctx)
+		Expect(a.api.Create(ctx, a.pod("first", nodeOne, nil))).To(Succeed())
+		a.running(ctx, "first")
+		m := x.Member(one)
+		token := func(name string) *corev1.Secret {
+			return &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name, Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+				Type:       corev1.SecretTypeServiceAccountToken,
+			}
+		}
+		own := func(name string) *corev1.Secret {
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: name}, StringData: map[string]string{"tls.key": "the member's own"}}
+		}
+		// What a replicator of the member puts into each namespace, and static tokens.
+		for _, obj := range []client.Object{own("wildcard-tls"), token("sa-token"), token("refused")} {
+			Expect(m.API.Create(ctx, obj)).To(Succeed())
+		}
+		Expect(a.api.Create(ctx, token("refused"))).To(Succeed())
+		naming := func(name string, optional bool) func(*corev1.Pod) {
+			ref := corev1.LocalObjectReference{Name: name}
+			return func(p *corev1.Pod) {
+				main := &p.Spec.Containers[0]
+				main.EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref, Optional: &optional}}}
+				main.Env = []corev1.EnvVar{{Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref, Key: "k", Optional: &optional}}}}
+				p.Spec.Volumes = []corev1.Volume{
+					{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name, Optional: &optional}}},
+					{Name: "p", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+						Sources: []corev1.VolumeProjection{{Secret: &corev1.SecretProjection{LocalObjectReference: ref, Optional: &optional}}},
+					}}},
+				}
+				p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{ref}
+			}
+		}
+		By("needing what the host lacks, or does not hand on: the Pods are not pushed, and say why")
+		for name, reason := range map[string]string{"wildcard-tls": "ReferenceMissing", "sa-token": "ReferenceMissing", "refused": "SecretUnsupported"} {
+			thief := a.pod("needs-"+name, nodeOne, nil, naming(name, false))
+			Expect(a.api.Create(ctx, thief)).To(Succeed())
+			a.told(ctx, thief, reason, name)
+		}
+		By("naming it as optional: the Pods run, and name nothing that is the member's")
+		later := "not-there-yet"
+		for _, name := range []string{"wildcard-tls", "sa-token", "refused", later} {
+			Expect(a.api.Create(ctx, a.pod("names-"+name, nodeOne, nil, naming(name, true)))).To(Succeed())
+			a.running(ctx, "names-"+name)
+		}
+		Expect(m.API.Create(ctx, own(later))).To(Succeed())
+		barrier(ctx)
+		var leaves corev1.PodList
+		Expect(m.API.List(ctx, &leaves, client.InNamespace(a.namespace))).To(Succeed())
+		Expect(leaves.Items).To(HaveLen(5))
+		for i := range leaves.Items {
+			for _, ref := range mirror.References(&leaves.Items[i]) {
+				_, err := get[corev1.Secret](ctx, m, a.namespace, ref.Name)
+				Expect(err).To(Satisfy(apierrors.IsNotFound), "%s names %s", leaves.Items[i].Name, ref.Name)
+			}
+		}
+		By("getting the host's, once it is there")
+		Expect(a.api.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: a.namespace, Name: "wildcard-tls"}, StringData: map[string]string{"k": "mine"}})).To(Succeed())
+		a.running(ctx, "needs-wildcard-tls")
+		leaf := must[corev1.Pod](ctx, m, a.namespace, "needs-wildcard-tls")
+		copied := must[corev1.Secret](ctx, m, a.namespace, leaf.Spec.Containers[0].EnvFrom[0].SecretRef.Name)
+		Expect(copied.Data).To(Equal(map[string][]byte{"k": []byte("mine")}))
+		Expect(copied.Name).To(HavePrefix("wildcard-tls."))
+		Expect(copied.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRoot, a.namespace+"/wildcard-tls"))
 	}, SpecTimeout(attackTime))
 
 	It("to be somebody in a member: its service accounts' tokens", func(ctx SpecContext) {

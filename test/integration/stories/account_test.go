@@ -162,7 +162,7 @@ var _ = Describe("Xylem", Serial, func() {
 			{"leaf", member, &corev1.Pod{}, "app"},
 			{"leaf", member, &corev1.PersistentVolume{}, volume},
 			{"leaf", member, &corev1.Namespace{}, s.namespace},
-			{"leaf", member, &corev1.ConfigMap{}, "settings"},
+			{"leaf", member, &corev1.ConfigMap{}, s.copies(ctx).Name("settings")},
 		} {
 			Expect(seen.in.API.Get(ctx, s.key(seen.obj, seen.name), seen.obj)).To(Succeed())
 			kind := fmt.Sprintf("%s %T", seen.side, seen.obj)

@@ -1,14 +1,27 @@
 package stories_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
+
+// copies names those of the ConfigMaps and Secrets of the story's namespace.
+func (s *story) copies(ctx context.Context) mirror.Copies {
+	GinkgoHelper()
+	var namespace, system corev1.Namespace
+	Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: s.namespace}, &namespace)).To(Succeed())
+	Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system)).To(Succeed())
+	return mirror.Copies{HostID: string(system.UID), Namespace: namespace.UID}
+}
 
 var _ = Describe("What a Pod refers to", func() {
 	It("is pushed along, kept current, and removed with the last Pod that needs it", func(ctx SpecContext) {
@@ -34,35 +47,37 @@ var _ = Describe("What a Pod refers to", func() {
 		s.running(ctx, "first", nodeOne)
 
 		member := x.Member(one)
-		leaf := until[corev1.ConfigMap](ctx, s, member, "settings", HaveField("Data", settings.Data))
+		copied := s.copies(ctx)
+		leaf := until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("Data", settings.Data))
+		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRoot, s.namespace+"/settings"))
 		Expect(leaf.Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationRootUID, string(settings.UID)))
-		until[corev1.Secret](ctx, s, member, "password", HaveField("Data", password.Data))
-		until[corev1.Secret](ctx, s, member, "registry", And(HaveField("Data", registry.Data), HaveField("Type", registry.Type)))
-		gone[corev1.Secret](ctx, s, member, "unrelated")
+		until[corev1.Secret](ctx, s, member, copied.Name("password"), HaveField("Data", password.Data))
+		until[corev1.Secret](ctx, s, member, copied.Name("registry"), And(HaveField("Data", registry.Data), HaveField("Type", registry.Type)))
+		gone[corev1.Secret](ctx, s, member, copied.Name("unrelated"))
 
 		By("changing them, which the next Pod that uses them finds at once")
 		patch(ctx, x.Host, settings, `{"data":{"mode":"second"}}`)
 		patch(ctx, x.Host, password, `{"stringData":{"password":"two"}}`)
 		s.pod(ctx, "second", using("data"), referring)
 		s.running(ctx, "second", nodeOne)
-		until[corev1.ConfigMap](ctx, s, member, "settings", HaveField("Data", map[string]string{"mode": "second"}))
-		until[corev1.Secret](ctx, s, member, "password", HaveField("Data", map[string][]byte{"password": []byte("two")}))
+		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("Data", map[string]string{"mode": "second"}))
+		until[corev1.Secret](ctx, s, member, copied.Name("password"), HaveField("Data", map[string][]byte{"password": []byte("two")}))
 
 		By("staying while one of them needs them")
 		s.deletePod(ctx, "first")
 		gone[corev1.Pod](ctx, s, member, "first")
 		s.barrier(ctx, nodeOne)
-		until[corev1.ConfigMap](ctx, s, member, "settings", HaveField("DeletionTimestamp", BeNil()))
+		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), HaveField("DeletionTimestamp", BeNil()))
 
 		By("going with the last, in the member alone")
 		s.deletePod(ctx, "second")
-		gone[corev1.ConfigMap](ctx, s, member, "settings")
-		gone[corev1.Secret](ctx, s, member, "password")
-		gone[corev1.Secret](ctx, s, member, "registry")
+		gone[corev1.ConfigMap](ctx, s, member, copied.Name("settings"))
+		gone[corev1.Secret](ctx, s, member, copied.Name("password"))
+		gone[corev1.Secret](ctx, s, member, copied.Name("registry"))
 		until[corev1.Secret](ctx, s, x.Host, "password", Not(BeNil()))
 	}, SpecTimeout(storyTime))
 
-	It("is left alone in the member if it is somebody else's there (I4)", func(ctx SpecContext) {
+	It("is left alone in the member if it is somebody else's there, and no Pod reads it (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
@@ -80,14 +95,16 @@ var _ = Describe("What a Pod refers to", func() {
 		s.pod(ctx, "other", boundTo(nodeOne), func(p *corev1.Pod) {
 			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
 		})
-		s.noted(ctx, "Pod", "app", "NameTaken", "password")
-		s.noted(ctx, "Pod", "other", "NameTaken", "settings")
-		s.barrier(ctx, nodeOne)
-		until[corev1.Secret](ctx, s, member, "password", HaveField("Data", theirs.Data))
-		gone[corev1.Pod](ctx, s, member, "app")
+		copied := s.copies(ctx)
+		until[corev1.Pod](ctx, s, member, "app", HaveField("Spec.Containers", ContainElement(
+			HaveField("EnvFrom", ContainElement(HaveField("SecretRef.Name", copied.Name("password")))))))
+		until[corev1.Pod](ctx, s, member, "other", HaveField("Spec.Containers", ContainElement(
+			HaveField("EnvFrom", ContainElement(HaveField("ConfigMapRef.Name", copied.Name("settings")))))))
+		until[corev1.Secret](ctx, s, member, copied.Name("password"), HaveField("Data", mine.Data))
+		until[corev1.Secret](ctx, s, member, "password", And(HaveField("Data", theirs.Data), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
-	It("is not waited for any more once the host has it no longer, if the member would not have it", func(ctx SpecContext) {
+	It("is said to be missing once the host has it no longer, and waited for", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
@@ -103,6 +120,11 @@ var _ = Describe("What a Pod refers to", func() {
 		s.noted(ctx, "Pod", "app", "RefusedByMember", "settings", one)
 		gone[corev1.Pod](ctx, s, member, "app")
 		Expect(x.Host.API.Delete(ctx, settings)).To(Succeed())
+		s.noted(ctx, "Pod", "app", "ReferenceMissing", "settings", s.namespace)
+		gone[corev1.Pod](ctx, s, member, "app")
+		settings.ResourceVersion, settings.UID = "", ""
+		Expect(x.Host.API.Create(ctx, settings)).To(Succeed())
+		Expect(member.API.Delete(ctx, full)).To(Succeed())
 		until[corev1.Pod](ctx, s, member, "app", Not(BeNil()))
 	}, SpecTimeout(storyTime))
 })

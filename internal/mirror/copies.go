@@ -1,0 +1,69 @@
+package mirror
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Copies names the copies of a namespace's ConfigMaps and Secrets in a member. A copy
+// does not have its root's name: an object of the member's own could have that name,
+// or get it while a Pod runs, and the Pod would read it. Nor has the copy of an earlier
+// namespace of the same name the same name: it was another tenant's.
+type Copies struct {
+	// HostID is the cluster ID of the host.
+	HostID string
+	// Namespace is the UID of the root namespace.
+	Namespace types.UID
+}
+
+const (
+	// copyMark goes between the name of a root and the digest. The member's admission
+	// policy reserves names that end in it and a digest.
+	copyMark = ".xylem-"
+	// copyDigits of the digest, in hexadecimal: the root's name stands in front, so that
+	// only namespaces of one name, and names too long to stand there, could collide.
+	copyDigits = 8
+)
+
+// Name of the copy of a ConfigMap or Secret: the root's name, as far as it fits, and a
+// digest of the host, the namespace's UID, and the whole name.
+func (c Copies) Name(root string) string {
+	sum := sha256.Sum256([]byte(c.HostID + "/" + string(c.Namespace) + "/" + root))
+	return copyPrefix(root) + hex.EncodeToString(sum[:])[:copyDigits]
+}
+
+func copyPrefix(root string) string {
+	fits := validation.DNS1123SubdomainMaxLength - len(copyMark) - copyDigits
+	if len(root) > fits {
+		root = strings.TrimRight(root[:fits], "-.")
+	}
+	return root + copyMark
+}
+
+// isCopy reports whether an object is called like a copy of a root, in whichever
+// namespace of that name.
+func isCopy(leaf metav1.Object, root string) bool {
+	switch leaf.(type) {
+	case *corev1.ConfigMap, *corev1.Secret:
+	default:
+		return false
+	}
+	digest, found := strings.CutPrefix(leaf.GetName(), copyPrefix(root))
+	if _, err := hex.DecodeString(digest); err != nil {
+		return false
+	}
+	return found && len(digest) == copyDigits
+}
+
+// PointAt has a translated Pod refer to the copies of what its root refers to. What
+// translation keeps of a Pod never refers to a ConfigMap or Secret of the member's own,
+// but to the CA that each namespace has.
+func PointAt(copies Copies, leaf *corev1.Pod) {
+	visitReferences(&leaf.Spec, func(_ string, name *string, _ bool) { *name = copies.Name(*name) })
+}
