@@ -263,6 +263,10 @@ const (
 	// ReasonAbandoned: an admin let go of the volume in the member; its data stay there. To
 	// do: nothing.
 	ReasonAbandoned = "Abandoned"
+	// ReasonReclaimPolicyUnsupported: the claim of a volume is gone, and the volume has a
+	// reclaim policy that Xylem does not support: Recycle. The data are kept. To do: set the
+	// policy to Delete or to Retain.
+	ReasonReclaimPolicyUnsupported = "ReclaimPolicyUnsupported"
 	// ReasonReleaseRefused: no Pod uses a promise that goes with its last Pod, and its disk is
 	// kept all the same, since policy Retain holds here or there. To do: run Pods where it is,
 	// or set the policy to Delete.

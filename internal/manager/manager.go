@@ -120,7 +120,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	w := wiring{
 		mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
-		book: account.NewBook(), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
+		book: account.NewBook(), mirrors: account.NewMirrors(mgr.GetCache(), live), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
 	}
 	if err := w.add(); err != nil {
 		return err

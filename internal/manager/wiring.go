@@ -60,6 +60,7 @@ type wiring struct {
 	router   *route.Router
 	identity string
 	book     *account.Book
+	mirrors  *account.Mirrors
 	passages *account.Passages
 	gate     *backlog.Gate
 	classes  *reflection.Book
@@ -144,7 +145,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
 		func(link *member.Link) error {
-			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates()})
+			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates()})
 		},
 		func(link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates()})
@@ -155,7 +156,9 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		rootpv.Setup,
 		leafpod.Setup,
 		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
-		func(link *member.Link) error { return leafpv.Setup(link, leafpv.Options{Book: w.book}) },
+		func(link *member.Link) error {
+			return leafpv.Setup(link, leafpv.Options{Book: w.book, Mirrors: w.mirrors})
+		},
 		func(link *member.Link) error {
 			return orphan.Setup(link, orphan.Options{Book: w.book, Interval: w.options.OrphanInterval, Namespace: w.options.Namespace})
 		},

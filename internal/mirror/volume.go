@@ -182,6 +182,12 @@ func isAffinity(a *corev1.VolumeNodeAffinity, label, value string) bool {
 	return e.Key == label && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 && e.Values[0] == value
 }
 
+// Ended reports whether the host's PV controller says that a PV's claim is gone: the PV is
+// Released, or reclaiming it has failed since then.
+func Ended(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.ClaimRef != nil && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)
+}
+
 // Policy is the reclaim policy of a host PV: Delete only if the host's class
 // and the leaf PV's own policy both say so. A class that is not there any more
 // (nil) cannot say so, and neither does Recycle: what nobody has asked to be

@@ -24,6 +24,10 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		ctrl.LoggerFrom(ctx).Info("surplus leaf volume: it is not used, and its data are kept", "leaf", o.leaf.Name, "root", o.rootKey(), "why", d.why)
 		r.eventSurplus(o.root, o.leaf, d.why)
 		return nil
+	case unused:
+		ctrl.LoggerFrom(ctx).Info("leaf volume that may be its root's own is not used: its data are kept", "leaf", o.leaf.Name, "root", o.rootKey(), "why", d.why)
+		r.eventUnused(o, d)
+		return nil
 	case patchLeaf:
 		return r.Leaf.PatchVolume(ctx, actor, o.leaf, d.after, o.claim)
 	case create:
@@ -68,13 +72,24 @@ func (r *reconciler) fulfil(ctx context.Context, o observed, after *corev1.Persi
 	if err := r.Root.Patch(ctx, actor, o.promise, after); err != nil {
 		return err
 	}
-	r.eventFulfilled(o, after)
+	r.eventFulfilled(o, after, r.consumers(ctx, o.root))
 	return nil
 }
 
-// create makes the host PV, which binds the root. A PV of that name that was
+// create makes the host PV, which binds the root: if no other one may bind it (I3). Its
+// leaf claim may have come after another, whose volume was mirrored a moment ago. A PV of that name that was
 // not in the cache is either ours, just made, or makes us take another name.
 func (r *reconciler) create(ctx context.Context, o observed, host *corev1.PersistentVolume) error {
+	if o.root.Spec.VolumeName == "" {
+		other, end, err := r.Mirrors.Begin(ctx, o.root, host.Name)
+		if err != nil {
+			return err
+		}
+		if other != "" {
+			return fmt.Errorf("leaf volume %s is not mirrored: claim %s is about to be bound to volume %s", o.leaf.Name, o.rootKey(), other)
+		}
+		defer end()
+	}
 	err := r.Root.Create(ctx, actor, host)
 	if !apierrors.IsAlreadyExists(err) {
 		switch {

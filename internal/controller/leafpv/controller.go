@@ -2,11 +2,14 @@ package leafpv
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -35,6 +38,8 @@ type reconciler struct {
 type Options struct {
 	// Book in which suspicions of orphans are noted.
 	Book *account.Book
+	// Mirrors that were created for claims.
+	Mirrors *account.Mirrors
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create;patch;delete
@@ -47,6 +52,7 @@ func Setup(link *member.Link, o Options) error {
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofClaim),
 		link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume)),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
+		link.RootSource(&storagev1.StorageClass{}, r.asking),
 	)
 }
 
@@ -60,9 +66,20 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.Book.Gone(r.Registration, request.Name)
 		return reconcile.Result{}, nil
 	}
+	r.forget(o)
 	d := decide(o)
 	r.Book.Suspect(r.Registration, request.Name, suspicious(o, d))
 	return reconcile.Result{}, r.act(ctx, o, d)
+}
+
+// forget which host PV was created for a root that is bound to one, or gone with one.
+func (r *reconciler) forget(o observed) {
+	switch {
+	case o.root != nil && o.root.Spec.VolumeName != "":
+		r.Mirrors.Forget(o.root.UID)
+	case o.root == nil && o.host != nil:
+		r.Mirrors.Forget(o.origin.UID)
+	}
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
@@ -78,10 +95,7 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	if err := r.observeHost(ctx, &o); err != nil {
 		return o, err
 	}
-	if err := r.observeRoot(ctx, &o); err != nil {
-		return o, err
-	}
-	return o, r.observeConsumers(ctx, &o)
+	return o, r.observeRoot(ctx, &o)
 }
 
 // observeHost looks up the host PV that stands for the leaf, or what there is in its
@@ -103,6 +117,7 @@ func (r *reconciler) observeHost(ctx context.Context, o *observed) error {
 		if stands(&hosts[i]) {
 			return nil
 		}
+		o.replaced = &hosts[i]
 	}
 	promise, err := index.PromiseOf(ctx, r.Host, o.origin.UID)
 	if err != nil || stands(promise) {
@@ -131,16 +146,16 @@ func (r *reconciler) standsFor(host, leaf *corev1.PersistentVolume) bool {
 	return ours && cluster == r.ClusterID && uid == leaf.UID
 }
 
-// observeConsumers looks up the Pods that a promise is fulfilled for.
-func (r *reconciler) observeConsumers(ctx context.Context, o *observed) error {
-	if o.promise == nil || o.root == nil {
+// consumers are the Pods here that a promise was fulfilled for: an event tells them.
+func (r *reconciler) consumers(ctx context.Context, root *corev1.PersistentVolumeClaim) []corev1.Pod {
+	if root == nil {
 		return nil
 	}
-	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(o.root))
-	o.consumers = slices.DeleteFunc(pods, func(pod corev1.Pod) bool {
-		return pod.Spec.NodeName != r.NodeName || mirror.Finished(&pod)
-	})
-	return err
+	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(root))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a promise that was fulfilled", "root", client.ObjectKeyFromObject(root))
+	}
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != r.NodeName || mirror.Finished(&pod) })
 }
 
 // lost reports whether a claim is bound to a promise that the host does not have.
@@ -167,10 +182,14 @@ func (r *reconciler) observeRoot(ctx context.Context, o *observed) error {
 		return err
 	}
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(claim.Namespace))
-	if namespace != nil {
-		o.tenant = namespace.UID
+	if err != nil {
+		return err
 	}
-	return err
+	if namespace == nil {
+		return fmt.Errorf("namespace %s of claim %s is not in the cache yet", claim.Namespace, claim.Name)
+	}
+	o.tenant = namespace.UID
+	return nil
 }
 
 // observeClaims looks up the leaf claim that the PV is, or is to be, bound to,
@@ -278,6 +297,21 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, key types.NamespacedName) 
 		return nil
 	}
 	return named(leaf.Spec.VolumeName)
+}
+
+// asking wakes the volumes that claims of a class ask for by name: with it, they may have
+// them.
+func (r *reconciler) asking(ctx context.Context, class client.Object) []reconcile.Request {
+	var found []reconcile.Request
+	if err := r.Router.Each(r.Owner(), &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
+		claim, ok := obj.(*corev1.PersistentVolumeClaim)
+		if ok && claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && mirror.ClassName(claim) == class.GetName() {
+			found = append(found, named(claim.Spec.VolumeName)...)
+		}
+	}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that ask for volumes")
+	}
+	return found
 }
 
 func named(name string) []reconcile.Request {

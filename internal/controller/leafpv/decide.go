@@ -40,13 +40,15 @@ type observed struct {
 	// remembered: the host has a PV for a leaf PV of that name, of whatever UID, or the
 	// leaf claim may come from a backup of the member.
 	remembered bool
+	// replaced is a host PV that represents a leaf PV of this name and another UID, if none
+	// represents this one: the member has re-created it, perhaps for the same disk.
+	replaced *corev1.PersistentVolume
 	// lost: the root is bound to a promise, its own or one that it uses again, and the
 	// host has no PV of that name.
 	lost bool
 	// promise is the promise for the claim of the origin, fulfilled or not, if no host
-	// PV stands for this leaf PV; consumers are the Pods here that use the claim.
-	promise   *corev1.PersistentVolume
-	consumers []corev1.Pod
+	// PV stands for this leaf PV.
+	promise *corev1.PersistentVolume
 }
 
 type decision interface{ decision() }
@@ -57,6 +59,9 @@ type (
 	orphan struct{}
 	// surplus: the root has, or is to have, its volume elsewhere.
 	surplus struct{ why string }
+	// unused: it may be the root's own disk, and the host PV that the root is bound to does
+	// not represent it.
+	unused struct{ reason, why string }
 	// patchLeaf stamps the leaf PV, holds it at Retain, or points it at its new claim.
 	patchLeaf struct{ after *corev1.PersistentVolume }
 	// create the host PV.
@@ -73,6 +78,7 @@ type (
 func (nothing) decision()   {}
 func (orphan) decision()    {}
 func (surplus) decision()   {}
+func (unused) decision()    {}
 func (patchLeaf) decision() {}
 func (create) decision()    {}
 func (adopt) decision()     {}
@@ -100,8 +106,14 @@ func decide(o observed) decision {
 	case o.root == nil:
 		return o.withoutRoot()
 	}
+	if why := o.mistaken(); why != nil {
+		return o.keep(*why)
+	}
 	if why := o.elsewhere(); why != "" {
 		return surplus{why}
+	}
+	if o.root.Annotations[v1alpha1.AnnotationPlacedIn] == "" && !o.own() {
+		return nothing{} // whether it is placed here, root_pvc decides, and reports
 	}
 	if o.host != nil && mirror.Releasing(o.host) {
 		return o.current() // root_pv destroys the leaf, since no Pod uses it
@@ -138,6 +150,8 @@ func (o observed) shown() decision {
 // Delete when both sides said so, and an admin chose Retain then.
 func (o observed) withoutRoot() decision {
 	switch {
+	case o.host == nil && o.replaced != nil && o.changedToKeep() != nil:
+		return o.keep(nothing{}) // root_pv deletes its leaf claim then
 	case !o.stamped && o.keepsData():
 		return patchLeaf{changed(o.leaf, o.hold)} // it outlives its claim, and is not to be forgotten
 	case !o.stamped:
@@ -152,7 +166,7 @@ func (o observed) withoutRoot() decision {
 		return orphan{}
 	case o.host.Annotations[v1alpha1.AnnotationAbandon] == "true":
 		return nothing{} // the leaf PV is its member's
-	case (o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || policyOf(o.leaf) != corev1.PersistentVolumeReclaimDelete) &&
+	case (o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || policyOf(o.leaf) != corev1.PersistentVolumeReclaimDelete || o.freed()) &&
 		o.leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
 		return o.unclaimed()
 	}
@@ -166,6 +180,34 @@ func (o observed) keepsData() bool {
 	ref := o.leaf.Spec.ClaimRef
 	return o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain ||
 		o.remembered && ref != nil && ref.UID == o.claim.UID
+}
+
+// freed reports whether an admin cleared the host PV's claimRef, so that another claim may
+// have the volume, which may have been put to Delete before.
+func (o observed) freed() bool {
+	return o.host.Spec.ClaimRef == nil && o.host.Status.Phase == corev1.VolumeAvailable
+}
+
+// keep gives a leaf PV that no host PV represents policy Retain, and the stamp if a leaf
+// claim of ours holds it; then comes what else is decided.
+func (o observed) keep(then decision) decision {
+	if after := o.changedToKeep(); after != nil {
+		return patchLeaf{after}
+	}
+	return then
+}
+
+func (o observed) changedToKeep() *corev1.PersistentVolume {
+	held := o.claim != nil && o.leaf.Spec.ClaimRef != nil && o.leaf.Spec.ClaimRef.UID == o.claim.UID
+	switch {
+	case held:
+		return changed(o.leaf, o.hold)
+	case o.stamped:
+		return changed(o.leaf, func(after *corev1.PersistentVolume) {
+			after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		})
+	}
+	return nil
 }
 
 // unclaimed: root_pvc makes the leaf claim anew; until then, too, nothing that
@@ -182,12 +224,40 @@ func (o observed) unclaimed() decision {
 	})}
 }
 
+// own reports whether the root is bound to this very volume, or about to be, whatever is
+// recorded of its place.
+func (o observed) own() bool {
+	switch {
+	case o.host == nil:
+		return false
+	case o.root.Spec.VolumeName == "":
+		return o.host.Spec.ClaimRef != nil && o.host.Spec.ClaimRef.UID == o.root.UID
+	}
+	return o.root.Spec.VolumeName == o.host.Name
+}
+
+// mistaken says why the root's volume in the host does not represent the leaf's, although
+// it has, or had, its name: it may be the root's own disk, and nobody is to delete it.
+func (o observed) mistaken() *unused {
+	name := o.root.Spec.VolumeName
+	switch {
+	case o.host != nil:
+		return nil
+	case o.replaced != nil && (name == o.replaced.Name || name == "" && o.replaced.Spec.ClaimRef != nil && o.replaced.Spec.ClaimRef.UID == o.root.UID):
+		return &unused{v1alpha1.ReasonVolumeReplaced, fmt.Sprintf("member %q has re-created it under its name, and volume %q of the claim represents the earlier one. "+
+			"To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName %q", o.member.Registration, o.replaced.Name, o.leaf.Name)}
+	case mirror.StandsFor(name, o.leaf.Name, o.member.ClusterID) && o.hostName(o.root) != name:
+		return &unused{v1alpha1.ReasonVolumeMismatch, fmt.Sprintf("volume %q, which the claim is bound to, does not represent it: another volume has that name. Find out which of the two has the claim's data before you delete either", name)}
+	}
+	return nil
+}
+
 // elsewhere says why the leaf's volume is not the root's: I3.
 func (o observed) elsewhere() string {
-	if placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != o.member.ClusterID {
-		if placed == "" && o.host != nil && o.root.Spec.VolumeName == o.host.Name {
-			return "" // bound to it already: root_pvc records the place
-		}
+	if o.own() {
+		return ""
+	}
+	if placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != o.member.ClusterID {
 		return fmt.Sprintf("the claim is placed in cluster %q", placed)
 	}
 	if name := o.root.Spec.VolumeName; name != "" && !o.promised() && (o.host == nil && o.hostName(o.root) != name || o.host != nil && name != o.host.Name) {

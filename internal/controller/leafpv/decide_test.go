@@ -1,6 +1,7 @@
 package leafpv
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,6 +78,16 @@ func mirrored(o *observed) {
 	o.host.UID = "host-uid"
 	o.host.Status.Phase = corev1.VolumeBound
 	o.root.Spec.VolumeName = o.host.Name
+}
+
+// recreated: the member has another leaf PV of that name, for the leaf claim, and the root
+// is bound to the host PV that represents the earlier one.
+func recreated(o *observed) {
+	fresh := o.leaf.DeepCopy()
+	mirrored(o)
+	fresh.UID = "leaf-uid-2"
+	o.leaf, o.stamped = fresh, false
+	o.replaced, o.host, o.nameTaken = o.host, nil, true
 }
 
 func rootGone(o *observed)   { o.root, o.class = nil, nil }
@@ -176,6 +187,8 @@ func of(d decision) result {
 		return result{Kind: "orphan"}
 	case surplus:
 		return result{Kind: "surplus: " + d.why}
+	case unused:
+		return result{Kind: "unused: " + d.why}
 	case patchLeaf:
 		origin, ours := mirror.OriginIn(here.HostID, d.after)
 		return describe("patchLeaf", d.after, ours && origin.UID == "root-uid")
@@ -194,6 +207,11 @@ func TestDecide(t *testing.T) {
 	stamp := result{"patchLeaf", "pv-1", retains, "leaf-claim-uid", true}
 	host := result{"create", "pv-1", deletes, "root-uid", true}
 	anew := func(name string) result { return result{"create", name, retains, "root-uid", true} }
+	taken := func(name string) result {
+		return result{Kind: fmt.Sprintf("unused: volume %q, which the claim is bound to, does not represent it: another volume has that name. Find out which of the two has the claim's data before you delete either", name)}
+	}
+	replaced := result{Kind: `unused: member "cluster38" has re-created it under its name, and volume "pv-1" of the claim represents the earlier one. ` +
+		`To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName "pv-1"`}
 	adopted := result{"adopt", "pv-1", retains, "new-uid", true}
 	for name, tc := range map[string]struct {
 		observed observed
@@ -222,20 +240,36 @@ func TestDecide(t *testing.T) {
 		"the host PV was deleted: made again, which heals a Lost claim; its policy is not known (I2)": {seen(mirrored, noHost), anew("pv-1")},
 		"the same, by its suffixed name, when the other is free by now":                               {seen(mirrored, noHost, boundTo(suffixed)), anew(suffixed)},
 		"the same, by its plain name, when the suffixed one is taken":                                 {seen(mirrored, noHost, suffixTaken), anew("pv-1")},
-		"the same, its suffixed name was taken meanwhile (I4)":                                        {seen(mirrored, noHost, boundTo(suffixed), suffixTaken), result{Kind: "surplus: the claim is bound to volume " + suffixed}},
+		"the same, its suffixed name was taken meanwhile (I4)":                                        {seen(mirrored, noHost, boundTo(suffixed), suffixTaken), taken(suffixed)},
 
 		"its leaf claim was lost: root_pvc makes it anew":                  {seen(mirrored, noClaim), rest},
 		"its leaf claim was lost, and the member's admin sets Delete (I2)": {seen(mirrored, noClaim, leafPolicy(deletes)), stamp},
 
 		// One volume for a root.
-		"the root is placed in another member: a surplus (I3)":             {seen(placedIn("id39")), result{Kind: `surplus: the claim is placed in cluster "id39"`}},
-		"the root is placed nowhere: not mirrored (I3)":                    {seen(placedIn("")), result{Kind: `surplus: the claim is placed in cluster ""`}},
-		"the root is placed nowhere but bound to this very volume":         {seen(mirrored, placedIn("")), rest},
-		"the root is bound to another volume: a surplus (I3)":              {seen(stamped, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
-		"the root is bound to another volume, this one has a host PV":      {seen(mirrored, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
-		"the root is bound to a volume of that name that is not ours (I4)": {seen(stamped, nameTaken, boundTo("pv-1")), result{Kind: "surplus: the claim is bound to volume pv-1"}},
-		"a surplus whose leaf claim is gone is still reported (I1)":        {seen(stamped, noClaim, placedIn("id39")), result{Kind: `surplus: the claim is placed in cluster "id39"`}},
-		"a stamped volume, the root is bound to another one (I1)":          {seen(stamped, noClaim, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
+		"the root is placed in another member: a surplus (I3)":                {seen(placedIn("id39")), result{Kind: `surplus: the claim is placed in cluster "id39"`}},
+		"the root is placed nowhere: not mirrored, and root_pvc decides (I3)": {seen(placedIn("")), rest},
+		"the same, stamped: not called a surplus":                             {seen(stamped, placedIn("")), rest},
+		"the root is placed nowhere, and bound to another volume (I3)":        {seen(stamped, placedIn(""), boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
+		"the root is placed elsewhere, and bound to this very volume":         {seen(mirrored, placedIn("id39")), rest},
+		"the root is placed elsewhere, and about to be bound to this volume":  {seen(mirrored, placedIn("id39"), boundTo("")), rest},
+
+		// The member re-created the leaf PV.
+		"re-created while its claim lives: held, with the stamp (I2)":         {seen(recreated), result{"patchLeaf", "pv-1", retains, "leaf-claim-uid", true}},
+		"the same, held: reported, not called a surplus":                      {seen(recreated, stamped), replaced},
+		"the same, the root is not bound yet":                                 {seen(recreated, stamped, boundTo("")), replaced},
+		"the same, placed nowhere":                                            {seen(recreated, stamped, placedIn("")), replaced},
+		"the same, without a leaf claim":                                      {seen(recreated, stamped, noClaim), replaced},
+		"the same, without a leaf claim, put to Delete: held (I2)":            {seen(recreated, stamped, noClaim, leafPolicy(deletes)), result{"patchLeaf", "pv-1", retains, "leaf-claim-uid", true}},
+		"the same, the root is bound to another volume: a surplus (I3)":       {seen(recreated, stamped, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
+		"re-created, its root is gone: held, for root_pv (I2)":                {seen(recreated, rootGone), result{"patchLeaf", "pv-1", retains, "leaf-claim-uid", true}},
+		"the same, held: root_pv lets go of the host PV, and it is an orphan": {seen(recreated, stamped, rootGone), result{Kind: "orphan"}},
+		"re-created, and none of ours (I4)":                                   {seen(recreated, noClaim), rest},
+		"the root is placed nowhere but bound to this very volume":            {seen(mirrored, placedIn("")), rest},
+		"the root is bound to another volume: a surplus (I3)":                 {seen(stamped, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
+		"the root is bound to another volume, this one has a host PV":         {seen(mirrored, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
+		"the root is bound to a volume of that name that is not ours (I4)":    {seen(stamped, nameTaken, boundTo("pv-1")), taken("pv-1")},
+		"a surplus whose leaf claim is gone is still reported (I1)":           {seen(stamped, noClaim, placedIn("id39")), result{Kind: `surplus: the claim is placed in cluster "id39"`}},
+		"a stamped volume, the root is bound to another one (I1)":             {seen(stamped, noClaim, boundTo("pv-9")), result{Kind: "surplus: the claim is bound to volume pv-9"}},
 
 		// Another claim of the root's name asks for the volume that was let go of.
 		"an admin lets it: its host PV is made, with policy Retain":     {seen(dropped, asks), adopted},
@@ -261,6 +295,9 @@ func TestDecide(t *testing.T) {
 		"the same, and the host PV is deleted: the data stay (I2)":                    {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), hostDeleted), stamp},
 		"released, the member retains, its admin sets Delete later: held (I2)":        {seen(leafPolicy(retains), mirrored, rootGone, leafPolicy(deletes)), stamp},
 		"abandoned: the leaf PV is the member's admin's":                              {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned), rest},
+		"freed after it was put to Delete: held (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), func(o *observed) {
+			o.host.Spec.ClaimRef, o.host.Status.Phase = nil, corev1.VolumeAvailable
+		}), stamp},
 
 		// Adoption, and drift of the host PV.
 		"adopted after deregistration: our finalizer is put back":     {seen(mirrored, letGo), result{"patchHost", "pv-1", deletes, "root-uid", true}},

@@ -17,6 +17,11 @@ func (r *reconciler) eventSurplus(root *corev1.PersistentVolumeClaim, leaf *core
 		"member %s has a volume %s for this claim that is not used: %s. Its data are kept; delete it there if nobody needs it", r.Registration, leaf.Name, why)
 }
 
+func (r *reconciler) eventUnused(o observed, d unused) {
+	r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, d.reason, "Mirror",
+		"leaf volume %q in member %q may be this claim's own disk, and is not used: %s. Xylem keeps its data", o.leaf.Name, r.Registration, d.why)
+}
+
 func (r *reconciler) eventMadeAnew(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonVolumeMadeAnew, "Mirror",
 		"volume %s was gone from the host and stands for the one in member %s again, with policy Retain: set Delete if its data are to go with the claim", host.Name, r.Registration)
@@ -28,13 +33,13 @@ func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *core
 }
 
 // eventFulfilled tells the claim, and the Pods that use it.
-func (r *reconciler) eventFulfilled(o observed, host *corev1.PersistentVolume) {
+func (r *reconciler) eventFulfilled(o observed, host *corev1.PersistentVolume, consumers []corev1.Pod) {
 	if o.root == nil {
 		return
 	}
 	about := []runtime.Object{o.root}
-	for i := range o.consumers {
-		about = append(about, &o.consumers[i])
+	for i := range consumers {
+		about = append(about, &consumers[i])
 	}
 	storage := host.Spec.Capacity[corev1.ResourceStorage]
 	for _, object := range about {

@@ -199,6 +199,9 @@ func (r *reconciler) create(ctx context.Context, o observed, leaf *corev1.Persis
 	if awaited, err := r.awaited(ctx, o); err != nil || !awaited {
 		return err
 	}
+	if mirrored, err := r.mirroredFor(ctx, o.root); err != nil || mirrored {
+		return err // by an earlier leaf claim's volume (I3)
+	}
 	err := r.Leaf.Create(ctx, actor, leaf)
 	if err == nil {
 		return r.tell(ctx, o.root, nil)
@@ -318,21 +321,24 @@ func (r *reconciler) empty(ctx context.Context, root *corev1.PersistentVolumeCla
 	return !ours || origin.UID != root.UID, nil
 }
 
+// mirroredFor reports whether a host PV was created for a root that was seen unbound: it
+// is about to be bound, which wakes us, as does the end of that PV.
+func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	if root.Spec.VolumeName != "" {
+		return false, nil
+	}
+	name, err := r.Mirrors.Of(ctx, root)
+	return name != "", err
+}
+
 // unplace lets another member have the claim, once a live read proves that this
-// one holds no leaf claim for it, and the host has no volume of its for it.
+// one holds no leaf claim for it, and no volume was mirrored for it.
 func (r *reconciler) unplace(ctx context.Context, root *corev1.PersistentVolumeClaim) error {
 	if empty, err := r.empty(ctx, root); err != nil || !empty {
 		return err
 	}
-	volumes, err := index.VolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(root))
-	if err != nil {
+	if mirrored, err := r.mirroredFor(ctx, root); err != nil || mirrored {
 		return err
-	}
-	for i := range volumes {
-		here := volumes[i].Labels[v1alpha1.LabelClusterID] == r.ClusterID
-		if ref := volumes[i].Spec.ClaimRef; here && ref.UID == root.UID && root.Spec.VolumeName == "" {
-			return nil // about to bind the root
-		}
 	}
 	if err := r.annotate(ctx, root, func(annotations map[string]string) { delete(annotations, v1alpha1.AnnotationPlacedIn) }); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
@@ -79,7 +80,7 @@ func TestPlacementIsLive(t *testing.T) {
 			tc.change(live)
 			r := &reconciler{Link: &member.Link{
 				Member: m, HostLive: live, Leaf: guarded.NewLeaf(writes{}, m.HostID, m.Registration, guarded.HostOnly{}),
-			}}
+			}, Options: Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})}}
 			if err := r.act(t.Context(), observed{member: m, root: root}, create{leaf}); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
@@ -110,3 +111,8 @@ func TestPlacementComesAfterTheRequest(t *testing.T) {
 		t.Error("not placed once the volume is asked for")
 	}
 }
+
+// noVolumes has no PVs.
+type noVolumes struct{ client.Reader }
+
+func (noVolumes) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }

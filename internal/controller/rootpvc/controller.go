@@ -45,6 +45,8 @@ type Options struct {
 	Namespace string
 	// Book says which orphans other members have.
 	Book *account.Book
+	// Mirrors that were created for claims.
+	Mirrors *account.Mirrors
 	// Passages are measured from the placement on.
 	Passages *account.Passages
 	// Gate holds claims back that the host could not bind yet.

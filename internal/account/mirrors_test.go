@@ -1,0 +1,154 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// volumesAnd answers reads of PVs, and of claims, from what it has.
+type volumesAnd struct {
+	client.Reader
+	volumes map[string]*corev1.PersistentVolume
+	claim   *corev1.PersistentVolumeClaim
+	lists   int
+	err     error
+}
+
+func (r *volumesAnd) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	r.lists++
+	if pvs, ok := list.(*corev1.PersistentVolumeList); ok {
+		for _, pv := range r.volumes {
+			pvs.Items = append(pvs.Items, *pv)
+		}
+	}
+	return r.err
+}
+
+func (r *volumesAnd) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	switch into := into.(type) {
+	case *corev1.PersistentVolume:
+		if pv := r.volumes[key.Name]; pv != nil {
+			pv.DeepCopyInto(into)
+			return r.err
+		}
+	case *corev1.PersistentVolumeClaim:
+		if r.claim != nil && r.claim.Name == key.Name {
+			r.claim.DeepCopyInto(into)
+			return r.err
+		}
+	}
+	if r.err != nil {
+		return r.err
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+var root = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root"}}
+
+func hostVolume(name string, claim types.UID, phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.PersistentVolumeStatus{Phase: phase}}
+	pv.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: v1alpha1.ProvisionerName}
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: claim}
+	return pv
+}
+
+// What an earlier process created is found by one live list, whatever the cache shows.
+func TestMirrorsOfEarlierProcesses(t *testing.T) {
+	bound := root.DeepCopy()
+	bound.Spec.VolumeName = "pv-1"
+	for name, tc := range map[string]struct {
+		pv    *corev1.PersistentVolume
+		claim *corev1.PersistentVolumeClaim // as the cache shows it
+		want  string
+	}{
+		"none":                      {pv: hostVolume("pv-1", "other", corev1.VolumeAvailable)},
+		"not bound yet":             {pv: hostVolume("pv-1", "root", corev1.VolumeAvailable), want: "pv-1"},
+		"Bound, the claim not yet":  {pv: hostVolume("pv-1", "root", corev1.VolumeBound), want: "pv-1"},
+		"bound, both of them":       {pv: hostVolume("pv-1", "root", corev1.VolumeBound), claim: bound, want: "pv-1"},
+		"the claim has another one": {pv: hostVolume("pv-2", "root", corev1.VolumeAvailable), claim: bound, want: "pv-2"},
+		"released":                  {pv: hostVolume("pv-1", "root", corev1.VolumeReleased)},
+		"another driver's": {pv: func() *corev1.PersistentVolume {
+			pv := hostVolume("pv-1", "root", corev1.VolumeAvailable)
+			pv.Spec.CSI.Driver = "disk.example.com"
+			return pv
+		}()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := &volumesAnd{volumes: map[string]*corev1.PersistentVolume{tc.pv.Name: tc.pv}}
+			m := NewMirrors(&volumesAnd{claim: tc.claim}, live)
+			for range 2 {
+				if got, err := m.Of(t.Context(), root); got != tc.want || err != nil {
+					t.Errorf("got %q, %v; want %q", got, err, tc.want)
+				}
+			}
+			if live.lists != 1 {
+				t.Errorf("%d lists", live.lists)
+			}
+		})
+	}
+}
+
+// One host PV at a time is created for a claim.
+func TestMirrorsBegin(t *testing.T) {
+	ctx := t.Context()
+	live := &volumesAnd{volumes: map[string]*corev1.PersistentVolume{}}
+	cache := &volumesAnd{}
+	m := NewMirrors(cache, live)
+	begin := func(name, want string) func() {
+		t.Helper()
+		other, end, err := m.Begin(ctx, root, name)
+		if other != want || err != nil {
+			t.Fatalf("volume %s: got %q, %v; want %q", name, other, err, want)
+		}
+		return end
+	}
+	end := begin("pv-1", "")
+	m.Forget("root")
+	for _, name := range []string{"pv-1", "pv-2"} {
+		if _, _, err := m.Begin(ctx, root, name); err == nil {
+			t.Errorf("volume %s is created while the first one is", name)
+		}
+	}
+	live.volumes["pv-1"] = hostVolume("pv-1", "root", corev1.VolumeAvailable)
+	end()
+	begin("pv-2", "pv-1") // it is there, and may bind the claim
+	begin("pv-1", "")()   // created again by the same leaf: the reply was lost
+	live.err = errors.New("connection refused")
+	if _, _, err := m.Begin(ctx, root, "pv-2"); !errors.Is(err, live.err) {
+		t.Errorf("without proof: %v", err)
+	}
+	live.err = nil
+	live.volumes["pv-1"].Spec.ClaimRef.UID = "other" // its name was taken by another one
+	begin("pv-2", "")()
+	delete(live.volumes, "pv-2") // an admin deleted it
+	begin("pv-3", "")()
+	m.Forget("root")
+	cache.claim = root.DeepCopy()
+	cache.claim.Spec.VolumeName = "pv-3"
+	begin("pv-4", "pv-3") // who asks had seen the claim unbound
+	if len(m.made) != 0 || live.lists != 1 {
+		t.Errorf("%d claims are remembered, %d lists", len(m.made), live.lists)
+	}
+}
+
+func TestMirrorsNeedTheList(t *testing.T) {
+	live := &volumesAnd{err: errors.New("connection refused")}
+	m := NewMirrors(&volumesAnd{}, live)
+	if _, _, err := m.Begin(t.Context(), root, "pv-1"); !errors.Is(err, live.err) {
+		t.Errorf("error is %v", err)
+	}
+	live.err = nil
+	if other, _, err := m.Begin(t.Context(), root, "pv-1"); other != "" || err != nil {
+		t.Errorf("got %q, %v", other, err)
+	}
+}

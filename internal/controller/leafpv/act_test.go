@@ -1,0 +1,67 @@
+package leafpv
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// creates notes the PVs that are created, and answers reads of them.
+type creates struct {
+	client.Client
+	volumes map[string]*corev1.PersistentVolume
+}
+
+func (c creates) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	if pv, ok := obj.(*corev1.PersistentVolume); ok {
+		c.volumes[pv.Name] = pv
+	}
+	return nil
+}
+
+func (creates) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+func (c creates) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if pv, ok := into.(*corev1.PersistentVolume); ok && c.volumes[key.Name] != nil {
+		c.volumes[key.Name].DeepCopyInto(pv)
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// The leaf claim is deleted after its volume was mirrored, and before the root is bound;
+// another leaf claim has another volume by the time that the cache shows any of it (I3).
+func TestOneHostVolumeForARoot(t *testing.T) {
+	host := creates{volumes: map[string]*corev1.PersistentVolume{}}
+	r := &reconciler{
+		Link: &member.Link{Member: here, HostLive: host, Recorder: events.NewFakeRecorder(10),
+			Root: guarded.NewRoot(host, here.Registration, guarded.HostOnly{})},
+		Options: Options{Mirrors: account.NewMirrors(creates{}, host)},
+	}
+	first, second := seen(stamped), seen(func(o *observed) {
+		o.leaf.Name, o.leaf.UID, o.claim.UID, o.claim.Spec.VolumeName = "pv-2", "leaf-uid-2", "leaf-claim-uid-2", "pv-2"
+		o.leaf.Spec.ClaimRef.UID = o.claim.UID
+	}, stamped)
+	for i, o := range []observed{first, second} {
+		if err := r.act(t.Context(), o, decide(o)); (err != nil) != (i == 1) {
+			t.Errorf("volume %s: %v", o.leaf.Name, err)
+		}
+	}
+	if len(host.volumes) != 1 || host.volumes["pv-1"] == nil {
+		t.Errorf("host PVs %v", host.volumes)
+	}
+	// An admin deletes the one that has not bound the root: the other may.
+	delete(host.volumes, "pv-1")
+	if err := r.act(t.Context(), second, decide(second)); err != nil || host.volumes["pv-2"] == nil {
+		t.Errorf("host PVs %v, %v", host.volumes, err)
+	}
+}
