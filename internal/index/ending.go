@@ -28,12 +28,13 @@ type Ending struct {
 }
 
 // EndsSince is since when a claim, a volume or a Pod is on its way out; nil if it is
-// not. A volume is from when it is released, if it is to be deleted then.
+// not. A volume is from when it is released, or reclaiming it fails, if it is to be
+// deleted then.
 func EndsSince(obj client.Object) *metav1.Time {
 	if at := obj.GetDeletionTimestamp(); at != nil {
 		return at
 	}
-	if pv, ok := obj.(*corev1.PersistentVolume); ok && pv.Status.Phase == corev1.VolumeReleased &&
+	if pv, ok := obj.(*corev1.PersistentVolume); ok && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed) &&
 		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		return pv.Status.LastPhaseTransitionTime
 	}

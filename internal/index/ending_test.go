@@ -31,6 +31,7 @@ func TestEndsSince(t *testing.T) {
 		"bound":                     {volume(corev1.VolumeBound, corev1.PersistentVolumeReclaimDelete), nil},
 		"released, and kept":        {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimRetain), nil},
 		"released, to be destroyed": {volume(corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete), &now},
+		"reclaiming it failed":      {volume(corev1.VolumeFailed, corev1.PersistentVolumeReclaimDelete), &now},
 		"deleted":                   {deleted, &now},
 		"released, nobody knows when": {&corev1.PersistentVolume{
 			Spec:   corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete},

@@ -49,7 +49,7 @@ func decide(pv *corev1.PersistentVolume) decision {
 	switch {
 	case mirror.Movable(pv):
 		return letGo
-	case pv.Status.Phase == corev1.VolumeReleased && pv.DeletionTimestamp == nil:
+	case mirror.Ended(pv) && pv.DeletionTimestamp == nil:
 		return remove
 	case controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume):
 		return release
@@ -61,7 +61,7 @@ func decide(pv *corev1.PersistentVolume) decision {
 // not let go of, and it goes with its claim, whatever its policy.
 func unused(pv *corev1.PersistentVolume) decision {
 	switch {
-	case pv.Status.Phase == corev1.VolumeReleased && pv.Spec.ClaimRef != nil && (pv.DeletionTimestamp == nil || controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)):
+	case mirror.Ended(pv) && (pv.DeletionTimestamp == nil || controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)):
 		return vanish
 	case pv.DeletionTimestamp != nil && controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume) &&
 		(pv.Spec.ClaimRef == nil || pv.Status.Phase == corev1.VolumeAvailable):

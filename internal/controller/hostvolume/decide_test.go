@@ -80,6 +80,7 @@ func TestDecide(t *testing.T) {
 		"bound: the claim keeps it":  {volume(in(corev1.VolumeBound)), release},
 		"bound, let go of":           {volume(in(corev1.VolumeBound), letGone), nothing},
 		"released: nobody needs it":  {volume(in(corev1.VolumeReleased)), remove},
+		"reclaiming it failed":       {volume(in(corev1.VolumeFailed)), remove},
 		"released, let go of before": {volume(in(corev1.VolumeReleased), letGone), remove},
 		"released, being deleted":    {volume(in(corev1.VolumeReleased), deleted), release},
 		"bound, being deleted":       {volume(in(corev1.VolumeBound), deleted), release},
@@ -87,6 +88,7 @@ func TestDecide(t *testing.T) {
 		"available":                  {volume(in(corev1.VolumeAvailable)), release},
 
 		"a promise: its claim is gone":                            {promise(in(corev1.VolumeReleased)), vanish},
+		"a promise: its claim is gone, reclaiming it failed":      {promise(in(corev1.VolumeFailed)), vanish},
 		"a promise: its claim is gone, its class retains":         {promise(in(corev1.VolumeReleased), retained), vanish},
 		"a promise: its claim is gone, being deleted":             {promise(in(corev1.VolumeReleased), deleted), vanish},
 		"a promise: its claim is gone, let go of":                 {promise(in(corev1.VolumeReleased), deleted, letGone), nothing},

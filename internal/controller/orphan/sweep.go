@@ -124,7 +124,7 @@ func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[type
 			if !ours || cluster != s.ClusterID {
 				continue
 			}
-			m := mirrorOf{name: pv.Name, released: pv.Status.Phase == corev1.VolumeReleased}
+			m := mirrorOf{name: pv.Name, released: mirror.Ended(pv)}
 			if pv.Spec.ClaimRef != nil {
 				m.claim = pv.Spec.ClaimRef.UID
 			}

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // volumeProtection is the finalizer by which Kubernetes keeps a PV as long as it is
@@ -24,7 +26,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 		return reconcile.Result{}, nil
 	case await:
 		return reconcile.Result{RequeueAfter: d.after}, nil
-	case flip, deleteClaim, release, releasePromise:
+	case flip, deleteClaim, deleteStale, unsupported, release, releasePromise:
 		return reconcile.Result{}, r.end(ctx, o, d)
 	}
 	return r.actUnused(ctx, o, d)
@@ -37,7 +39,17 @@ func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 		if proven, err := r.proven(ctx, o); err != nil || !proven {
 			return err
 		}
+		if o.stampedForAnother() {
+			if gone, err := r.rootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !gone {
+				return err
+			}
+		}
 		return r.flip(ctx, o)
+	case deleteStale:
+		return r.deleteStale(ctx, o)
+	case unsupported:
+		r.once(o.host, v1alpha1.ReasonReclaimPolicyUnsupported, func() { r.eventUnsupported(o) })
+		return nil
 	case deleteClaim:
 		if proven, err := r.proven(ctx, o); err != nil || !proven {
 			return err
@@ -60,6 +72,7 @@ func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 				return err
 			}
 		}
+		r.idle.end(o.host.UID)
 		return r.release(ctx, o.host, d.also)
 	case releasePromise:
 		if protected(o.host) {
@@ -78,32 +91,61 @@ func (r *reconciler) flip(ctx context.Context, o observed) error {
 }
 
 // proven is the evidence of I2 (a), by live reads at this moment: the host PV is
-// Released from the claim that we saw, its policy is what we saw, and no claim
-// of that UID is left.
+// Released from the claim that we saw (or Failed since), its policy is what we saw, and
+// no claim of that UID is left.
 func (r *reconciler) proven(ctx context.Context, o observed) (bool, error) {
 	ref := o.host.Spec.ClaimRef
 	var pv corev1.PersistentVolume
 	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(o.host), &pv); err != nil {
 		return false, fmt.Errorf("prove that volume %s is released: %w", o.host.Name, err)
 	}
-	if pv.UID != o.host.UID || abandoned(&pv) || pv.Status.Phase != corev1.VolumeReleased || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != ref.UID ||
+	if pv.UID != o.host.UID || abandoned(&pv) || !mirror.Ended(&pv) || pv.Spec.ClaimRef.UID != ref.UID ||
 		pv.Spec.PersistentVolumeReclaimPolicy != o.host.Spec.PersistentVolumeReclaimPolicy {
 		return false, nil // the cache was behind; its event wakes us
 	}
-	var claim corev1.PersistentVolumeClaim
-	err := r.HostLive.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &claim)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
+	return r.rootGone(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, ref.UID)
+}
+
+// rootGone proves by a live read that no claim of a UID is left.
+func (r *reconciler) rootGone(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, key)
 	if err != nil {
-		return false, fmt.Errorf("prove that claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
+		return false, fmt.Errorf("prove that claim %s is gone: %w", key, err)
 	}
-	return claim.UID != ref.UID, nil
+	return claim == nil || claim.UID != uid, nil
+}
+
+// deleteStale deletes the leaf claim of an earlier root: if, by live reads, that root is
+// gone, the host PV is for the one that was seen, and the leaf PV is kept.
+func (r *reconciler) deleteStale(ctx context.Context, o observed) error {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(o.host.Name))
+	if err != nil {
+		return fmt.Errorf("prove whose volume %s is: %w", o.host.Name, err)
+	}
+	if pv == nil || pv.UID != o.host.UID || abandoned(pv) || rootOf(pv) != rootOf(o.host) {
+		return nil // the cache was behind; its event wakes us
+	}
+	if gone, err := r.rootGone(ctx, o.staleOrigin.Root, o.staleOrigin.UID); err != nil || !gone {
+		return err
+	}
+	if same, err := r.sameLeaf(ctx, o); err != nil || !same {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.stale))
+}
+
+// rootOf is the UID of the claim that a host PV is for, if any.
+func rootOf(pv *corev1.PersistentVolume) types.UID {
+	if pv.Spec.ClaimRef == nil {
+		return ""
+	}
+	return pv.Spec.ClaimRef.UID
 }
 
 // sameLeaf proves by a live read that the leaf claim's volume is what it was
 // decided on: the one that was mirrored, at the policy that was seen, or none.
-// Another one by that name, restored there from a copy, is not ours to destroy.
+// Another one by that name, which was re-created, is not ours to destroy: it is to be
+// the one that was seen, and to outlive the claim.
 func (r *reconciler) sameLeaf(ctx context.Context, o observed) (bool, error) {
 	var leaf corev1.PersistentVolume
 	err := r.Live.Get(ctx, types.NamespacedName{Name: o.leafName}, &leaf)
@@ -112,6 +154,9 @@ func (r *reconciler) sameLeaf(ctx context.Context, o observed) (bool, error) {
 	}
 	if err != nil {
 		return false, fmt.Errorf("read leaf volume %s: %w", o.leafName, err)
+	}
+	if o.replacement != nil {
+		return leaf.UID == o.replacement.UID && o.claim != nil && outlives(&leaf, o.claim), nil
 	}
 	return o.leaf != nil && leaf.UID == o.leafUID && leaf.Spec.PersistentVolumeReclaimPolicy == o.leaf.Spec.PersistentVolumeReclaimPolicy, nil
 }

@@ -21,6 +21,7 @@ type reads struct {
 	client.Reader
 	volume *corev1.PersistentVolume
 	claim  *corev1.PersistentVolumeClaim
+	nodes  map[string]string // the clusters that nodes name
 	err    error
 }
 
@@ -34,6 +35,11 @@ func (r reads) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	case *corev1.PersistentVolumeClaim:
 		if r.claim != nil && r.claim.Name == key.Name {
 			r.claim.DeepCopyInto(into)
+			return r.err
+		}
+	case *corev1.Node:
+		if cluster, there := r.nodes[key.Name]; there {
+			into.Name, into.Labels = key.Name, map[string]string{v1alpha1.LabelClusterID: cluster}
 			return r.err
 		}
 	}
@@ -65,6 +71,9 @@ func TestEvidenceIsLive(t *testing.T) {
 		written bool
 	}{
 		"all as seen": {change: func(*observed, *reads, *reads) {}, written: true},
+		"reclaiming the host PV has failed": {change: func(_ *observed, host, _ *reads) {
+			host.volume.Status.Phase = corev1.VolumeFailed
+		}, written: true},
 		"the host PV is in use again": {change: func(_ *observed, host, _ *reads) {
 			host.volume.Status.Phase = corev1.VolumeBound
 		}},
@@ -87,6 +96,25 @@ func TestEvidenceIsLive(t *testing.T) {
 		"the leaf PV was restored, seen as absent": {change: func(o *observed, _, leaf *reads) {
 			noLeaf(o)
 			leaf.volume.UID = "restored"
+		}},
+		"the leaf PV was re-created, and is retained": {change: func(o *observed, _, leaf *reads) {
+			recreated(retains)(o)
+			leaf.volume = o.replacement
+		}, written: true},
+		"the same, and its policy was set to Delete a moment ago": {change: func(o *observed, _, leaf *reads) {
+			recreated(retains)(o)
+			leaf.volume = o.replacement.DeepCopy()
+			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
+		}},
+		"the leaf PV was re-created, and another claim has it": {change: func(o *observed, _, leaf *reads) {
+			recreated(deletes)(o)
+			o.replacement.Spec.ClaimRef.UID = "foreign"
+			leaf.volume = o.replacement
+		}, written: true},
+		"the leaf PV was re-created once more": {change: func(o *observed, _, leaf *reads) {
+			recreated(retains)(o)
+			leaf.volume = o.replacement.DeepCopy()
+			leaf.volume.UID = "newer"
 		}},
 		"the leaf PV is gone, its claim Lost": {change: func(o *observed, _, leaf *reads) {
 			noLeaf(o)
@@ -135,13 +163,69 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{}, Live: &reads{}, MayDestroy: func() error { return suspended },
 				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-			}}
+			}, idle: newIdle()}
 			want := suspended
 			if want == nil {
 				want = errWrite
 			}
 			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, want) {
 				t.Errorf("error is %v, want %v", err, want)
+			}
+		})
+	}
+}
+
+// The leaf claim of an earlier root goes only if that root is gone, and the leaf PV stays.
+func TestDeleteStaleIsLive(t *testing.T) {
+	down := errors.New("connection refused")
+	earlier := root.DeepCopy()
+	earlier.UID = "earlier-root"
+	for name, tc := range map[string]struct {
+		change func(host, leaf *reads)
+		want   error
+	}{
+		"all as seen":                      {change: func(_, _ *reads) {}, want: errWrite},
+		"the earlier root lives":           {change: func(host, _ *reads) { host.claim = earlier }},
+		"the next root has its name":       {change: func(host, _ *reads) { host.claim = root }, want: errWrite},
+		"the host PV is for another claim": {change: func(host, _ *reads) { host.volume.Spec.ClaimRef.UID = earlier.UID }},
+		"the host PV was freed again":      {change: func(host, _ *reads) { host.volume.Spec.ClaimRef = nil }},
+		"the host PV is gone":              {change: func(host, _ *reads) { host.volume = nil }},
+		"the leaf PV was put to Delete":    {change: func(_, leaf *reads) { leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes }},
+		"the leaf PV was re-created":       {change: func(_, leaf *reads) { leaf.volume.UID = "newer" }},
+		"the host does not answer":         {change: func(host, _ *reads) { host.err = down }, want: down},
+		"the member does not answer":       {change: func(_, leaf *reads) { leaf.err = down }, want: down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(phase(corev1.VolumeBound), staleClaim)
+			host, leaf := &reads{volume: o.host.DeepCopy()}, &reads{volume: o.leaf.DeepCopy()}
+			tc.change(host, leaf)
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: host, Live: leaf,
+				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+			}}
+			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+// A leaf PV that has the stamp of another root is destroyed only if that root is gone.
+func TestFlipProvesTheStampedRootGone(t *testing.T) {
+	other := root.DeepCopy()
+	other.Name, other.UID = "other", "other-root"
+	for name, tc := range map[string]struct {
+		live *corev1.PersistentVolumeClaim
+		want error
+	}{"it is gone": {nil, errWrite}, "it lives": {other, nil}} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(noClaim, leafReleased, func(o *observed) { o.origin.Root.Name, o.origin.UID = other.Name, other.UID })
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: &reads{volume: o.host, claim: tc.live}, Live: &reads{volume: o.leaf},
+				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+			}}
+			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
 	}

@@ -22,8 +22,8 @@ const (
 	actor = guarded.Actor("root-pv")
 	// workers see to the ends of volumes of one member side by side.
 	workers = 8
-	// remembered is of how many promises it is known that their users were told why
-	// the disk stays. Those of a manager that is started anew are told again.
+	// remembered is for how many host PVs it is known that an event says why the disk
+	// stays. A manager that is started again emits it again.
 	remembered = 1024
 )
 
@@ -31,12 +31,13 @@ const (
 // names in the host.
 type reconciler struct {
 	*member.Link
-	kept *lru.Cache // UIDs of promises of which it was told that they are not released
+	kept *lru.Cache // host PVs and reasons for which an event says that the disk stays
+	idle *idle
 }
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
-	r := &reconciler{Link: link, kept: lru.New(remembered)}
+	r := &reconciler{Link: link, kept: lru.New(remembered), idle: newIdle()}
 	return link.Controller(Name, workers, r,
 		link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName)),
 		link.RootSource(&corev1.Pod{}, r.ofPod),
@@ -74,22 +75,43 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	if err != nil {
 		return o, err
 	}
-	if leaf != nil && leaf.UID == leafUID {
+	switch {
+	case leaf == nil:
+	case leaf.UID == leafUID:
 		o.leaf = leaf
 		o.origin, o.stamped = mirror.OriginIn(r.HostID, leaf)
+	default:
+		o.replacement = leaf
 	}
-	ref := pv.Spec.ClaimRef
-	if ref == nil {
-		return o, nil
-	}
-	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-	if claim != nil && origin.UID == ref.UID && claim.Spec.VolumeName == leafName {
-		o.claim = claim
-	}
-	if err != nil || !mirror.WhenUnused(pv) {
+	if err := r.observeLeafClaims(ctx, &o); err != nil || pv.Spec.ClaimRef == nil || !mirror.WhenUnused(pv) {
 		return o, err
 	}
 	return o, r.observeConsumers(ctx, &o)
+}
+
+// observeLeafClaims looks up the leaf claim of the root that the host PV is for, and the
+// one of an earlier root that the leaf PV is still bound to.
+func (r *reconciler) observeLeafClaims(ctx context.Context, o *observed) error {
+	var root types.UID
+	if ref := o.host.Spec.ClaimRef; ref != nil {
+		root = ref.UID
+		claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		if err != nil {
+			return err
+		}
+		if claim != nil && origin.UID == root && claim.Spec.VolumeName == o.leafName {
+			o.claim = claim
+		}
+	}
+	if o.leaf == nil || o.leaf.Spec.ClaimRef == nil {
+		return nil
+	}
+	ref := o.leaf.Spec.ClaimRef
+	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if claim != nil && claim.UID == ref.UID && claim.Spec.VolumeName == o.leafName && origin.UID != root {
+		o.stale, o.staleOrigin = claim, origin
+	}
+	return err
 }
 
 func sameName(_ context.Context, obj client.Object) []reconcile.Request {

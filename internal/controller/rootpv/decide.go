@@ -21,14 +21,24 @@ type observed struct {
 	leaf    *corev1.PersistentVolume
 	stamped bool
 	origin  mirror.Origin
+	// replacement is a leaf PV of that name with another UID: it was re-created.
+	replacement *corev1.PersistentVolume
 	// claim is the leaf claim of the root that the host PV's claimRef names.
 	claim *corev1.PersistentVolumeClaim
+	// stale is the leaf claim of another root that the leaf PV is bound to: of an earlier
+	// one, if an admin freed the host PV before that was gone.
+	stale       *corev1.PersistentVolumeClaim
+	staleOrigin mirror.Origin
 	// unfulfilled: the host PV is a promise that this member has, without a disk.
 	unfulfilled bool
 	// consumers are the Pods that keep the disk of a promise that is released when it
-	// is unused, grace after the last; now is when that was observed.
+	// is unused, grace after the last; node is the member's own. idle is how long ago
+	// this process listed the Pods of a promise that is marked, if it listed them.
 	consumers []corev1.Pod
+	node      string
 	grace     time.Duration
+	idle      time.Duration
+	listed    bool
 	now       time.Time
 }
 
@@ -41,6 +51,11 @@ type (
 	flip struct{}
 	// deleteClaim deletes the leaf claim, once the root is proven gone.
 	deleteClaim struct{}
+	// deleteStale deletes the leaf claim of an earlier root, once that is proven gone, and
+	// the leaf PV to be kept.
+	deleteStale struct{}
+	// unsupported reports a reclaim policy by which nothing is destroyed.
+	unsupported struct{}
 	// release drops our finalizer and, if also, deletes the host PV. If leafGone,
 	// leaf claim and leaf PV are proven gone first.
 	release struct{ leafGone, also bool }
@@ -52,6 +67,8 @@ type (
 func (nothing) decision()     {}
 func (flip) decision()        {}
 func (deleteClaim) decision() {}
+func (deleteStale) decision() {}
+func (unsupported) decision() {}
 func (release) decision()     {}
 
 func (releasePromise) decision() {}
@@ -66,9 +83,11 @@ func decide(o observed) decision {
 		return o.unused() // also if it was let go of meanwhile, and the leaf PV is gone for which leaf_pv would hold it again
 	case !controllerutil.ContainsFinalizer(o.host, v1alpha1.FinalizerLeafVolume):
 		return nothing{} // let go of
-	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil && o.unfulfilled:
+	case o.unfulfilled && mirror.Ended(o.host):
 		return releasePromise{}
-	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:
+	case o.stale != nil && o.stale.DeletionTimestamp == nil && retained(o.leaf):
+		return deleteStale{}
+	case mirror.Ended(o.host):
 		return o.released()
 	case o.host.DeletionTimestamp != nil && (o.host.Spec.ClaimRef == nil || o.host.Status.Phase == corev1.VolumeAvailable):
 		return release{} // never used since it was freed: nobody asked for its data to go
@@ -98,12 +117,25 @@ func (o observed) released() decision {
 		return flip{}
 	case o.claim != nil && o.claim.DeletionTimestamp != nil:
 		return nothing{} // its end wakes us
+	case o.claim != nil && o.replacement != nil && !outlives(o.replacement, o.claim):
+		return nothing{} // leaf_pv gives it policy Retain, and its watch wakes us
 	case o.claim != nil && (destroys || retained(o.leaf)):
 		return deleteClaim{}
 	case !destroys && o.host.DeletionTimestamp != nil:
 		return release{}
+	case o.claim != nil:
+		return nothing{} // leaf_pv gives the leaf PV policy Retain, and its watch wakes us
+	case o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete && o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+		return unsupported{}
 	}
-	return nothing{} // leaf_pv puts the leaf PV to Retain, and its watch wakes us
+	return nothing{} // kept, or about to go
+}
+
+// outlives reports whether a leaf PV that was re-created is kept when a leaf claim that
+// names it goes: it is retained, or bound to another claim.
+func outlives(leaf *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	ref := leaf.Spec.ClaimRef
+	return retained(leaf) || ref != nil && ref.UID != "" && ref.UID != claim.UID
 }
 
 // retained reports whether a leaf PV outlives its claim. One that is not there
@@ -114,12 +146,17 @@ func retained(leaf *corev1.PersistentVolume) bool {
 
 // destroys reports whether the volume is to go: the host PV's policy says so at
 // this moment, and the member's own policy did when the leaf PV was mirrored.
-// A leaf PV that is there without our stamp, or with that of another root, is
-// not the one that was mirrored.
+// A leaf PV that is there without our stamp is not the one that was mirrored. One with
+// the stamp of another root is, if no claim there has it: the host PV was freed, and its
+// next claim went before the leaf PV was pointed at that one's leaf claim.
 func (o observed) destroys() bool {
 	if o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false
 	}
-	return o.leaf == nil || o.stamped && o.origin.UID == o.host.Spec.ClaimRef.UID &&
+	return o.leaf == nil || o.stamped && (!o.stampedForAnother() || mirror.Ended(o.host) && o.leaf.Status.Phase != corev1.VolumeBound) &&
 		o.leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(corev1.PersistentVolumeReclaimDelete)
+}
+
+func (o observed) stampedForAnother() bool {
+	return o.stamped && o.origin.UID != o.host.Spec.ClaimRef.UID
 }

@@ -74,8 +74,28 @@ func claimDeleted(o *observed) { o.claim.DeletionTimestamp = &now }
 func noLeaf(o *observed)       { o.leaf, o.stamped, o.origin = nil, false, mirror.Origin{} }
 func noClaim(o *observed)      { o.claim = nil }
 func unstamped(o *observed)    { o.stamped, o.origin = false, mirror.Origin{} }
+func recycles(o *observed)     { hostPolicy(corev1.PersistentVolumeReclaimRecycle)(o) }
 func noClaimRef(o *observed)   { o.host.Spec.ClaimRef = nil }
-func abandon(o *observed)      { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
+func leafReleased(o *observed) { o.leaf.Status.Phase = corev1.VolumeReleased }
+
+// recreated: a leaf PV of the name of the one that was mirrored, and of another UID.
+func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*observed) {
+	return func(o *observed) {
+		o.replacement = o.leaf.DeepCopy()
+		o.replacement.UID, o.replacement.Spec.PersistentVolumeReclaimPolicy = "recreated", policy
+		noLeaf(o)
+	}
+}
+
+// staleClaim: the leaf PV is still bound to the leaf claim of an earlier root.
+func staleClaim(o *observed) {
+	o.stale, o.claim = o.claim, nil
+	o.staleOrigin = o.origin
+	o.staleOrigin.UID = "earlier-root"
+	o.origin = o.staleOrigin
+}
+
+func abandon(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
 
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -122,13 +142,38 @@ func TestDecide(t *testing.T) {
 		"an admin cleared claimRef, the phase is behind: no panic":  {seen(noClaimRef), nothing{}},
 		"an admin cleared claimRef, then deleted the PV: data stay": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), release{}},
 		"an admin cleared claimRef's UID, then deleted the PV":      {seen(phase(corev1.VolumeAvailable), hostDeleted, func(o *observed) { o.host.Spec.ClaimRef.UID = "" }), release{}},
-		"reclaiming failed, says the host":                          {seen(phase(corev1.VolumeFailed)), nothing{}},
-		"abandoned while in use: host_volume lets go of it":         {seen(phase(corev1.VolumeBound), abandon), nothing{}},
-		"abandoned when released (I2)":                              {seen(abandon), nothing{}},
-		"abandoned when put to Delete already":                      {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), nothing{}},
-		"abandoned without claimRef: no panic":                      {seen(abandon, noClaimRef), nothing{}},
-		"abandon with another value than true":                      {seen(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), flip{}},
-		"abandoned before, and let go of (I5)":                      {seen(abandon, func(o *observed) { o.host.Finalizers = nil }), nothing{}},
+		"reclaiming failed, says the host: as Released":             {seen(phase(corev1.VolumeFailed)), flip{}},
+		"reclaiming failed before any claim had it":                 {seen(phase(corev1.VolumeFailed), noClaimRef), nothing{}},
+
+		"policy Recycle: reclaiming fails, and the leaf claim goes":            {seen(phase(corev1.VolumeFailed), recycles), deleteClaim{}},
+		"the same, the leaf claim is gone: reported, nothing is destroyed":     {seen(phase(corev1.VolumeFailed), recycles, noClaim), unsupported{}},
+		"the same, and an admin deletes the PV: the finalizer goes, data stay": {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), release{}},
+		"the same, and an admin chose Delete":                                  {seen(phase(corev1.VolumeFailed), noClaim), flip{}},
+		"the same, and an admin chose Retain: at rest (I5)":                    {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), nothing{}},
+		"the same, and the PV is deleted: the finalizer goes, data stay":       {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), release{}},
+
+		"the leaf PV was re-created: leaf_pv holds it first (I2)":                {seen(recreated(deletes)), nothing{}},
+		"the same, held: the leaf claim goes, the data stay":                     {seen(recreated(retains)), deleteClaim{}},
+		"the same, another claim has it: the leaf claim goes":                    {seen(recreated(deletes), func(o *observed) { o.replacement.Spec.ClaimRef.UID = "foreign" }), deleteClaim{}},
+		"the same, the leaf claim is gone: the host PV goes (I1)":                {seen(recreated(retains), noClaim), release{leafGone: true, also: true}},
+		"the leaf PV was re-created, Retain in the host: the leaf claim goes":    {seen(recreated(retains), hostPolicy(retains)), deleteClaim{}},
+		"the same, the leaf claim is gone: at rest":                              {seen(recreated(retains), hostPolicy(retains), noClaim), nothing{}},
+		"the leaf PV was re-created, the claim lives":                            {seen(recreated(deletes), phase(corev1.VolumeBound)), nothing{}},
+		"freed, its next claim went before the repoint: destroyed (I2)":          {seen(noClaim, leafReleased, func(o *observed) { o.origin.UID = "earlier-root" }), flip{}},
+		"the same, Retain in the host":                                           {seen(noClaim, leafReleased, hostPolicy(retains), func(o *observed) { o.origin.UID = "earlier-root" }), nothing{}},
+		"freed, an earlier root's leaf claim has the leaf PV: it goes":           {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), deleteStale{}},
+		"the same, bound to the next claim: it goes, and the data stay":          {seen(staleClaim, phase(corev1.VolumeBound)), deleteStale{}},
+		"the same, the next claim is gone, Delete: it goes before the data (I2)": {seen(staleClaim), deleteStale{}},
+		"the same, and the leaf PV is not held: leaf_pv holds it first (I2)":     {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), nothing{}},
+		"the same, and it is being deleted":                                      {seen(staleClaim, phase(corev1.VolumeBound), func(o *observed) { o.stale.DeletionTimestamp = &now }), nothing{}},
+		"the same, and the host PV was let go of":                                {seen(staleClaim, func(o *observed) { o.host.Finalizers = nil }), nothing{}},
+
+		"abandoned while in use: host_volume lets go of it": {seen(phase(corev1.VolumeBound), abandon), nothing{}},
+		"abandoned when released (I2)":                      {seen(abandon), nothing{}},
+		"abandoned when put to Delete already":              {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), nothing{}},
+		"abandoned without claimRef: no panic":              {seen(abandon, noClaimRef), nothing{}},
+		"abandon with another value than true":              {seen(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), flip{}},
+		"abandoned before, and let go of (I5)":              {seen(abandon, func(o *observed) { o.host.Finalizers = nil }), nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(release{})); diff != "" {
@@ -138,7 +183,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whatever the combination, a destruction begins only with Released, Delete on
+// Whatever the combination, a destruction begins only with Released or Failed, Delete on
 // both sides, the stamp, and the right root (I2).
 func TestNeverDestroysWithoutEvidence(t *testing.T) {
 	phases := []corev1.PersistentVolumePhase{"", corev1.VolumePending, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed}
@@ -157,14 +202,15 @@ func TestNeverDestroysWithoutEvidence(t *testing.T) {
 									o.origin.UID = "other"
 								}
 							})
-							asked := p == corev1.VolumeReleased && host == deletes && given == deletes && stamped && uid == "root-uid"
+							ended := p == corev1.VolumeReleased || p == corev1.VolumeFailed
+							asked := ended && host == deletes && given == deletes && stamped && uid == "root-uid"
 							switch d := decide(o).(type) {
 							case flip:
 								if !asked {
 									t.Errorf("flipped: phase %q, host %q, member gave %q, stamped %v, root %s", p, host, given, stamped, uid)
 								}
 							case deleteClaim:
-								if p != corev1.VolumeReleased || !asked && stands != retains {
+								if !ended || !asked && stands != retains {
 									t.Errorf("leaf claim deleted, which destroys: phase %q, host %q, member gave %q and has %q, stamped %v, root %s", p, host, given, stands, stamped, uid)
 								}
 							case nothing:

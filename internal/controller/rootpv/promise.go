@@ -29,6 +29,9 @@ type (
 	await struct{ after time.Duration }
 	// markUnused notes since when no Pod uses the claim, if a live list shows none.
 	markUnused struct{}
+	// listUnused begins the grace of this process, if a live list shows none: another
+	// process made the mark, by another clock.
+	listUnused struct{}
 	// markReleasing keeps Pods from being pushed from now on, if a second one does.
 	markReleasing struct{}
 	// unmark takes both off: somebody uses the claim.
@@ -46,6 +49,7 @@ type (
 
 func (await) decision()         {}
 func (markUnused) decision()    {}
+func (listUnused) decision()    {}
 func (markReleasing) decision() {}
 func (unmark) decision()        {}
 func (flipUnused) decision()    {}
@@ -55,25 +59,26 @@ func (keep) decision()          {}
 
 // unused decides on a promise that is Bound, and whose disk goes with its last Pod.
 func (o observed) unused() decision {
-	since, marked := since(o.host)
 	switch {
 	case o.leaf != nil && o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && mirror.Releasing(o.host),
 		o.leaf == nil && mirror.Releasing(o.host):
 		return o.releasing() // there is no way back
 	case len(o.consumers) > 0 && (mirror.MarkedUnused(o.host) || mirror.Releasing(o.host)):
 		return unmark{}
-	case len(o.consumers) > 0 && !slices.ContainsFunc(o.consumers, func(pod corev1.Pod) bool { return pod.Spec.NodeName != "" }):
-		return await{lookAgain}
+	case len(o.consumers) > 0 && !slices.ContainsFunc(o.consumers, func(pod corev1.Pod) bool { return pod.Spec.NodeName == o.node }):
+		return await{lookAgain} // what becomes of Pods on other nodes, or on none, no event tells
 	case len(o.consumers) > 0, o.host.Annotations[v1alpha1.AnnotationConsumer] == "", o.leaf == nil:
 		return nothing{}
 	case !o.destroys():
 		return keep{}
 	case mirror.Releasing(o.host):
 		return flipUnused{}
-	case !marked:
+	case !marked(o.host):
 		return markUnused{}
-	case o.now.Before(since.Add(o.grace)):
-		return await{since.Add(o.grace).Sub(o.now)}
+	case !o.listed:
+		return listUnused{}
+	case o.idle < o.grace:
+		return await{o.grace - o.idle}
 	}
 	return markReleasing{}
 }
@@ -89,19 +94,46 @@ func (o observed) releasing() decision {
 	return nothing{} // their ends wake us
 }
 
-// since reads from when on nobody used a promise's disk. What cannot be read was
-// not written by us, and says nothing.
-func since(pv *corev1.PersistentVolume) (time.Time, bool) {
-	value, marked := pv.Annotations[v1alpha1.AnnotationUnusedSince]
-	at, err := time.Parse(time.RFC3339, value)
-	return at, marked && err == nil
+// marked reports whether a promise says since when nobody used its disk. What cannot be
+// read was not written by us, and says nothing.
+func marked(pv *corev1.PersistentVolume) bool {
+	_, err := time.Parse(time.RFC3339, pv.Annotations[v1alpha1.AnnotationUnusedSince])
+	return err == nil
 }
 
-// uses reports whether a Pod keeps the disk of a claim here: one that has not
-// finished, and is bound to this member's node, or may yet be. What is never pushed
-// keeps nothing.
-func uses(pod *corev1.Pod, node string) bool {
-	return !mirror.Finished(pod) && !mirror.KeptOut(pod) && (pod.Spec.NodeName == "" || pod.Spec.NodeName == node)
+// uses reports whether a Pod keeps the disk of a claim in this member: one that has not
+// finished, and is bound to a node of this member, or may yet be. A cluster may have had
+// another node, by another registration: what counts is the cluster that the Pod's node
+// names, by a reader of the host, and a node that names none may be this one's. What is
+// never pushed keeps nothing.
+func (r *reconciler) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
+	switch {
+	case mirror.Finished(pod), mirror.KeptOut(pod):
+		return false, nil
+	case pod.Spec.NodeName == "", pod.Spec.NodeName == r.NodeName:
+		return true, nil
+	}
+	node, err := index.Find[corev1.Node](ctx, host, index.Named(pod.Spec.NodeName))
+	if node == nil {
+		return true, err
+	}
+	cluster := node.Labels[v1alpha1.LabelClusterID]
+	return cluster == "" || cluster == r.ClusterID, err
+}
+
+// using are those of some Pods that keep the disk.
+func (r *reconciler) using(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
+	var using []corev1.Pod
+	for i := range pods {
+		uses, err := r.uses(ctx, host, &pods[i])
+		if err != nil {
+			return nil, err
+		}
+		if uses {
+			using = append(using, pods[i])
+		}
+	}
+	return using, nil
 }
 
 func (r *reconciler) observeConsumers(ctx context.Context, o *observed) error {
@@ -109,9 +141,13 @@ func (r *reconciler) observeConsumers(ctx context.Context, o *observed) error {
 	if err != nil {
 		return err
 	}
-	o.now, o.grace = r.Clock.Now(), class.ReleaseGrace
+	o.now, o.grace, o.node = r.Clock.Now(), class.ReleaseGrace, r.NodeName
+	o.idle, o.listed = r.idle.since(o.host, o.now)
 	pods, err := index.PodsOfClaim(ctx, r.Host, claimOf(o.host))
-	o.consumers = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !uses(&pod, r.NodeName) })
+	if err != nil {
+		return err
+	}
+	o.consumers, err = r.using(ctx, r.Host, pods)
 	return err
 }
 
@@ -127,7 +163,8 @@ func (r *reconciler) consumed(ctx context.Context, o observed) (bool, error) {
 	if err != nil {
 		return true, fmt.Errorf("prove that no Pod uses claim %s: %w", key, err)
 	}
-	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return uses(&pod, r.NodeName) }), nil
+	using, err := r.using(ctx, r.HostLive, pods)
+	return len(using) > 0, err
 }
 
 // current proves by a live read that a host PV is as it was seen.
@@ -141,8 +178,22 @@ func (r *reconciler) actUnused(ctx context.Context, o observed, d decision) (rec
 	switch d := d.(type) {
 	case markUnused:
 		return r.unlessConsumed(ctx, o, func() error {
-			return r.annotate(ctx, o, v1alpha1.AnnotationUnusedSince, o.now.UTC().Format(time.RFC3339))
+			listed, mark := r.Clock.Now(), o.now.UTC().Format(time.RFC3339)
+			err := r.annotate(ctx, o, v1alpha1.AnnotationUnusedSince, mark)
+			if err == nil {
+				r.idle.begin(o.host.UID, mark, listed)
+			}
+			return err
 		})
+	case listUnused:
+		result, err := r.unlessConsumed(ctx, o, func() error {
+			r.idle.begin(o.host.UID, o.host.Annotations[v1alpha1.AnnotationUnusedSince], r.Clock.Now())
+			return nil
+		})
+		if err == nil && result.RequeueAfter == 0 {
+			result.RequeueAfter = o.grace
+		}
+		return result, err
 	case markReleasing:
 		return r.unlessConsumed(ctx, o, func() error {
 			return r.annotate(ctx, o, v1alpha1.AnnotationReleasing, string(o.leafUID))
@@ -162,10 +213,7 @@ func (r *reconciler) actUnused(ctx context.Context, o observed, d decision) (rec
 	case unfulfil:
 		return reconcile.Result{}, r.unfulfil(ctx, o)
 	case keep:
-		if _, told := r.kept.Get(o.host.UID); !told {
-			r.kept.Add(o.host.UID, true)
-			r.eventKept(o.host)
-		}
+		r.once(o.host, v1alpha1.ReasonReleaseRefused, func() { r.eventKept(o.host) })
 		return reconcile.Result{}, nil
 	default:
 		return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
@@ -205,6 +253,7 @@ func (r *reconciler) unmark(ctx context.Context, o observed) error {
 			return err // its event wakes us
 		}
 	}
+	r.idle.end(o.host.UID)
 	after := o.host.DeepCopy()
 	delete(after.Annotations, v1alpha1.AnnotationUnusedSince)
 	delete(after.Annotations, v1alpha1.AnnotationReleasing)
@@ -238,6 +287,7 @@ func (r *reconciler) unfulfil(ctx context.Context, o observed) error {
 	if err := r.Root.Patch(ctx, actor, o.host, mirror.Unfulfil(o.host, claim)); err != nil {
 		return err
 	}
+	r.idle.end(o.host.UID)
 	r.eventReleased(o, claim)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,7 +35,7 @@ func unused(change ...func(*observed)) observed {
 	o.host = mirror.Fulfil(mirror.WithMember(mirror.PromiseFor(root, class), here, &consumer), o.leaf, deletes, here)
 	o.host.UID, o.host.ResourceVersion = "host-pv-uid", "7"
 	o.host.Status.Phase = corev1.VolumeBound
-	o.now, o.grace = now.Time, grace
+	o.now, o.grace, o.node = now.Time, grace, here.NodeName
 	for _, c := range change {
 		c(&o)
 	}
@@ -57,6 +58,7 @@ func usedOn(node string) func(*observed) {
 func markedFor(d time.Duration) func(*observed) {
 	return func(o *observed) {
 		o.host.Annotations[v1alpha1.AnnotationUnusedSince] = now.Add(-d).UTC().Format(time.RFC3339)
+		o.idle, o.listed = d, true
 	}
 }
 
@@ -79,40 +81,45 @@ func TestDecideUnused(t *testing.T) {
 		observed observed
 		want     decision
 	}{
-		"no Pod any more":                           {observed: unused(), want: markUnused{}},
-		"a Pod here":                                {observed: unused(usedOn(here.NodeName)), want: nothing{}},
-		"a Pod without a node":                      {observed: unused(usedOn("")), want: await{lookAgain}},
-		"marked, within the grace":                  {observed: unused(markedFor(grace / 3)), want: await{grace * 2 / 3}},
-		"marked, a Pod here":                        {observed: unused(markedFor(2*grace), usedOn(here.NodeName)), want: unmark{}},
-		"marked, a Pod without a node":              {observed: unused(markedFor(2*grace), usedOn("")), want: unmark{}},
-		"the grace is over":                         {observed: unused(markedFor(grace)), want: markReleasing{}},
-		"a mark that is no time, a Pod here":        {observed: unused(usedOn(here.NodeName), func(o *observed) { o.host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), want: unmark{}},
-		"a mark that is no time":                    {observed: unused(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), want: markUnused{}},
-		"marked as releasing":                       {observed: unused(releasing), want: flipUnused{}},
-		"releasing, and a Pod was bound before":     {observed: unused(releasing, usedOn(here.NodeName)), want: unmark{}},
-		"releasing, of another disk":                {observed: unused(markedFor(2*grace), func(o *observed) { o.host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), want: markReleasing{}},
-		"put to Delete":                             {observed: unused(releasing, leafPolicy(deletes)), want: deleteUnused{}},
-		"put to Delete, and a Pod comes":            {observed: unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), want: deleteUnused{}},
-		"the leaf claim is being deleted":           {observed: unused(releasing, leafPolicy(deletes), func(o *observed) { o.claim.DeletionTimestamp = &now }), want: nothing{}},
-		"the leaf claim is gone":                    {observed: unused(releasing, leafPolicy(deletes), leafClaimGone), want: nothing{}},
-		"the leaf PV is gone, the claim is not":     {observed: unused(releasing, noLeaf), want: deleteUnused{}},
-		"both are gone":                             {observed: unused(releasing, noLeaf, leafClaimGone), want: unfulfil{}},
-		"let go of with its cluster, which is back": {observed: unused(letGo), want: nothing{}},
-		"the same, while it is released":            {observed: unused(letGo, releasing, leafPolicy(deletes)), want: deleteUnused{}},
-		"the same, both are gone":                   {observed: unused(letGo, releasing, noLeaf, leafClaimGone), want: unfulfil{}},
-		"the same, a Pod comes in time":             {observed: unused(letGo, releasing, usedOn(here.NodeName)), want: unmark{}},
-		"the same, and abandoned":                   {observed: unused(letGo, releasing, noLeaf, leafClaimGone, abandon), want: nothing{}},
-		"the same, its claim is gone":               {observed: unused(letGo, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), want: nothing{}},
-		"gone, and not by us":                       {observed: unused(noLeaf, leafClaimGone), want: nothing{}},
-		"no consumer was ever recorded":             {observed: unused(without(v1alpha1.AnnotationConsumer)), want: nothing{}},
-		"the member retains":                        {observed: unused(gave("Retain")), want: keep{}},
-		"the host PV retains":                       {observed: unused(hostPolicy(retains)), want: keep{}},
-		"an admin chose Retain within the grace":    {observed: unused(markedFor(2*grace), hostPolicy(retains)), want: keep{}},
-		"not the PV that was mirrored":              {observed: unused(func(o *observed) { o.stamped = false }), want: keep{}},
-		"its claim is gone":                         {observed: unused(phase(corev1.VolumeReleased)), want: flip{}},
-		"its claim is gone while it is released":    {observed: unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), want: deleteClaim{}},
-		"abandoned":                                 {observed: unused(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), want: nothing{}},
-		"it goes with its claim only":               {observed: unused(func(o *observed) { delete(o.host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), want: nothing{}},
+		"no Pod any more":                            {observed: unused(), want: markUnused{}},
+		"a Pod here":                                 {observed: unused(usedOn(here.NodeName)), want: nothing{}},
+		"a Pod without a node":                       {observed: unused(usedOn("")), want: await{lookAgain}},
+		"marked, within the grace":                   {observed: unused(markedFor(grace / 3)), want: await{grace * 2 / 3}},
+		"marked, a Pod here":                         {observed: unused(markedFor(2*grace), usedOn(here.NodeName)), want: unmark{}},
+		"marked, a Pod without a node":               {observed: unused(markedFor(2*grace), usedOn("")), want: unmark{}},
+		"the grace is over":                          {observed: unused(markedFor(grace)), want: markReleasing{}},
+		"marked long ago, by another leader's clock": {observed: unused(markedFor(24*time.Hour), func(o *observed) { o.idle, o.listed = 0, false }), want: listUnused{}},
+		"marked long ago, listed here a moment ago":  {observed: unused(markedFor(24*time.Hour), func(o *observed) { o.idle = grace / 4 }), want: await{grace * 3 / 4}},
+		"marked by a clock that is ahead":            {observed: unused(markedFor(-24*time.Hour), func(o *observed) { o.idle = grace }), want: markReleasing{}},
+		"a Pod on a node that may be here":           {observed: unused(usedOn("renamed")), want: await{lookAgain}},
+		"marked, a Pod on a node that may be here":   {observed: unused(markedFor(2*grace), usedOn("renamed")), want: unmark{}},
+		"a mark that is no time, a Pod here":         {observed: unused(usedOn(here.NodeName), func(o *observed) { o.host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), want: unmark{}},
+		"a mark that is no time":                     {observed: unused(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), want: markUnused{}},
+		"marked as releasing":                        {observed: unused(releasing), want: flipUnused{}},
+		"releasing, and a Pod was bound before":      {observed: unused(releasing, usedOn(here.NodeName)), want: unmark{}},
+		"releasing, of another disk":                 {observed: unused(markedFor(2*grace), func(o *observed) { o.host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), want: markReleasing{}},
+		"put to Delete":                              {observed: unused(releasing, leafPolicy(deletes)), want: deleteUnused{}},
+		"put to Delete, and a Pod comes":             {observed: unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), want: deleteUnused{}},
+		"the leaf claim is being deleted":            {observed: unused(releasing, leafPolicy(deletes), func(o *observed) { o.claim.DeletionTimestamp = &now }), want: nothing{}},
+		"the leaf claim is gone":                     {observed: unused(releasing, leafPolicy(deletes), leafClaimGone), want: nothing{}},
+		"the leaf PV is gone, the claim is not":      {observed: unused(releasing, noLeaf), want: deleteUnused{}},
+		"both are gone":                              {observed: unused(releasing, noLeaf, leafClaimGone), want: unfulfil{}},
+		"let go of with its cluster, which is back":  {observed: unused(letGo), want: nothing{}},
+		"the same, while it is released":             {observed: unused(letGo, releasing, leafPolicy(deletes)), want: deleteUnused{}},
+		"the same, both are gone":                    {observed: unused(letGo, releasing, noLeaf, leafClaimGone), want: unfulfil{}},
+		"the same, a Pod comes in time":              {observed: unused(letGo, releasing, usedOn(here.NodeName)), want: unmark{}},
+		"the same, and abandoned":                    {observed: unused(letGo, releasing, noLeaf, leafClaimGone, abandon), want: nothing{}},
+		"the same, its claim is gone":                {observed: unused(letGo, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), want: nothing{}},
+		"gone, and not by us":                        {observed: unused(noLeaf, leafClaimGone), want: nothing{}},
+		"no consumer was ever recorded":              {observed: unused(without(v1alpha1.AnnotationConsumer)), want: nothing{}},
+		"the member retains":                         {observed: unused(gave("Retain")), want: keep{}},
+		"the host PV retains":                        {observed: unused(hostPolicy(retains)), want: keep{}},
+		"an admin chose Retain within the grace":     {observed: unused(markedFor(2*grace), hostPolicy(retains)), want: keep{}},
+		"not the PV that was mirrored":               {observed: unused(func(o *observed) { o.stamped = false }), want: keep{}},
+		"its claim is gone":                          {observed: unused(phase(corev1.VolumeReleased)), want: flip{}},
+		"its claim is gone while it is released":     {observed: unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), want: deleteClaim{}},
+		"abandoned":                                  {observed: unused(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), want: nothing{}},
+		"it goes with its claim only":                {observed: unused(func(o *observed) { delete(o.host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), want: nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decide(tc.observed); got != tc.want {
@@ -201,22 +208,26 @@ func TestReleaseProves(t *testing.T) {
 		fails     error
 		requeued  bool
 	}{
-		"no Pod":                   {written: true},
-		"a Pod that has ended":     {pods: []corev1.Pod{finished}, written: true},
-		"a Pod of another claim":   {pods: []corev1.Pod{other}, written: true},
-		"a Pod in another member":  {pods: []corev1.Pod{pod("far", "kosmos-cluster39")}, written: true},
-		"a Pod here":               {pods: []corev1.Pod{pod("user", here.NodeName)}, requeued: true},
-		"a Pod without a node":     {pods: []corev1.Pod{pod("user", "")}, requeued: true},
-		"a DaemonSet's: no leaf":   {pods: []corev1.Pod{daemon}, written: true},
-		"adopted by a DaemonSet":   {pods: []corev1.Pod{adopted}, requeued: true},
-		"the list fails":           {listErr: errList, fails: errList},
-		"the promise has changed":  {host: func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }},
-		"the promise is gone":      {host: func(pv *corev1.PersistentVolume) { *pv = corev1.PersistentVolume{} }},
-		"nothing may be destroyed": {suspended: guarded.ErrSuspended, fails: guarded.ErrSuspended},
+		"no Pod":                                   {written: true},
+		"a Pod that has ended":                     {pods: []corev1.Pod{finished}, written: true},
+		"a Pod of another claim":                   {pods: []corev1.Pod{other}, written: true},
+		"a Pod in another member":                  {pods: []corev1.Pod{pod("far", "kosmos-cluster39")}, written: true},
+		"a Pod on another node of this cluster":    {pods: []corev1.Pod{pod("user", "kosmos-older")}, requeued: true},
+		"a Pod on a node that names no cluster":    {pods: []corev1.Pod{pod("user", "worker-1")}, requeued: true},
+		"a Pod on a node that is gone, or renamed": {pods: []corev1.Pod{pod("user", "gone")}, requeued: true},
+		"a Pod here":                               {pods: []corev1.Pod{pod("user", here.NodeName)}, requeued: true},
+		"a Pod without a node":                     {pods: []corev1.Pod{pod("user", "")}, requeued: true},
+		"a DaemonSet's: no leaf":                   {pods: []corev1.Pod{daemon}, written: true},
+		"adopted by a DaemonSet":                   {pods: []corev1.Pod{adopted}, requeued: true},
+		"the list fails":                           {listErr: errList, fails: errList},
+		"the promise has changed":                  {host: func(pv *corev1.PersistentVolume) { pv.ResourceVersion = "8" }},
+		"the promise is gone":                      {host: func(pv *corev1.PersistentVolume) { *pv = corev1.PersistentVolume{} }},
+		"nothing may be destroyed":                 {suspended: guarded.ErrSuspended, fails: guarded.ErrSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := unused(releasing)
 			host := &podReads{pods: tc.pods, err: tc.listErr}
+			host.nodes = map[string]string{"kosmos-cluster39": "id39", "kosmos-older": here.ClusterID, "worker-1": ""}
 			live := o.host.DeepCopy()
 			if tc.host != nil {
 				tc.host(live)
@@ -228,7 +239,7 @@ func TestReleaseProves(t *testing.T) {
 				Member: here, HostLive: host, Live: &reads{volume: o.leaf}, MayDestroy: func() error { return tc.suspended },
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 				Root: guarded.NewRoot(accepts{}, here.Registration, guarded.HostOnly{}),
-			}}
+			}, idle: newIdle()}
 			result, err := r.act(t.Context(), o, decide(o))
 			switch {
 			case tc.written && !errors.Is(err, errWrite):
@@ -244,6 +255,43 @@ func TestReleaseProves(t *testing.T) {
 				t.Errorf("looked at again: %t", requeued)
 			}
 		})
+	}
+}
+
+// The grace is this process's own: another leader's mark begins it, and a Pod ends it.
+func TestGraceOfThisProcess(t *testing.T) {
+	clock := clocktesting.NewFakePassiveClock(now.Time)
+	o := unused(markedFor(24 * time.Hour))
+	host := &podReads{reads: reads{volume: o.host}}
+	r := &reconciler{Link: &member.Link{
+		Member: here, HostLive: host, Clock: clock, MayDestroy: func() error { return nil },
+		Root: guarded.NewRoot(accepts{}, here.Registration, guarded.HostOnly{}),
+	}, idle: newIdle()}
+	step := func(after time.Duration) decision {
+		clock.SetTime(clock.Now().Add(after))
+		o.idle, o.listed = r.idle.since(o.host, clock.Now())
+		d := decide(o)
+		if _, err := r.act(t.Context(), o, d); err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for i, want := range []decision{listUnused{}, await{grace}, await{grace / 2}} {
+		if got := step(time.Duration(i/2) * grace / 2); got != want {
+			t.Fatalf("step %d: decision is %T%+v, want %T%+v", i, got, got, want, want)
+		}
+	}
+	if got := step(grace / 2); got != (markReleasing{}) {
+		t.Errorf("decision is %T%+v after the grace", got, got)
+	}
+	host.pods = []corev1.Pod{pod("user", here.NodeName)}
+	o.consumers = host.pods
+	if got := step(0); got != (unmark{}) {
+		t.Errorf("decision is %T%+v with a Pod", got, got)
+	}
+	host.pods, o.consumers = nil, nil
+	if got := step(time.Hour); got != (listUnused{}) {
+		t.Errorf("decision is %T%+v after a Pod: the grace begins again", got, got)
 	}
 }
 
@@ -279,7 +327,7 @@ func TestNoWayBack(t *testing.T) {
 				r := &reconciler{Link: &member.Link{
 					Member: here, HostLive: &podReads{reads: reads{volume: o.host}, pods: []corev1.Pod{pod}}, Live: leaf, MayDestroy: func() error { return nil },
 					Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
-				}}
+				}, idle: newIdle()}
 				if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)
 				}
