@@ -3,7 +3,9 @@ package stories_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -396,6 +398,53 @@ var _ = Describe("What was deleted by accident", func() {
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 		s.lost = one
 	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("A leaf volume that was deleted and created again", func() {
+	DescribeTable("is kept, and reported: it may be the claim's own disk; the end of the claim destroys nothing (I1, I2)", func(ctx SpecContext, change func(*corev1.PersistentVolume)) {
+		s := begin(ctx)
+		member := x.Member(one)
+		volume := s.data(ctx)
+		s.deletePod(ctx, "app")
+		gone[corev1.Pod](ctx, s, member, "app")
+		leaf := until[corev1.PersistentVolume](ctx, s, member, volume, phase(corev1.VolumeBound))
+		again := &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: volume, Labels: maps.Clone(leaf.Labels), Annotations: maps.Clone(leaf.Annotations)}, Spec: *leaf.Spec.DeepCopy(),
+		}
+		change(again)
+		Expect(member.API.Delete(ctx, leaf)).To(Succeed())
+		patch(ctx, member, leaf, `{"metadata":{"finalizers":null}}`)
+		Expect(member.API.Create(ctx, again)).To(Succeed())
+
+		By("the claim being told, and the disk being held")
+		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeReplaced, volume)
+		until[corev1.PersistentVolume](ctx, s, member, volume, And(HaveField("UID", again.UID), phase(corev1.VolumeBound),
+			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
+
+		By("deleting the claim, whose volume has policy Delete")
+		s.deleteClaim(ctx, "data")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data")
+		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
+		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")
+		registration(ctx, one, orphaned(volume, accounts.RootGone))
+		until[corev1.PersistentVolume](ctx, s, member, volume, And(HaveField("UID", again.UID), phase(corev1.VolumeReleased), HaveField("DeletionTimestamp", BeNil())))
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
+
+		By("using it for the claim, as the event says")
+		allow(ctx, volume)
+		claim := s.claim(ctx, "data", naming(volume))
+		s.adopted(ctx, claim, volume)
+	},
+		Entry("by an admin, from its YAML", SpecTimeout(storyTime), func(*corev1.PersistentVolume) {}),
+		Entry("by its provisioner, for the same leaf claim", SpecTimeout(storyTime), func(pv *corev1.PersistentVolume) {
+			ours := func(key, _ string) bool {
+				return strings.HasPrefix(key, v1alpha1.Prefix) || key == v1alpha1.LabelManagedBy
+			}
+			maps.DeleteFunc(pv.Labels, ours)
+			maps.DeleteFunc(pv.Annotations, ours)
+			pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+		}),
+	)
 })
 
 // ownVolume is one that a claim of the member's own leaves behind in the story's

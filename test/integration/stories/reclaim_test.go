@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 )
 
@@ -85,6 +86,24 @@ var _ = Describe("The end of a claim", func() {
 		Entry("the host's class, a claim that names no volume", SpecTimeout(storyTime), classRetainHost, "any"),
 		Entry("the member's class, a claim of the same name", SpecTimeout(storyTime), classRetained, "data"),
 	)
+
+	It("destroys nothing by policy Recycle, and reports that, until an admin chooses another (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		volume := s.data(ctx)
+		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
+		patch(ctx, x.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Recycle"}}`)
+		s.deletePod(ctx, "app")
+		s.deleteClaim(ctx, "data")
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeFailed))
+		s.noted(ctx, "PersistentVolume", volume, v1alpha1.ReasonReclaimPolicyUnsupported, "Recycle")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, And(phase(corev1.VolumeReleased),
+			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
+		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
+
+		patch(ctx, x.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		s.destroyed(ctx, one, "data", volume)
+	}, SpecTimeout(storyTime))
 
 	It("leaves the data of a volume that an admin lets go of (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
