@@ -119,10 +119,20 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 // ofRootClaim wakes the host PVs that refer to a claim: a second one of a claim
-// is Released while the claim lives, and nothing of its own changes when it goes.
+// is Released while the claim lives, and nothing of its own changes when it goes. So is
+// the one whose leaf PV the leaf claim of an earlier claim still holds.
 func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
-	hosts, err := index.VolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
-	return requests(ctx, hosts, err)
+	key := client.ObjectKeyFromObject(claim)
+	hosts, err := index.VolumesOfClaim(ctx, r.Host, key)
+	found := requests(ctx, hosts, err)
+	leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, key)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf claim of a claim", "root", key)
+	}
+	if leaf == nil || leaf.Spec.VolumeName == "" {
+		return found
+	}
+	return append(found, r.standFor(ctx, leaf.Spec.VolumeName)...)
 }
 
 // ofLeaf wakes the host PVs that stand for a leaf PV.
