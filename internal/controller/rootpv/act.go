@@ -36,15 +36,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
 	case flip:
-		if proven, err := r.proven(ctx, o); err != nil || !proven {
-			return err
-		}
-		if o.stampedForAnother() {
-			if gone, err := r.rootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !gone {
-				return err
-			}
-		}
-		return r.flip(ctx, o)
+		return r.flipEnded(ctx, o)
 	case deleteStale:
 		return r.deleteStale(ctx, o)
 	case unsupported:
@@ -59,21 +51,7 @@ func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 		}
 		return client.IgnoreNotFound(r.Leaf.Delete(ctx, o.claim))
 	case release:
-		if protected(o.host) {
-			return nil // the end of that wakes us
-		}
-		if d.leafGone {
-			// In a cluster that was restored, absence is no evidence: the host PV is
-			// the last that knows of the volume.
-			if err := r.MayDestroy(); err != nil {
-				return err
-			}
-			if gone, err := r.leafGone(ctx, o); err != nil || !gone {
-				return err
-			}
-		}
-		r.idle.end(o.host.UID)
-		return r.release(ctx, o.host, d.also)
+		return r.releaseEnded(ctx, o, d)
 	case releasePromise:
 		if protected(o.host) {
 			return nil
@@ -81,6 +59,38 @@ func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 		return r.releasePromise(ctx, o)
 	}
 	return fmt.Errorf("unknown decision %T", d)
+}
+
+// flipEnded puts the leaf PV to Delete, once the root is proven gone, and the one that
+// the leaf PV has the stamp of, if that is another one.
+func (r *reconciler) flipEnded(ctx context.Context, o observed) error {
+	if proven, err := r.proven(ctx, o); err != nil || !proven {
+		return err
+	}
+	if o.stampedForAnother() {
+		if gone, err := r.rootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !gone {
+			return err
+		}
+	}
+	return r.flip(ctx, o)
+}
+
+func (r *reconciler) releaseEnded(ctx context.Context, o observed, d release) error {
+	if protected(o.host) {
+		return nil // the end of that wakes us
+	}
+	if d.leafGone {
+		// In a cluster that was restored, absence is no evidence: the host PV is the last
+		// that knows of the volume.
+		if err := r.MayDestroy(); err != nil {
+			return err
+		}
+		if gone, err := r.leafGone(ctx, o); err != nil || !gone {
+			return err
+		}
+	}
+	r.idle.end(o.host.UID)
+	return r.release(ctx, o.host, d.also)
 }
 
 // flip puts the leaf PV to Delete.

@@ -117,18 +117,26 @@ func (o observed) released() decision {
 		return flip{}
 	case o.claim != nil && o.claim.DeletionTimestamp != nil:
 		return nothing{} // its end wakes us
-	case o.claim != nil && o.replacement != nil && !outlives(o.replacement, o.claim):
-		return nothing{} // leaf_pv gives it policy Retain, and its watch wakes us
-	case o.claim != nil && (destroys || retained(o.leaf)):
+	case o.claim != nil && o.mayDelete(destroys):
 		return deleteClaim{}
-	case !destroys && o.host.DeletionTimestamp != nil:
-		return release{}
-	case o.claim != nil:
-		return nothing{} // leaf_pv gives the leaf PV policy Retain, and its watch wakes us
-	case o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete && o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
+	case !destroys && o.host.DeletionTimestamp != nil && (o.claim == nil || o.replacement == nil):
+		return release{} // the host PV is what protects a replacement, until leaf_pv holds that
+	case o.claim == nil && !supported(o.host.Spec.PersistentVolumeReclaimPolicy):
 		return unsupported{}
 	}
-	return nothing{} // kept, or about to go
+	return nothing{} // kept, about to go, or leaf_pv puts the leaf PV to Retain, and its watch wakes us
+}
+
+// mayDelete reports whether the leaf claim may go: its volume is to go, or outlives it.
+func (o observed) mayDelete(destroys bool) bool {
+	if o.replacement != nil {
+		return outlives(o.replacement, o.claim)
+	}
+	return destroys || retained(o.leaf)
+}
+
+func supported(policy corev1.PersistentVolumeReclaimPolicy) bool {
+	return policy == corev1.PersistentVolumeReclaimDelete || policy == corev1.PersistentVolumeReclaimRetain
 }
 
 // outlives reports whether a leaf PV that was re-created is kept when a leaf claim that

@@ -157,6 +157,7 @@ func TestDecide(t *testing.T) {
 		"the same, another claim has it: the leaf claim goes":                    {seen(recreated(deletes), func(o *observed) { o.replacement.Spec.ClaimRef.UID = "foreign" }), deleteClaim{}},
 		"the same, the leaf claim is gone: the host PV goes (I1)":                {seen(recreated(retains), noClaim), release{leafGone: true, also: true}},
 		"the leaf PV was re-created, Retain in the host: the leaf claim goes":    {seen(recreated(retains), hostPolicy(retains)), deleteClaim{}},
+		"the same, not held yet, and the host PV is deleted: leaf_pv first (I2)": {seen(recreated(deletes), hostPolicy(retains), hostDeleted), nothing{}},
 		"the same, the leaf claim is gone: at rest":                              {seen(recreated(retains), hostPolicy(retains), noClaim), nothing{}},
 		"the leaf PV was re-created, the claim lives":                            {seen(recreated(deletes), phase(corev1.VolumeBound)), nothing{}},
 		"freed, its next claim went before the repoint: destroyed (I2)":          {seen(noClaim, leafReleased, func(o *observed) { o.origin.UID = "earlier-root" }), flip{}},
