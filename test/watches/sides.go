@@ -30,6 +30,8 @@ var readers = map[string]side{
 	"hostclaim.Reconciler.Client":           host,
 	"hostclaim.Reconciler.Live":             live,
 	"hostclass.Reconciler.Client":           host,
+	"account.Mirrors.host":                  host,
+	"account.Mirrors.live":                  live,
 	"hostvolume.Reconciler.Client":          host,
 	"hostvolume.Reconciler.Live":            live,
 	"promise.Reconciler.Client":             host,

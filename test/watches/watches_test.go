@@ -34,9 +34,9 @@ var exceptions = map[exception]string{
 	{"rootpvc.reconciler", access{host, "Node"}}: "only where the scheduler nominates no node: its next attempt is a change of the Pod",
 	{"promise.Reconciler", access{host, "Node"}}: "whether a Pod's node is a member's, for an event that is emitted once: it never changes",
 
-	{"leafpv.reconciler", access{host, "Namespace"}}:            "its UID, which does not change while the claim exists",
+	{"leafpv.reconciler", access{host, "Namespace"}}:            "its UID, which does not change while the claim exists; one that is not there yet is an error, and retried",
 	{"leafpv.reconciler", access{host, "Pod"}}:                  "those that get an event when a promise is fulfilled: nothing is decided by them",
-	{"leafpv.reconciler", access{host, "StorageClass"}}:         "its reclaim policy, which never changes; a class that is gone or re-created does not change the policy of a volume that was mirrored",
+	{"rootpv.reconciler", access{host, "Node"}}:                 "the cluster of a Pod's node; while only Pods on other members' nodes may use a disk, they are looked at again at intervals",
 	{"rootpvc.reconciler", access{host, "ClusterRegistration"}}: "only its name, for a message",
 
 	{"recovery.reconciler", access{host, "CSIStorageCapacity"}}:    "read when the claim's timer is over; where there is no place for the claim, it is read again at intervals",
