@@ -93,7 +93,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:                              scheme,
-		Cache:                               hostCache(o.Namespace, watches),
+		Cache:                               hostCache(o.Namespace, watches, revision),
 		Metrics:                             metricsOptions(o),
 		HealthProbeBindAddress:              o.ProbeAddress,
 		PprofBindAddress:                    o.PprofAddress,
@@ -114,9 +114,6 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	gate := backlog.New(clock.RealClock{})
 	if err := gate.Setup(ctx, mgr.GetCache()); err != nil {
 		return err
-	}
-	if err := mgr.Add(revision); err != nil {
-		return fmt.Errorf("add the check of the host's revision: %w", err)
 	}
 	w := wiring{
 		mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
@@ -199,17 +196,17 @@ func identity() string {
 
 // hostCache holds what decisions are taken on. Secrets, and published capacity,
 // are those of the manager's own namespace; other Secrets are read one by one.
-func hostCache(namespace string, watches *http.Client) cache.Options {
+func hostCache(namespace string, watches *http.Client, revision *member.HostRevision) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{
 		HTTPClient:       watches,
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: revision.Seen(cache.TransformStripManagedFields()),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:                {Namespaces: own},
 			&storagev1.CSIStorageCapacity{}: {Namespaces: own},
-			&corev1.Node{}:                  {Transform: reduceNode},
-			&corev1.PersistentVolumeClaim{}: {Transform: share.Transform},
-			&corev1.PersistentVolume{}:      {Transform: share.Transform},
+			&corev1.Node{}:                  {Transform: revision.Seen(reduceNode)},
+			&corev1.PersistentVolumeClaim{}: {Transform: revision.Seen(share.Transform)},
+			&corev1.PersistentVolume{}:      {Transform: revision.Seen(share.Transform)},
 		},
 	}
 }

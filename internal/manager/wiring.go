@@ -73,6 +73,9 @@ func (w *wiring) recorder() events.EventRecorder {
 
 // add adds the host's controllers, and the fleet that runs the members'.
 func (w *wiring) add() error {
+	if err := w.mgr.Add(w.revision); err != nil {
+		return fmt.Errorf("add the check of the host's revision: %w", err)
+	}
 	if err := w.mgr.Add(w.gate); err != nil {
 		return fmt.Errorf("add the gate of claims: %w", err)
 	}

@@ -6,13 +6,17 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -210,6 +214,40 @@ func (f *Fleet) State(name string) (State, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state, true
+}
+
+// leafPodsMost is how many Pods LeafPods lists: their number says no more.
+const leafPodsMost = 100
+
+// LeafPods are the names of Pods in a member that this host pushed there, read live, a
+// hundred at most; none if the member is not linked.
+func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
+	f.mu.Lock()
+	s := f.supervisors[name]
+	f.mu.Unlock()
+	if s == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	c := s.linked
+	s.mu.Unlock()
+	if c == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	pods := metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := c.live.List(ctx, &pods, client.MatchingLabels{v1alpha1.LabelHost: f.HostID}, client.Limit(leafPodsMost)); err != nil {
+		return nil, explain("list Pods", err)
+	}
+	var names []string
+	for i := range pods.Items {
+		if _, ours := mirror.OriginIn(f.HostID, &pods.Items[i]); ours {
+			names = append(names, pods.Items[i].Namespace+"/"+pods.Items[i].Name)
+		}
+	}
+	return names, nil
 }
 
 // Source wakes a controller's request of a registration's name whenever the

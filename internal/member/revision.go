@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -27,8 +29,8 @@ type HostRevision struct {
 	Live client.Reader
 	// Every is how often the host is asked when nothing else asks.
 	Every time.Duration
-	// After is time.After, or a test's.
-	After func(time.Duration) <-chan time.Time
+	// Clock measures that.
+	Clock clock.Clock
 
 	turn chan struct{} // held by the one request that is under way
 	soon chan struct{} // holds a token if the host was restored
@@ -42,7 +44,7 @@ type HostRevision struct {
 
 // NewHostRevision makes a HostRevision that has asked nothing yet.
 func NewHostRevision(live client.Reader, every time.Duration) *HostRevision {
-	return &HostRevision{Live: live, Every: every, After: time.After, turn: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
+	return &HostRevision{Live: live, Every: every, Clock: clock.RealClock{}, turn: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
 }
 
 // NeedLeaderElection is false: the caches of every replica are of the host.
@@ -60,7 +62,7 @@ func (h *HostRevision) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-h.soon:
-		case <-h.After(h.Every):
+		case <-h.Clock.After(h.Every):
 		}
 	}
 }
@@ -118,6 +120,21 @@ func (h *HostRevision) Highest() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.highest
+}
+
+// Seen passes on what a host's cache takes in, and counts it as seen: then a host that
+// is restored to any earlier state is behind, however long ago it was asked.
+func (h *HostRevision) Seen(next toolscache.TransformFunc) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		if object, ok := obj.(client.Object); ok && h != nil {
+			if revision, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil {
+				h.mu.Lock()
+				h.highest = max(h.highest, revision)
+				h.mu.Unlock()
+			}
+		}
+		return next(obj)
+	}
 }
 
 // Restored is ErrHostRestored once the host is known to have been restored. It reads

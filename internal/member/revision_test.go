@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -93,6 +95,18 @@ func TestHostRevision(t *testing.T) {
 		f := NewFence(FenceOptions{Duration: lasts, Revision: h})
 		if err := f.Held(); !errors.Is(err, guarded.ErrFenced) || !errors.Is(err, ErrHostRestored) {
 			t.Errorf("held: %v", err)
+		}
+	})
+	t.Run("what a cache has seen", func(t *testing.T) {
+		h := NewHostRevision(&etcd{revisions: []string{"7"}}, time.Hour)
+		seen := h.Seen(func(obj any) (any, error) { return obj, nil })
+		for _, version := range []string{"6", "9", "8", ""} {
+			if _, err := seen(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.Check(t.Context()); !errors.Is(err, ErrHostRestored) {
+			t.Errorf("a host that is behind what a cache has: %v", err)
 		}
 	})
 	t.Run("none", func(t *testing.T) {

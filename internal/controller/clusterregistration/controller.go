@@ -39,6 +39,7 @@ type Fleet interface {
 	Ensure(member.Registration)
 	Remove(name string) bool
 	State(name string) (member.State, bool)
+	LeafPods(ctx context.Context, name string) ([]string, error)
 }
 
 // Reconciler reconciles ClusterRegistrations.
@@ -106,7 +107,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("read registration %s: %w", request.Name, err)
 	}
 	if registration.DeletionTimestamp != nil {
-		return reconcile.Result{}, r.deregister(ctx, &registration)
+		return r.deregister(ctx, &registration)
 	}
 	if !controllerutil.ContainsFinalizer(&registration, v1alpha1.FinalizerRegistration) {
 		before := registration.DeepCopy()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
@@ -24,12 +26,19 @@ import (
 
 const actor = guarded.Actor("cluster-registration")
 
+// leavesDelay is how often a member is asked again for leaf Pods that are to end.
+const leavesDelay = 2 * time.Second
+
 // leaving is what is still there of a member that is being deregistered.
 type leaving struct {
 	connected, forced, confirmed bool
 	policy                       v1alpha1.DeregistrationPolicy
 	// pods of the host that are bound to the virtual node, DaemonSets' excepted.
 	pods []corev1.Pod
+	// leaves are the leaf Pods that the member still has, by a live list of it, when no
+	// Pod of the host is left. Somebody may have deleted the Node, and the host's
+	// garbage collection the Pods that were bound to it.
+	leaves []string
 	// unbound and bound claims that are placed there; those that are bound to a promise
 	// without a disk count as unbound.
 	unbound, bound []corev1.PersistentVolumeClaim
@@ -50,6 +59,7 @@ const (
 	evictPods
 	withdrawClaims
 	waitForClaims // policy Drain
+	waitForLeaves
 	// The link is needed for the steps above, and must have ended for those below.
 	releaseVolumes
 	waitForNode
@@ -59,9 +69,8 @@ const (
 // next decides. The virtual node is cordoned and, once its Pods are gone,
 // removed by its own controller. Pure.
 func (l *leaving) next() step {
-	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0
 	switch {
-	case !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0):
+	case l.outOfReach():
 		return waitForMember
 	case l.running() > 0 && !l.confirmed && (l.connected || !l.forced):
 		return waitForConfirmation
@@ -71,12 +80,20 @@ func (l *leaving) next() step {
 		return withdrawClaims
 	case l.policy == v1alpha1.DeregistrationDrain && !l.forced && l.claims() > 0:
 		return waitForClaims
+	case len(l.leaves) > 0 && !l.forced:
+		return waitForLeaves
 	case slices.ContainsFunc(l.volumes, held):
 		return releaseVolumes
 	case l.node:
 		return waitForNode
 	}
 	return finish
+}
+
+// outOfReach: something has to end in the member, which does not answer.
+func (l *leaving) outOfReach() bool {
+	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0
+	return !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0)
 }
 
 func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) }
@@ -108,25 +125,40 @@ func held(pv corev1.PersistentVolume) bool {
 	return controllerutil.ContainsFinalizer(&pv, v1alpha1.FinalizerLeafVolume)
 }
 
-func (r *Reconciler) deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
+// deregister takes the next step of a deletion. Leaf Pods that end are no event here,
+// so they are looked for again.
+func (r *Reconciler) deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) (reconcile.Result, error) {
+	next, err := r.leave(ctx, cr)
+	if err == nil && next == waitForLeaves {
+		return reconcile.Result{RequeueAfter: leavesDelay}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+func (r *Reconciler) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (step, error) {
 	if !controllerutil.ContainsFinalizer(cr, v1alpha1.FinalizerRegistration) {
 		r.Fleet.Remove(cr.Name)
-		return nil
+		return finish, nil
 	}
 	wanted, err := r.registrationOf(ctx, cr)
 	if err != nil {
-		return err
+		return finish, err
 	}
 	l, err := r.leaving(ctx, cr)
 	if err != nil {
-		return err
+		return finish, err
 	}
 	next := l.next()
 	if next < releaseVolumes {
 		r.Fleet.Ensure(wanted)
 	} else if !r.Fleet.Remove(cr.Name) {
-		return nil // its controllers would take hold again; the fleet wakes us when the link has ended
+		return next, nil // its controllers would take hold again; the fleet wakes us when the link has ended
 	}
+	return next, r.take(ctx, cr, l, next)
+}
+
+// take carries out a step.
+func (r *Reconciler) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving, next step) error {
 	switch next {
 	case waitForMember:
 		return r.report(ctx, cr, readiness{v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
@@ -142,6 +174,10 @@ func (r *Reconciler) deregister(ctx context.Context, cr *v1alpha1.ClusterRegistr
 	case waitForClaims:
 		return r.report(ctx, cr, readiness{v1alpha1.ReasonDraining, fmt.Sprintf(
 			"policy Drain: %s are left there: delete them, or set spec.deregistration to Retain", l.left())})
+	case waitForLeaves:
+		return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf(
+			"%d Pods still run in the member (%s): their Pods in the host are gone. Xylem is deleting them; see the Connected condition if that does not end, or release the member with the annotation %s=true",
+			len(l.leaves), someOf(l.leaves), v1alpha1.AnnotationForceDeregister)})
 	case releaseVolumes:
 		return r.release(ctx, cr, l.volumes, l.forced)
 	case waitForNode:
@@ -170,17 +206,8 @@ func (r *Reconciler) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 	if cr.Status.ClusterID == "" {
 		return l, nil // never connected: nothing of it is anywhere
 	}
-	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
-	if err != nil {
+	if err := r.leavingPods(ctx, cr, l); err != nil {
 		return nil, err
-	}
-	l.node = node != nil && nodes.StandsFor(node, cr.Status.ClusterID)
-	if l.node {
-		pods, err := index.PodsOnNode(ctx, r.Client, cr.NodeName())
-		if err != nil {
-			return nil, err
-		}
-		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return mirror.IsDaemonSetPod(&pod) })
 	}
 	if shared, err := r.shared(ctx, cr); err != nil || shared {
 		return l, err // claims and volumes are the other registration's
@@ -206,6 +233,28 @@ func (r *Reconciler) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 	l.volumes, err = index.VolumesIn(ctx, r.Client, cr.Status.ClusterID)
 	l.recall()
 	return l, err
+}
+
+// leavingPods fills in the Node and what runs there.
+func (r *Reconciler) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+	if err != nil {
+		return err
+	}
+	l.node = node != nil && nodes.StandsFor(node, cr.Status.ClusterID)
+	if l.node || node == nil { // one that was deleted still has its Pods
+		pods, err := index.PodsOnNode(ctx, r.Client, cr.NodeName())
+		if err != nil {
+			return err
+		}
+		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return mirror.IsDaemonSetPod(&pod) })
+	}
+	if l.connected && len(l.pods) == 0 {
+		if l.leaves, err = r.Fleet.LeafPods(ctx, cr.Name); err != nil {
+			return fmt.Errorf("look for Pods that still run in member %s: %w", cr.Name, err)
+		}
+	}
+	return nil
 }
 
 // lost: the member cannot be reached, and an admin insists.
@@ -412,14 +461,20 @@ func some[T any, P interface {
 	*T
 	client.Object
 }](objects []T) string {
-	const most = 5
-	names := make([]string, 0, most)
-	for i := range objects {
-		if i == most {
-			return strings.Join(names, ", ") + ", …"
-		}
+	names := make([]string, 0, someNames+1)
+	for i := range objects[:min(len(objects), someNames+1)] {
 		obj := P(&objects[i])
 		names = append(names, strings.TrimPrefix(obj.GetNamespace()+"/"+obj.GetName(), "/"))
+	}
+	return someOf(names)
+}
+
+const someNames = 5
+
+// someOf joins the first few names.
+func someOf(names []string) string {
+	if len(names) > someNames {
+		return strings.Join(names[:someNames], ", ") + ", …"
 	}
 	return strings.Join(names, ", ")
 }

@@ -98,6 +98,51 @@ func hostWalks() {
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 	}, SpecTimeout(storyTime))
 
+	It("restores the host under a running manager within an epoch, and a claim deleted since keeps its disk (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		Expect(x.Manager.Stop()).To(Succeed())
+		By("running a manager whose epoch never ends, and that probes once a minute")
+		manager, err := x.AnotherManager(ctx, "one-epoch", x.Fleet.Host, "--fence-epoch-interval=24h", "--fence-duration=3m", "--probe-interval=1m")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(manager.Stop()).To(Succeed())
+			Expect(x.Manager.Start(ctx)).To(Succeed())
+		}, NodeTimeout(settle))
+		Expect(manager.Start(ctx)).To(Succeed())
+		well(ctx, one)
+		well(ctx, two)
+		volume := s.use(ctx, "old", nodeOne)
+		backup, err := x.Fleet.Host.Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		s.use(ctx, "new", nodeOne)
+		busy(ctx)
+		destroyed := book(one).Count(ledger.DeleteVolume)
+
+		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
+		By("somebody deleting a claim before anything was said")
+		s.remove(ctx, "old")
+		Eventually(ctx, manager.Done()).Should(BeClosed(), "it noticed, although its next probe is not due")
+		Expect(s.disks(one, "old")).To(HaveLen(1))
+
+		By("the next manager knowing as well")
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		for _, member := range []string{one, two} {
+			registration(ctx, member, connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored, v1alpha1.AnnotationConfirmRestore))
+		}
+		s.goesOn(ctx, nodeOne)
+		until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, And(phase(corev1.VolumeBound),
+			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
+		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+
+		By("confirming: what was deleted is due now")
+		confirm(ctx, one, v1alpha1.ReasonHostRestored)
+		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty())
+		Expect(s.disks(one, "new")).To(HaveLen(1), "an orphan, which nobody destroys")
+		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
+	}, SpecTimeout(storyTime))
+
 	It("clones the host by mistake, and the clone writes nothing to members (I2, I7)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.use(ctx, "data", nodeOne)

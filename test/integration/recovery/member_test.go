@@ -4,6 +4,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -245,6 +246,71 @@ func memberWalks() {
 		Eventually(func() []string { return s.disks(two, "due") }).Should(BeEmpty())
 		s.running(ctx, "data")
 		Expect(s.disks(two, "data")).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+
+	It("registers a member twice, and the registration that recorded it first serves it, until it is deleted (I3)", func(ctx SpecContext) {
+		const early, nodeEarly = "early", "kosmos-early"
+		s := begin(ctx)
+		s.use(ctx, "data", nodeOne)
+		kubeconfig, err := x.MemberKubeconfig(ctx, one)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(x.Deregister(ctx, one)).To(Succeed())
+
+		By("creating a registration that cannot connect, and then another that can")
+		Expect(x.SetKubeconfig(ctx, early, []byte("none"))).To(Succeed())
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: early}}
+		cr.Spec.KubeconfigSecretRef.Name = harness.SecretName(early)
+		Expect(x.Host.API.Create(ctx, cr)).To(Succeed())
+		registration(ctx, early, connected(metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
+		Expect(x.Register(ctx, one, one)).To(Succeed())
+
+		By("mending the older one, which is refused, also while the younger is away")
+		Expect(x.SetKubeconfig(ctx, early, kubeconfig)).To(Succeed())
+		registration(ctx, early, connected(metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
+		Expect(x.SetKubeconfig(ctx, one, []byte("none"))).To(Succeed())
+		registration(ctx, one, connected(metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
+		Expect(x.Manager.Stop()).To(Succeed())
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		registration(ctx, one, connected(metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid))
+		registration(ctx, early, connected(metav1.ConditionFalse, v1alpha1.ReasonDuplicateCluster, one))
+		Expect(x.SetKubeconfig(ctx, one, kubeconfig)).To(Succeed())
+		well(ctx, one)
+		s.goesOn(ctx, nodeOne)
+
+		By("deleting the owner: the other takes over, and its volumes with it")
+		Expect(x.Deregister(ctx, one)).To(Succeed())
+		well(ctx, early)
+		Expect(s.disks(one, "data")).To(HaveLen(1))
+		s.goesOn(ctx, nodeEarly)
+		Expect(x.Deregister(ctx, early)).To(Succeed())
+		Expect(x.Register(ctx, one, one)).To(Succeed())
+		well(ctx, one)
+		Expect(s.disks(one, "data")).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+
+	It("deregisters a member whose Node somebody deleted, which takes a confirmation all the same (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.use(ctx, "data", nodeOne)
+		cr := registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonConnected))
+		annotate(ctx, cr, v1alpha1.AnnotationConfirmDeregister, "no")
+		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
+		needed := HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonConfirmationNeeded))))
+		registration(ctx, one, needed)
+		Expect(x.Host.API.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeOne}})).To(Succeed())
+		gone[corev1.Node](ctx, s, x.Host, nodeOne)
+		s.goesOn(ctx, nodeTwo)
+		registration(ctx, one, needed)
+		until[corev1.Pod](ctx, s, x.Member(one), "data", HaveField("DeletionTimestamp", BeNil()))
+
+		By("confirming: the Pods go first, in the member too")
+		annotate(ctx, cr, v1alpha1.AnnotationConfirmDeregister, one)
+		gone[v1alpha1.ClusterRegistration](ctx, s, x.Host, one)
+		_, err := read[corev1.Pod](ctx, s, x.Member(one), "data")
+		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
+		Expect(s.disks(one, "data")).To(HaveLen(1))
+		Expect(x.Register(ctx, one, one)).To(Succeed())
+		well(ctx, one)
 	}, SpecTimeout(storyTime))
 
 	It("registers a member twice, and only the older registration serves it (I3)", func(ctx SpecContext) {

@@ -266,6 +266,19 @@ func aged(ctx context.Context) func() {
 	}
 }
 
+// busy writes to the host, so that it is well past the revision of a backup when that
+// is restored and its own controllers write again.
+func busy(ctx context.Context) {
+	GinkgoHelper()
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: "busy-"}}
+	Expect(x.Host.API.Create(ctx, config)).To(Succeed())
+	for i := range 500 {
+		body := fmt.Sprintf(`{"data":{"n":"%d"}}`, i)
+		Expect(x.Host.API.Patch(ctx, config, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
+	}
+	Expect(x.Host.API.Delete(ctx, config)).To(Succeed())
+}
+
 // recorded waits until the host's record of a member names what was let go of.
 func recorded(ctx context.Context, clusterID, part string) {
 	GinkgoHelper()
