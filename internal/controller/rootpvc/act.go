@@ -24,6 +24,11 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
 	case nothing:
 		return r.say(ctx, o, d.problem)
+	case doubt:
+		if same, err := r.rootUnchanged(ctx, o.root); err != nil || !same {
+			return err
+		}
+		return r.say(ctx, o, d.problem)
 	case place:
 		return r.place(ctx, o)
 	case unselect:

@@ -79,6 +79,9 @@ type decision interface{ decision() }
 type (
 	// nothing to do; problem, if any, is what the user has to know meanwhile.
 	nothing struct{ problem *mirror.Refusal }
+	// doubt: the member has a volume for a claim that was never placed there, as far as it
+	// is known. The problem is reported once a live read shows the same.
+	doubt struct{ problem *mirror.Refusal }
 	// place records that the claim's volume is to be in this member.
 	place struct{}
 	// unselect takes the scheduler's choice back, so that it chooses anew.
@@ -109,6 +112,7 @@ type (
 )
 
 func (nothing) decision()           {}
+func (doubt) decision()             {}
 func (place) decision()             {}
 func (unselect) decision()          {}
 func (create) decision()            {}
@@ -358,12 +362,12 @@ func (o observed) unplaced() decision {
 	case volume == "":
 		return withdraw{} // nothing was made, and the claim goes its way from the start
 	case o.restores.HostUnconfirmed:
-		return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host was restored, perhaps from before the claim was placed. "+
-			"Confirm the restore as ClusterRegistration %q asks, and Xylem uses the volume if it is older than that", o.member.Registration, volume, o.member.Registration)
+		return doubt(refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host was restored, perhaps from before the claim was placed. "+
+			"Confirm the restore as ClusterRegistration %q asks, and Xylem uses the volume if it is older than that", o.member.Registration, volume, o.member.Registration))
 	}
-	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: somebody in that member may have created it. "+
+	return doubt(refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: somebody in that member may have created it. "+
 		"Xylem does not use it. If it is the claim's own, an admin can allow it: `kubectl annotate clusterregistration %s %s=%s`. Else the member's admin has to remove claim \"%s/%s\" there",
-		o.member.Registration, volume, o.member.Registration, v1alpha1.AnnotationAdopt, volume, o.leaf.Namespace, o.leaf.Name)
+		o.member.Registration, volume, o.member.Registration, v1alpha1.AnnotationAdopt, volume, o.leaf.Namespace, o.leaf.Name))
 }
 
 // unmade: nothing is made for the claim yet, here or elsewhere, as far as it is known.

@@ -239,7 +239,7 @@ func TestDecide(t *testing.T) {
 		"the same, the restore is not confirmed":                               {seen(pushed, placedIn(""), hostRestored(time.Minute), unconfirmed), place{}},
 		"the same, the leaf is younger than the restore: it is withdrawn (I8)": {seen(pushed, placedIn(""), hostRestored(-time.Minute)), withdraw{}},
 		"a leaf without placement, no restore: it is withdrawn (I8)":           {seen(pushed, placedIn("")), withdraw{}},
-		"a bound leaf without placement, no restore: reported (I8)":            {seen(leafBound, placedIn("")), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"a bound leaf without placement, no restore: reported (I8)":            {seen(leafBound, placedIn("")), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
 		"the same, and an admin allows it":                                     {seen(leafBound, placedIn(""), allowed), place{}},
 		"the same, after a restore":                                            {seen(leafBound, placedIn(""), hostRestored(time.Minute)), place{}},
 		"the same, the restore is not confirmed, and the scheduler chose it":   {seen(leafBound, placedIn(""), hostRestored(time.Minute), unconfirmed), place{}},
@@ -336,10 +336,10 @@ func TestDecide(t *testing.T) {
 		"the root is gone, its volume was in use, and nothing stands for it":      {seen(comesBack, rootGone, func(o *observed) { o.asked = nil }), deleteRetained{}},
 		"restored from before it was placed, its volume is here: it is placed":    {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), place{}},
 		"the same, the scheduler asks for another member":                         {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), place{}},
-		"the same, the restore is not confirmed: the member alone shows it (I8)":  {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the same, made after the restore (I8)":                                   {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"a volume where the claim was never placed, no restore (I8)":              {seen(leafBound, stampedVolume, selected(""), placedIn("")), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the same, the scheduler asks for another member, no restore (I8)":        {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), says(v1alpha1.ReasonAdoptionUnconfirmed)},
+		"the same, the restore is not confirmed: the member alone shows it (I8)":  {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
+		"the same, made after the restore (I8)":                                   {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
+		"a volume where the claim was never placed, no restore (I8)":              {seen(leafBound, stampedVolume, selected(""), placedIn("")), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
+		"the same, the scheduler asks for another member, no restore (I8)":        {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
 		"the same, and an admin allows it: placed":                                {seen(leafBound, stampedVolume, selected(""), placedIn(""), allowed), place{}},
 		"an unbound leaf where the claim was never placed: withdrawn (I8)":        {seen(pushed, selected(""), placedIn("")), withdraw{}},
 		"an unbound leaf, the host was restored: withdrawn, for nobody asks (I1)": {seen(pushed, selected(""), placedIn(""), hostRestored(time.Minute)), withdraw{}},
@@ -387,7 +387,7 @@ func TestDecide(t *testing.T) {
 // decisions are compared by type, by what they say to the user by its reason,
 // and claims by name and volume: mirror tests translation.
 var decisions = cmp.Options{
-	cmp.AllowUnexported(nothing{}, create{}, grow{}, withdraw{}, unselect{}),
+	cmp.AllowUnexported(nothing{}, doubt{}, create{}, grow{}, withdraw{}, unselect{}),
 	cmp.Comparer(func(a, b *mirror.Refusal) bool { return (a == nil) == (b == nil) && (a == nil || a.Reason == b.Reason) }),
 	cmp.Comparer(func(a, b *corev1.PersistentVolumeClaim) bool {
 		return a.Namespace == b.Namespace && a.Name == b.Name && a.Spec.VolumeName == b.Spec.VolumeName

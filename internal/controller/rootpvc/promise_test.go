@@ -80,7 +80,7 @@ func TestDecidePromised(t *testing.T) {
 		"the Pod has gone, not labelled":           {observed: promised(placedIn(here.ClusterID)), want: "unplace"},
 		"labelled, and not placed":                 {observed: promised(labelled(here.ClusterID)), want: "unlabel"},
 		"restored from before it was placed":       {observed: promised(leafBound, hostRestored(time.Minute)), want: "place"},
-		"never placed, and a leaf claim is here":   {observed: promised(leafBound), want: "nothing", reason: v1alpha1.ReasonAdoptionUnconfirmed},
+		"never placed, and a leaf claim is here":   {observed: promised(leafBound), want: "doubt", reason: v1alpha1.ReasonAdoptionUnconfirmed},
 		"the same, unbound":                        {observed: promised(pushed), want: "withdraw"},
 		"let go of by an admin":                    {observed: promised(leafBound, letGo), want: "nothing"},
 		"let go of, the placement is still there":  {observed: promised(placedIn(here.ClusterID), leafBound, letGo), want: "unplace"},
@@ -117,6 +117,8 @@ func named(d decision) (what, reason string) {
 			return "nothing", d.problem.Reason
 		}
 		return "nothing", ""
+	case doubt:
+		return "doubt", d.problem.Reason
 	case create:
 		return "create " + ptr.Deref(d.leaf.Spec.StorageClassName, "") + d.leaf.Spec.VolumeName, ""
 	case label:

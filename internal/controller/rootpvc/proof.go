@@ -128,7 +128,7 @@ func (r *reconciler) keep(ctx context.Context, o observed, by *corev1.Persistent
 }
 
 // rootUnchanged proves by a live read that a root is, in what it says of its place, as it
-// was seen when its leaf claim was found to be in the wrong place.
+// was seen: a cache that was filled by an API server that lags behind may lack a placement.
 func (r *reconciler) rootUnchanged(ctx context.Context, seen *corev1.PersistentVolumeClaim) (bool, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(seen))
 	if err != nil {

@@ -327,6 +327,27 @@ func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 	}
 }
 
+// What a member seems to have invented is not reported while the cache only lacks the
+// placement.
+func TestDoubtIsLive(t *testing.T) {
+	for name, placed := range map[string]string{"placed nowhere": "", "placed by now": here.ClusterID} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(leafBound, placedIn(""), selected(elsewhereNode))
+			d, ok := decide(o).(doubt)
+			if !ok {
+				t.Fatalf("decision is %T", decide(o))
+			}
+			r, host, _, told := proving(o)
+			host.claim = o.root.DeepCopy()
+			set(host.claim, v1alpha1.AnnotationPlacedIn, placed)
+			if err := r.act(t.Context(), o, d); err != nil {
+				t.Error(err)
+			}
+			heard(t, told, map[string]string{"": v1alpha1.ReasonAdoptionUnconfirmed}[placed])
+		})
+	}
+}
+
 // Nobody is advised to delete a volume that may be the claim's own.
 func TestOnlyASurplusIsToBeDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -338,12 +359,18 @@ func TestOnlyASurplusIsToBeDeleted(t *testing.T) {
 		"placed nowhere":                     {[]func(*observed){leafBound, placedIn(""), selected("")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, ok := decide(seen(tc.change...)).(nothing)
-			if !ok || d.problem == nil {
+			var problem *mirror.Refusal
+			switch d := decide(seen(tc.change...)).(type) {
+			case nothing:
+				problem = d.problem
+			case doubt:
+				problem = d.problem
+			}
+			if problem == nil {
 				t.Fatal("nothing is reported")
 			}
-			if got := strings.Contains(d.problem.Message, "delete claim"); got != tc.deletes {
-				t.Errorf("advised to delete: %t, want %t: %s", got, tc.deletes, d.problem.Message)
+			if got := strings.Contains(problem.Message, "delete claim"); got != tc.deletes {
+				t.Errorf("advised to delete: %t, want %t: %s", got, tc.deletes, problem.Message)
 			}
 		})
 	}

@@ -83,7 +83,6 @@ func memberWalks() {
 
 		By("retaining one volume, and abandoning the other")
 		for name := range volumes {
-			s.running(ctx, name)
 			Expect(s.bound(ctx, name).Spec.VolumeName).To(Equal(volumes[name]))
 		}
 		kept := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumes["kept"]}}
