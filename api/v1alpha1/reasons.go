@@ -209,6 +209,9 @@ const (
 	// ReasonNamespaceRefused: the member refuses to have the Pod's namespace made. To do:
 	// its admin can allow it, or make the namespace and label it as the message says.
 	ReasonNamespaceRefused = "NamespaceRefusedByMember"
+	// ReasonReferenceForbidden: the manager's account may not get a ConfigMap or Secret that
+	// the Pod refers to. To do: list its namespace in the chart's rbac.secretNamespaces.
+	ReasonReferenceForbidden = "ReferenceForbidden"
 	// ReasonPromiseUnreachable: the Pod of a promise was sent to a node of the host, which
 	// no disk reaches. To do: make it again with nodeSelector xylem.io/virtual-node: "true".
 	ReasonPromiseUnreachable = "PromiseUnreachable"

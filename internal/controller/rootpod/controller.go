@@ -76,7 +76,7 @@ func Setup(link *member.Link, options Options) error {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
-		return reconcile.Result{}, err
+		return reconcile.Result{}, r.reportUnreadable(ctx, o.root, err)
 	}
 	d := decide(o)
 	if err := r.act(ctx, o, d); err != nil {

@@ -1,0 +1,41 @@
+package rootpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// reportUnreadable reports on the Pod that the manager may not read what it refers to,
+// if that is why it could not be observed. The error stays: no watch tells when an admin
+// grants the right, so that the Pod is retried at a bounded rate.
+func (r *reconciler) reportUnreadable(ctx context.Context, root *corev1.Pod, err error) error {
+	problem := unreadable(root, err)
+	if problem == nil {
+		return err
+	}
+	return errors.Join(err, r.tell(ctx, root, problem))
+}
+
+// unreadable is the problem of a Pod that refers to a ConfigMap or Secret that the host
+// does not let the manager get; nil if the error is another.
+func unreadable(root *corev1.Pod, err error) *mirror.Refusal {
+	var status apierrors.APIStatus
+	if root == nil || !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	// Members' objects are read from caches, which nothing forbids.
+	kind, ok := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret"}[status.Status().Details.Kind]
+	if !ok {
+		return nil
+	}
+	return &mirror.Refusal{Reason: v1alpha1.ReasonReferenceForbidden, Message: fmt.Sprintf(
+		"the Pod is not pushed: the manager may not get %s %q in namespace %q of the host. An admin can add the namespace to rbac.secretNamespaces of chart xylem, or take the reference out of the Pod",
+		kind, status.Status().Details.Name, root.Namespace)}
+}
