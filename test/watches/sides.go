@@ -19,10 +19,11 @@ var readers = map[string]side{
 	"member.Link.Workloads": other,
 	"member.Link.Live":      live,
 
-	"member.Records.Live":    live,
-	"member.connection.live": live,
-	"member.Fence.host":      live,
-	"member.Fence.member":    live,
+	"member.HostRevision.Live": live,
+	"member.Records.Live":      live,
+	"member.connection.live":   live,
+	"member.Fence.host":        live,
+	"member.Fence.member":      live,
 
 	"clusterregistration.Reconciler.Client": host,
 	"clusterregistration.Reconciler.Live":   live,
