@@ -29,19 +29,45 @@ const (
 	GoneWatches Kind = "gone-watches" // and must begin anew, from a list
 	StaleLists  Kind = "stale-lists"  // kill-after, and the next life's first lists are old
 	StaleHost   Kind = "stale-host"   // the same of the host only: leaves without roots
+
+	StaleClaims  Kind = "stale-claims"  // the same of one kind only, in all clusters, while others are current
+	StaleVolumes Kind = "stale-volumes" // the same
+	StalePods    Kind = "stale-pods"    // the same
+	LagClaims    Kind = "lag-claims"    // the watches of one kind, in all clusters, deliver nothing for a while
+	LagVolumes   Kind = "lag-volumes"   // the same
+	LagPods      Kind = "lag-pods"      // the same
+
+	RestoreHost       Kind = "restore-host"        // the host's etcd goes back to before the scenario, under the running manager
+	RestoreMember     Kind = "restore-member"      // the same of a member: the write's, or the first
+	KillRestoreHost   Kind = "kill-restore-host"   // kill-after, and the host is restored before the manager is there again
+	KillRestoreMember Kind = "kill-restore-member" // the same of a member
 )
 
 // Kills are the two ways of dying; errors what is answered or happens instead.
 var (
 	Kills  = []Kind{KillBefore, KillAfter}
-	Errors = []Kind{Conflict, TooMany, Internal, Unavailable, Cut, CutAfter, EndWatches, StaleLists, StaleHost, GoneWatches, BlackHole, Stall}
+	Errors = []Kind{
+		Conflict, TooMany, Internal, Unavailable, Cut, CutAfter, EndWatches, StaleLists, StaleHost, GoneWatches, BlackHole, Stall,
+		StaleClaims, LagVolumes, StalePods, LagClaims, StaleVolumes, LagPods,
+	}
 )
+
+// Restores are the ways in which a cluster goes back to an earlier state.
+var Restores = []Kind{RestoreHost, KillRestoreMember, RestoreMember, KillRestoreHost}
+
+// lagging is the resource that is behind the others.
+var lagging = map[Kind]string{
+	StaleClaims: "persistentvolumeclaims", StaleVolumes: "persistentvolumes", StalePods: "pods",
+	LagClaims: "persistentvolumeclaims", LagVolumes: "persistentvolumes", LagPods: "pods",
+}
 
 // inProxy is what the proxy is told to do.
 var inProxy = map[Kind]proxy.Fault{
 	KillBefore: proxy.KillBefore, KillAfter: proxy.KillAfter, Conflict: proxy.Conflict, TooMany: proxy.TooManyRequests,
 	Internal: proxy.InternalError, Unavailable: proxy.Unavailable, Stall: proxy.Stall, Cut: proxy.Cut, CutAfter: proxy.CutAfter, BlackHole: proxy.BlackHole,
 	EndWatches: "", GoneWatches: "", StaleLists: proxy.KillAfter, StaleHost: proxy.KillAfter,
+	StaleClaims: proxy.KillAfter, StaleVolumes: proxy.KillAfter, StalePods: proxy.KillAfter, LagClaims: "", LagVolumes: "", LagPods: "",
+	RestoreHost: "", RestoreMember: "", KillRestoreHost: proxy.KillAfter, KillRestoreMember: proxy.KillAfter,
 }
 
 // Point is a write of a run: the nth of its key. Writes to the two sides are made
@@ -76,10 +102,10 @@ func ParseFault(s string) (Fault, error) {
 // ParseKinds reads the name of a kind, or "all".
 func ParseKinds(s string) ([]Kind, error) {
 	if s == "all" {
-		return slices.Concat(Kills, Errors), nil
+		return slices.Concat(Kills, Errors, Restores), nil
 	}
 	if _, known := inProxy[Kind(s)]; !known {
-		return nil, fmt.Errorf("%q is no kind of fault: want one of %v, or all", s, slices.Concat(Kills, Errors))
+		return nil, fmt.Errorf("%q is no kind of fault: want one of %v, or all", s, slices.Concat(Kills, Errors, Restores))
 	}
 	return []Kind{Kind(s)}, nil
 }

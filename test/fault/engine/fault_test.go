@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/xylem-io/xylem/test/fault/proxy"
+	"github.com/xylem-io/xylem/test/fault/rig"
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
 
@@ -94,10 +97,12 @@ func TestEnumerate(t *testing.T) {
 	want := []string{
 		"one: no fault",
 		"one: kill-before@a#1", "one: kill-after@a#1", "one: kill-before@b#1", "one: kill-after@b#1",
-		"two: kill-before@a#1",
+		"two: kill-before@a#1", "two: kill-after@a#1", "two: kill-before@b#1", "two: kill-after@b#1",
+		"one: conflict@a#1 too-many@b#1",
 		"two: no fault",
-		"two: kill-after@a#1", "two: kill-before@b#1", "two: kill-after@b#1",
-		"one: conflict@a#1 too-many@b#1", "two: internal@a#1 unavailable@b#1",
+		"one: restore-host@a#1", "one: kill-restore-member@a#1", "one: restore-member@b#1", "one: kill-restore-host@b#1",
+		"two: internal@a#1 unavailable@b#1",
+		"two: restore-host@a#1", "two: kill-restore-member@a#1", "two: restore-member@b#1", "two: kill-restore-host@b#1",
 	}
 	if diff := cmp.Diff(want, described(e.Enumerate(scenarios))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -128,8 +133,38 @@ func TestInPairs(t *testing.T) {
 
 func TestSliceIsOfCoreScenarios(t *testing.T) {
 	e, scenarios := engineWith()
-	if diff := cmp.Diff([]string{"one: kill-after@a#1", "one: conflict@b#1"}, described(e.Slice(scenarios))); diff != "" {
+	if diff := cmp.Diff([]string{"one: kill-after@a#1", "one: conflict@b#1", "one: restore-host@a#1"}, described(e.Slice(scenarios))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Each kind of fault that lets a cache lag says which, and each kind is known to all tables.
+func TestKindsAreComplete(t *testing.T) {
+	for _, kind := range slices.Concat(Kills, Errors, Restores) {
+		if _, known := inProxy[kind]; !known {
+			t.Errorf("%s: what is the proxy to do?", kind)
+		}
+		for _, prefix := range []string{"lag-", "stale-"} {
+			of, found := strings.CutPrefix(string(kind), prefix)
+			if whole := of == "lists" || of == "host"; found && !whole && !strings.HasSuffix(lagging[kind], of) {
+				t.Errorf("%s lets %q lag", kind, lagging[kind])
+			}
+		}
+	}
+	if n := len(Kills) + len(Errors) + len(Restores); n != len(inProxy) {
+		t.Errorf("%d kinds are made, and %d are known", n, len(inProxy))
+	}
+}
+
+func TestRestoredBy(t *testing.T) {
+	for fault, want := range map[Fault]string{
+		{RestoreHost, Point{"cluster39/patch/pods/app", 1}}:       rig.Host,
+		{KillRestoreMember, Point{"cluster39/patch/pods/app", 1}}: rig.Two,
+		{RestoreMember, Point{"host/patch/pods/app", 1}}:          rig.One,
+	} {
+		if got := restoredBy(fault); got != want {
+			t.Errorf("%s restores %s, not %s", fault, got, want)
+		}
 	}
 }
 

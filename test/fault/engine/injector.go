@@ -31,6 +31,8 @@ type injector struct {
 	hit    map[Fault]bool
 	until  time.Time // when the last fault is over
 	ended  bool
+	// restore is the restore that is to be made, or was; nil: none is.
+	restore *restore
 }
 
 // inject begins to count, and to inject.
@@ -39,9 +41,12 @@ func inject(ctx context.Context, r *rig.Rig, namespace string, faults []Fault) (
 		rig: r, namespace: namespace, faults: faults,
 		revisions: map[*proxy.Proxy]string{}, counts: map[string]int{}, hit: map[Fault]bool{},
 	}
+	var err error
+	if i.restore, err = prepareRestore(ctx, r, faults); err != nil {
+		return nil, err
+	}
 	r.Writes.Reset()
 	for _, p := range r.Proxies() {
-		var err error
 		if i.revisions[p], err = p.Mark(ctx); err != nil {
 			return nil, err
 		}
@@ -104,6 +109,14 @@ func (i *injector) begin(kind Kind) {
 		lasts = stale
 		host := i.rig.Proxy(rig.Host)
 		host.StaleLists(i.revisions[host])
+	case StaleClaims, StaleVolumes, StalePods:
+		lasts = stale
+		i.each(func(p *proxy.Proxy) { p.StaleLists(i.revisions[p], lagging[kind]) })
+	case LagClaims, LagVolumes, LagPods:
+		lasts = stale
+		i.each(func(p *proxy.Proxy) { p.LagWatches(lagging[kind]) })
+	case RestoreHost, RestoreMember, KillRestoreHost, KillRestoreMember:
+		i.restore.begin(i.rig, kind)
 	case BlackHole:
 		lasts = blackHole
 	case Stall:
@@ -140,7 +153,7 @@ func (i *injector) each(do func(*proxy.Proxy)) {
 func (i *injector) over() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return time.Now().After(i.until)
+	return time.Now().After(i.until) && (i.restore == nil || !i.restore.underWay())
 }
 
 // seen are the writes so far, in their order.

@@ -19,8 +19,10 @@ func References(scenarios []scenario.Scenario) []Spec {
 
 // Enumerate is every write of every scenario with both ways of dying; then every
 // write with an error: each with one kind of them, turn by turn, and two in a run,
-// half the scenario apart. Every scenario is also run without a fault, for a minute
-// of rest: these runs only wait, and are spread over the others. If kinds are
+// half the scenario apart. In every scenario the host and a member are restored, under the
+// manager and while it is dead, each at another of its writes. Every scenario is also run
+// without a fault, for a minute of rest: these runs only wait, and are spread over the
+// others. If kinds are
 // given, it is every write with each of these, and nothing else. The engine must
 // have the references.
 func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec {
@@ -42,6 +44,7 @@ func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec 
 			turn++
 		}
 		errs = append(errs, inPairs(sc, faults)...)
+		errs = append(errs, restores(sc, reference.Points)...)
 		rests = append(rests, Spec{Scenario: sc, Minute: true})
 	}
 	return spread(rests, slices.Concat(deaths, errs))
@@ -54,6 +57,19 @@ func atEach(sc scenario.Scenario, points []Point, kinds []Kind) []Spec {
 		for _, kind := range kinds {
 			specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{kind, point}}})
 		}
+	}
+	return specs
+}
+
+// restores are runs of a scenario with each kind of restore, at writes that are spread
+// evenly over it.
+func restores(sc scenario.Scenario, points []Point) []Spec {
+	if len(points) == 0 {
+		return nil
+	}
+	specs := make([]Spec, 0, len(Restores))
+	for i, kind := range Restores {
+		specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{kind, points[(i+1)*len(points)/(len(Restores)+1)]}}})
 	}
 	return specs
 }
@@ -85,11 +101,12 @@ func spread(few, many []Spec) []Spec {
 	return append(all, many[put:]...)
 }
 
-// Slice is a short choice of Enumerate's: of the core scenarios, death after
-// every second write, and one error of each kind, spread over their writes.
+// Slice is a short choice of Enumerate's: of the core scenarios, death after every second
+// write, one error of each kind, at the others of their writes, and one restore for each
+// scenario, each of another kind.
 func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 	var specs []Spec
-	kind := 0
+	kind, restored := 0, 0
 	for _, sc := range scenarios {
 		reference := e.Reference(sc.Name)
 		if !sc.Core || reference == nil {
@@ -98,10 +115,14 @@ func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 		for i, point := range reference.Points {
 			if i%2 == 0 {
 				specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{KillAfter, point}}})
-			} else if kind < len(Errors) && i%4 == 1 {
+			} else if kind < len(Errors) {
 				specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{Errors[kind], point}}})
 				kind++
 			}
+		}
+		if all := restores(sc, reference.Points); len(all) > 0 {
+			specs = append(specs, all[restored%len(all)])
+			restored++
 		}
 	}
 	return specs

@@ -98,6 +98,10 @@ func (b *bench) run(ctx context.Context, spec Spec, reference *Reference) (resul
 		result.Dump = b.dump(ctx, w.Namespace)
 		return result
 	}
+	if e.Restored != nil {
+		result.Dirty = true // what is left of other runs has come back as well
+		return result
+	}
 	if err := b.teardown(ctx, w, spec.Scenario, s); err != nil {
 		result.Dirty = true
 		result.Err = fmt.Errorf("clean up: %w", err)
@@ -130,17 +134,28 @@ func (b *bench) prepare(ctx context.Context, w *scenario.World, sc scenario.Scen
 	return s, err
 }
 
-// judged acts, waits for the end and collects the evidence, until it says that
-// all is well, or long enough.
-func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *start, in *injector, reference *Reference) (oracle.Evidence, error) {
-	defer in.end()
+// outcome is how a run came to its end.
+type outcome struct {
+	// quiet are the writes of the last while, and unsettled what was lacking when patience
+	// ran out.
+	quiet     map[string]controlplane.Requests
+	unsettled string
+	// restored is the restore that was in the middle of it; nil: none was.
+	restored *oracle.Restore
+}
+
+// come acts and waits for the end.
+func (b *bench) come(ctx context.Context, w *scenario.World, spec Spec, in *injector) (end outcome, err error) {
 	acted := spec.Scenario.Act(ctx, w)
-	quiet, unsettled, err := b.still(ctx, func(ctx context.Context) error {
-		if acted != nil {
-			return acted
-		}
+	end.quiet, end.unsettled, err = b.still(ctx, func(ctx context.Context) error {
 		if !in.over() {
 			return fmt.Errorf("a fault is still going on")
+		}
+		if at, _ := in.restore.made(); !at.IsZero() {
+			return nil
+		}
+		if acted != nil {
+			return acted
 		}
 		if err := b.Linked(ctx); err != nil {
 			return err
@@ -148,10 +163,24 @@ func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *sta
 		return spec.Scenario.Settled(ctx, w)
 	}, w.Namespace)
 	if err != nil {
+		return end, err
+	}
+	if at, _ := in.restore.made(); !at.IsZero() {
+		return b.restored(ctx, w, in.restore)
+	}
+	return end, nil
+}
+
+// judged acts, waits for the end and collects the evidence, until it says that
+// all is well, or long enough.
+func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *start, in *injector, reference *Reference) (oracle.Evidence, error) {
+	defer in.end()
+	end, err := b.come(ctx, w, spec, in)
+	if err != nil {
 		return oracle.Evidence{}, err
 	}
-	if unsettled == "" && spec.Minute {
-		if quiet, err = b.long(ctx, w.Namespace); err != nil {
+	if end.unsettled == "" && spec.Minute {
+		if end.quiet, err = b.long(ctx, w.Namespace); err != nil {
 			return oracle.Evidence{}, err
 		}
 	}
@@ -161,12 +190,12 @@ func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *sta
 		if err != nil {
 			return e, err
 		}
-		e.Unsettled, e.Quiet, e.Strict = unsettled, quiet, spec.Minute
-		if reference != nil {
+		e.Unsettled, e.Quiet, e.Strict, e.Restored = end.unsettled, end.quiet, spec.Minute, end.restored
+		if reference != nil && end.restored == nil {
 			e.Reference = reference.State
 		}
 		e.Panics = b.panicked()
-		if len(oracle.Judge(e)) == 0 || unsettled != "" || time.Now().After(deadline) {
+		if len(oracle.Judge(e)) == 0 || end.unsettled != "" || time.Now().After(deadline) {
 			return e, nil
 		}
 		if err := pause(ctx, poll*5); err != nil {

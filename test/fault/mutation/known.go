@@ -42,7 +42,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Edits: []Edit{
 				{"internal/index/find.go", "	if !ours {\n		return nil, mirror.Origin{}, nil\n	}\n	return leaf, origin, nil", "	if !ours {\n		origin = mirror.Origin{HostID: hostID, Root: key, UID: \"somebody\"}\n	}\n	return leaf, origin, nil"},
 				{guardedLeaf, "	return foreign(obj, \"it lacks the stamp of this host\")", "	return nil"},
-				{"internal/member/cache.go", "			&corev1.PersistentVolumeClaim{}: {Label: ours, Transform: share.Transform},", "			&corev1.PersistentVolumeClaim{}: {Transform: share.Transform},"},
+				{"internal/member/cache.go", "			&corev1.PersistentVolumeClaim{}: {Label: ours},", "			&corev1.PersistentVolumeClaim{}: {},"},
 			},
 			Scenario: "taken", Caught: []string{"I4", "I6"},
 		},

@@ -76,4 +76,4 @@ func own() []Mutation {
 }
 
 // All are the mutations.
-func All() []Mutation { return slices.Concat(kosmos(), others(), own()) }
+func All() []Mutation { return slices.Concat(kosmos(), others(), own(), reviewed()) }

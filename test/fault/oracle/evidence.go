@@ -26,6 +26,13 @@ type Canary struct {
 	Before, After   string
 }
 
+// Restore is a cluster that went back to the state that it had before the run.
+type Restore struct {
+	Cluster string
+	// At is when that was done, Confirmed when an admin confirmed it; zero: nobody did.
+	At, Confirmed time.Time
+}
+
 // Evidence is what there is to judge a run by.
 type Evidence struct {
 	// Namespace of the run, in all clusters.
@@ -51,6 +58,8 @@ type Evidence struct {
 	Strict bool
 	// Canaries are objects that it has nothing to do with.
 	Canaries []Canary
+	// Restored is the restore in the middle of the run; nil: none.
+	Restored *Restore
 	// Unsettled says what was lacking when patience ran out; "": nothing.
 	Unsettled string
 	// Panics are the ends of the logs of managers that crashed by themselves.
@@ -76,7 +85,7 @@ func Judge(e Evidence) []Violation {
 	var all []Violation
 	known := map[Violation]bool{}
 	for _, judge := range []func(Evidence, *history) []Violation{
-		settled, accounted, notLost, flips, once, canaries, ownWrites, quiet, sameEnd,
+		settled, accounted, notLost, flips, suspended, once, canaries, ownWrites, quiet, sameEnd,
 	} {
 		for _, v := range judge(e, h) {
 			if !known[v] {

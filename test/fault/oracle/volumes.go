@@ -21,7 +21,7 @@ func accounted(e Evidence, _ *history) []Violation {
 	for _, member := range slices.Sorted(maps.Keys(e.Ledgers)) {
 		var orphans []string
 		for id, disk := range e.Ledgers[member].Live() {
-			if disk.ClaimNamespace == e.Namespace && !live.wanted(member, e.IDs[member], disk.PVName) {
+			if disk.ClaimNamespace == e.Namespace && !live.wanted(member, e.IDs[member], disk.PVName) && !forgotten(e, live, member, disk.PVName) {
 				orphans = append(orphans, fmt.Sprintf("%s (volume %s of claim %s/%s)", id, disk.PVName, disk.ClaimNamespace, disk.ClaimName))
 			}
 		}
@@ -30,6 +30,12 @@ func accounted(e Evidence, _ *history) []Violation {
 		}
 	}
 	return found
+}
+
+// forgotten: the member was restored to before the volume was, and knows nothing of it.
+// Nobody but its driver does.
+func forgotten(e Evidence, live ends, member, volume string) bool {
+	return e.Restored != nil && e.Restored.Cluster == member && live.volumes[place{member, volume}] == nil
 }
 
 // ends are the objects at the end.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +25,12 @@ const (
 type past struct {
 	// revision is what lists show; empty: the present.
 	revision string
+	// of are the resources whose lists do; empty: all.
+	of []string
 	// fresh is closed by FreshLists.
 	fresh chan struct{}
+	// lagging is the resource whose watches keep back what is new; empty: none.
+	lagging string
 	// path, selectors and authorization are of the last list or watch of a client's.
 	path, authorization string
 	selectors           url.Values
@@ -74,29 +79,59 @@ func (p *Proxy) Mark(ctx context.Context) (string, error) {
 // StaleLists has lists that take any version (resourceVersion=0) answered out of
 // the past, as it was at a revision of Mark's. Watches from there deliver nothing
 // until FreshLists. Quorum reads are not touched, nor watches that run already.
-// etcd forgets old revisions after some minutes; such lists are refused (410).
-func (p *Proxy) StaleLists(revision string) {
+// With resources given, only their lists and watches are old: others are current, as of
+// caches of which one lags. etcd forgets old revisions after some minutes; such lists
+// are refused (410).
+func (p *Proxy) StaleLists(revision string, of ...string) {
 	p.FreshLists()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.past.revision, p.past.fresh = revision, make(chan struct{})
+	p.past.revision, p.past.of, p.past.fresh = revision, of, make(chan struct{})
 }
 
-// FreshLists ends StaleLists: watches deliver what they kept back.
+// LagWatches has the watches of one resource, those that run already too, keep back what
+// is new until FreshLists, while those of others deliver.
+func (p *Proxy) LagWatches(resource string) {
+	p.FreshLists()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.past.lagging, p.past.fresh = resource, make(chan struct{})
+}
+
+// FreshLists ends StaleLists and LagWatches: watches deliver what they kept back.
 func (p *Proxy) FreshLists() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.past.fresh != nil {
 		close(p.past.fresh)
 	}
-	p.past.revision, p.past.fresh = "", nil
+	p.past.revision, p.past.of, p.past.lagging, p.past.fresh = "", nil, "", nil
+}
+
+// keptBack is what a watch of a resource waits for before it delivers; nil: nothing.
+func (p *Proxy) keptBack(resource string) <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.past.lagging == "" || p.past.lagging != resource {
+		return nil
+	}
+	return p.past.fresh
+}
+
+// shows is the revision that lists of a resource show; empty: the present. The caller
+// holds the lock.
+func (a past) shows(resource string) string {
+	if len(a.of) > 0 && !slices.Contains(a.of, resource) {
+		return ""
+	}
+	return a.revision
 }
 
 // serveList answers a list, out of the past if that is what lists show.
-func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request, resource string) {
 	p.remember(r)
 	p.mu.Lock()
-	revision := p.past.revision
+	revision := p.past.shows(resource)
 	p.mu.Unlock()
 	query := r.URL.Query()
 	if revision != "" && query.Get(paramVersion) == "0" {
@@ -112,10 +147,10 @@ func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request) {
 // for before it delivers, or that it is refused. A watch that brings its own list
 // is refused as by an API server that does not know such watches, so that
 // client-go's reflector lists (k8s.io/client-go/tools/cache, watchList).
-func (p *Proxy) pastWatch(r *http.Request) (hold <-chan struct{}, refused *apierrors.StatusError) {
+func (p *Proxy) pastWatch(r *http.Request, resource string) (hold <-chan struct{}, refused *apierrors.StatusError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.past.revision == "" {
+	if p.past.shows(resource) == "" {
 		return nil, nil
 	}
 	query := r.URL.Query()

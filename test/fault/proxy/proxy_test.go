@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -293,5 +294,30 @@ var _ = Describe("lists", func() {
 		p.FreshLists()
 		Eventually(cached("new")).Should(Succeed())
 		Eventually(cached("newest")).Should(Succeed())
+	})
+
+	It("keeps back what is new of one resource, while another is current", func(ctx SpecContext) {
+		p := start()
+		s := tell(ctx, p, jsonType)
+		maps, err := s.CoreV1().ConfigMaps(s.namespace).Watch(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		defer maps.Stop()
+		secrets, err := s.CoreV1().Secrets(s.namespace).Watch(ctx, metav1.ListOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		defer secrets.Stop()
+		named := func(name string) OmegaMatcher { return Receive(HaveField("Object.ObjectMeta.Name", name)) }
+		s.put(ctx, "before")
+		Eventually(maps.ResultChan()).Should(named("before"))
+
+		p.LagWatches("configmaps")
+		s.put(ctx, "late")
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "late"}}
+		_, err = s.CoreV1().Secrets(s.namespace).Create(ctx, secret, metav1.CreateOptions{})
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(secrets.ResultChan()).Should(named("late"))
+		Consistently(maps.ResultChan(), brief).ShouldNot(named("late"))
+
+		p.FreshLists()
+		Eventually(maps.ResultChan()).Should(named("late"))
 	})
 })

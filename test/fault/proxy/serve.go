@@ -23,9 +23,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case changes(r, q):
 		p.serveWrite(w, r, q)
 	case q.Verb == verbWatch:
-		p.serveWatch(w, r)
+		p.serveWatch(w, r, q.Resource)
 	case q.Verb == verbList:
-		p.serveList(w, r)
+		p.serveList(w, r, q.Resource)
 	default:
 		p.forward.ServeHTTP(w, r)
 	}

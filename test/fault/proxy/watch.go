@@ -18,6 +18,8 @@ const drainTimeout = time.Second
 type watch struct {
 	// hold keeps events back until it is closed; nil: they pass.
 	hold <-chan struct{}
+	// lag is what keeps back what came now; nil: nothing does.
+	lag func() <-chan struct{}
 	// end is closed to end the watch in order, done when it has ended.
 	end, done chan struct{}
 	once      sync.Once
@@ -62,18 +64,18 @@ func (p *Proxy) takeGone() bool {
 	return true
 }
 
-func (p *Proxy) serveWatch(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) serveWatch(w http.ResponseWriter, r *http.Request, resource string) {
 	if p.takeGone() {
 		answer(w, apierrors.NewResourceExpired("too old resource version: "+errInjected.Error()))
 		return
 	}
-	hold, refused := p.pastWatch(r)
+	hold, refused := p.pastWatch(r, resource)
 	if refused != nil {
 		answer(w, refused)
 		return
 	}
 	p.remember(r)
-	running := &watch{hold: hold, end: make(chan struct{}), done: make(chan struct{})}
+	running := &watch{hold: hold, lag: func() <-chan struct{} { return p.keptBack(resource) }, end: make(chan struct{}), done: make(chan struct{})}
 	p.mu.Lock()
 	p.watches = append(p.watches, running)
 	p.mu.Unlock()
@@ -113,19 +115,31 @@ type events struct {
 
 // Read implements io.Reader.
 func (e *events) Read(b []byte) (int, error) {
-	if e.watch.hold != nil {
-		select {
-		case <-e.watch.hold:
-		case <-e.watch.end:
-		case <-e.ctx.Done():
-			return 0, e.ctx.Err()
-		}
+	if err := e.wait(e.watch.hold); err != nil {
+		return 0, err
 	}
 	n, err := e.ReadCloser.Read(b)
+	if err := e.wait(e.watch.lag()); err != nil {
+		return 0, err
+	}
 	select {
 	case <-e.watch.end:
 		return 0, io.EOF
 	default:
 		return n, err
 	}
+}
+
+// wait for what keeps events back, if anything does.
+func (e *events) wait(hold <-chan struct{}) error {
+	if hold == nil {
+		return nil
+	}
+	select {
+	case <-hold:
+	case <-e.watch.end:
+	case <-e.ctx.Done():
+		return e.ctx.Err()
+	}
+	return nil
 }

@@ -7,14 +7,44 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // kill ends the manager as a crash does, and returns when it is dead.
 func (r *Rig) kill() {
 	_ = r.Manager.Kill() // SIGKILL: it can only fail because there is none
+}
+
+// Hold keeps the manager away once it has ended, until the function that it returns is
+// called.
+func (r *Rig) Hold() (release func()) {
+	r.starting.Lock()
+	return r.starting.Unlock
+}
+
+// Again ends the manager as a crash does, and returns when its next life has all links:
+// one of another epoch.
+func (r *Rig) Again(ctx context.Context) error {
+	before := r.Lives()
+	r.kill()
+	return harness.Await(ctx, "the manager's next life", func(ctx context.Context) error {
+		if r.Lives() == before {
+			return errors.New("it has not been started again")
+		}
+		return r.Linked(ctx)
+	})
+}
+
+// Cluster is the cluster of that name.
+func (r *Rig) Cluster(name string) *harness.Cluster {
+	if name == Host {
+		return r.Host
+	}
+	return r.Member(name)
 }
 
 // keep starts the manager again whenever it ends, as a Deployment would.
@@ -32,11 +62,13 @@ func (r *Rig) keep(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
+		r.starting.Lock()
 		r.mu.Lock()
 		r.started = time.Now()
 		r.lives++
 		r.mu.Unlock()
 		_ = r.Manager.Start(ctx) // one that ends while it starts is seen above
+		r.starting.Unlock()
 	}
 }
 
@@ -62,6 +94,9 @@ func (r *Rig) Linked(ctx context.Context) error {
 	}
 	for i := range registrations.Items {
 		cr := &registrations.Items[i]
+		if c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected); c != nil && c.Reason == v1alpha1.ReasonDuplicateCluster {
+			continue // it is another one's
+		}
 		name := r.nameOf(cr.Status.ClusterID)
 		if name == "" {
 			return fmt.Errorf("registration %s has no cluster yet", cr.Name)

@@ -78,6 +78,9 @@ type Rig struct {
 	end      context.CancelFunc
 	keeper   sync.WaitGroup
 
+	// starting is held while the manager is started, and to keep it from it.
+	starting sync.Mutex
+
 	mu      sync.Mutex
 	proxies map[string]*proxy.Proxy
 	started time.Time // when the manager's present life began

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,13 +49,21 @@ func watchAll(ctx context.Context, clusters []*harness.Cluster) (*Witness, error
 	return w, nil
 }
 
-// follow watches from a resource version on, and again from where a watch ended.
+// follow watches from a resource version on, and again from where a watch ended. A
+// cluster that was restored does not know that version any more, or means another state by
+// it: then everything is listed, and what is not there any more was seen to go.
 func (w *Witness) follow(ctx context.Context, c *harness.Cluster, list client.ObjectList, from string) {
+	known := map[client.ObjectKey]client.Object{}
 	for ctx.Err() == nil {
 		options := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from}}
 		stream, err := c.API.Watch(ctx, list, options)
 		if err == nil {
-			from = w.drain(c.Name(), stream, from)
+			from, err = w.drain(c.Name(), stream, from, known)
+		}
+		if err != nil {
+			if again, err := w.relist(ctx, c, list, known); err == nil {
+				from = again
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -62,23 +72,66 @@ func (w *Witness) follow(ctx context.Context, c *harness.Cluster, list client.Ob
 	}
 }
 
-func (w *Witness) drain(cluster string, stream watch.Interface, from string) string {
+// drain notes what a watch brings. It fails if the watch cannot go on from its end.
+func (w *Witness) drain(cluster string, stream watch.Interface, from string, known map[client.ObjectKey]client.Object) (string, error) {
 	defer stream.Stop()
 	for event := range stream.ResultChan() {
 		obj, ok := event.Object.(client.Object)
 		if !ok || event.Type == watch.Error {
-			return from
+			return from, apierrors.FromObject(event.Object)
 		}
 		from = obj.GetResourceVersion()
 		if event.Type == watch.Bookmark {
 			continue
 		}
-		obj.SetManagedFields(nil)
-		w.mu.Lock()
-		w.seen = append(w.seen, oracle.Sighting{At: time.Now(), Cluster: cluster, Gone: event.Type == watch.Deleted, Object: obj})
-		w.mu.Unlock()
+		w.note(cluster, obj, event.Type == watch.Deleted, known)
 	}
-	return from
+	return from, nil
+}
+
+// relist notes what has changed, come or gone since it was known.
+func (w *Witness) relist(ctx context.Context, c *harness.Cluster, list client.ObjectList, known map[client.ObjectKey]client.Object) (string, error) {
+	if err := c.API.List(ctx, list); err != nil {
+		return "", err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return "", err
+	}
+	there := map[client.ObjectKey]bool{}
+	for _, item := range items {
+		obj, ok := item.(client.Object)
+		if !ok {
+			continue
+		}
+		key := client.ObjectKeyFromObject(obj)
+		there[key] = true
+		was := known[key]
+		if was != nil && was.GetUID() != obj.GetUID() {
+			w.note(c.Name(), was, true, known)
+		}
+		if was == nil || was.GetUID() != obj.GetUID() || was.GetResourceVersion() != obj.GetResourceVersion() {
+			w.note(c.Name(), obj, false, known)
+		}
+	}
+	for key, was := range known {
+		if !there[key] {
+			w.note(c.Name(), was, true, known)
+		}
+	}
+	return list.GetResourceVersion(), nil
+}
+
+func (w *Witness) note(cluster string, obj client.Object, gone bool, known map[client.ObjectKey]client.Object) {
+	obj.SetManagedFields(nil)
+	if gone {
+		delete(known, client.ObjectKeyFromObject(obj))
+	} else {
+		known[client.ObjectKeyFromObject(obj)] = obj
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = append(w.seen, oracle.Sighting{At: time.Now(), Cluster: cluster, Gone: gone, Object: obj})
 }
 
 // Seen is what was seen since the last Forget, in the order of its arrival.

@@ -1,0 +1,52 @@
+package oracle
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+func TestSuspended(t *testing.T) {
+	restored := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	confirmed := restored.Add(time.Minute)
+	volume := func(at time.Duration, policy corev1.PersistentVolumeReclaimPolicy) Sighting {
+		return Sighting{At: restored.Add(at), Cluster: "one", Object: &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"},
+			Spec:       corev1.PersistentVolumeSpec{PersistentVolumeReclaimPolicy: policy, ClaimRef: &corev1.ObjectReference{Namespace: "fault-x"}},
+		}}
+	}
+	deletion := func(at time.Duration) map[string]controlplane.Requests {
+		return map[string]controlplane.Requests{"one": {{
+			Time: restored.Add(at), Verb: "delete", Resource: "persistentvolumeclaims", Namespace: "fault-x", Name: "data", Code: 200,
+		}}}
+	}
+	for name, tt := range map[string]struct {
+		restored *Restore
+		history  []Sighting
+		requests map[string]controlplane.Requests
+		want     int
+	}{
+		"nothing was restored":               {nil, nil, deletion(30 * time.Second), 0},
+		"a claim deleted while suspended":    {&Restore{"host", restored, confirmed}, nil, deletion(30 * time.Second), 1},
+		"before it could be noticed":         {&Restore{"host", restored, confirmed}, nil, deletion(time.Second), 0},
+		"after the confirmation":             {&Restore{"host", restored, confirmed}, nil, deletion(2 * time.Minute), 0},
+		"nobody ever confirmed":              {&Restore{"host", restored, time.Time{}}, nil, deletion(2 * time.Minute), 1},
+		"in the member that was restored":    {&Restore{"one", restored, confirmed}, nil, deletion(30 * time.Second), 1},
+		"in another member":                  {&Restore{"two", restored, confirmed}, nil, deletion(30 * time.Second), 0},
+		"a volume put to Delete":             {&Restore{"one", restored, confirmed}, []Sighting{volume(-time.Second, "Retain"), volume(30*time.Second, "Delete")}, nil, 1},
+		"a volume put to Retain":             {&Restore{"one", restored, confirmed}, []Sighting{volume(-time.Second, "Delete"), volume(30*time.Second, "Retain")}, nil, 0},
+		"a volume put to Delete afterwards":  {&Restore{"one", restored, confirmed}, []Sighting{volume(-time.Second, "Retain"), volume(2*time.Minute, "Delete")}, nil, 0},
+		"a volume that the restore put back": {&Restore{"one", restored, confirmed}, []Sighting{volume(-time.Second, "Retain"), volume(time.Second, "Delete")}, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := Evidence{Namespace: "fault-x", Host: "host", Restored: tt.restored, History: tt.history, Requests: tt.requests}
+			if got := suspended(e, index(e)); len(got) != tt.want {
+				t.Errorf("found %v, want %d", got, tt.want)
+			}
+		})
+	}
+}

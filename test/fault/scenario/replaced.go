@@ -1,0 +1,113 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// replaced are leaf PVs that are re-created under their names: with another UID, and as a
+// provisioner makes them, without the stamp and with the class's policy.
+func replaced() []Scenario {
+	return []Scenario{
+		{
+			Name: "replaced-in-use", About: "a leaf PV is re-created under its name, of a claim in use: its disk is kept",
+			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
+			Act:   do((*World).replace),
+			Settled: func(ctx context.Context, w *World) error {
+				pv, err := get[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume"))
+				if err != nil {
+					return err
+				}
+				return errors.Join(held(pv), w.replacement(ctx, corev1.PersistentVolumeReclaimRetain), w.disks(rig.One, data, 1))
+			},
+			Restore: do((*World).clearReplaced),
+		},
+		{
+			Name: "replaced-retain", About: "a leaf PV is re-created under its name, and Pod and claim are deleted, policy Retain in the host: its disk is kept",
+			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassRetain) },
+			Act: func(ctx context.Context, w *World) error {
+				if err := w.replace(ctx); err != nil {
+					return err
+				}
+				return w.deletePair(ctx)
+			},
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.nothing(ctx, []string{app, data}, w.Host), w.volumePhase(ctx, w.Noted("volume"), corev1.VolumeReleased, w.Host),
+					w.replacement(ctx, corev1.PersistentVolumeReclaimRetain), w.disks(rig.One, data, 1))
+			},
+			Restore: do((*World).clearReplaced),
+		},
+	}
+}
+
+// replace removes the leaf PV, finalizers and all, and makes it again for the same leaf
+// claim, which heals by that.
+func (w *World) replace(ctx context.Context) error {
+	one := w.Member(rig.One)
+	leaf, err := get[corev1.PersistentVolume](ctx, w, one, w.Noted("volume"))
+	if err != nil {
+		return err
+	}
+	w.Note("replaced", string(leaf.UID))
+	if err := w.delete(ctx, one, leaf); err != nil {
+		return err
+	}
+	if err := patch(ctx, one, volume(leaf.Name), `{"metadata":{"finalizers":null}}`); client.IgnoreNotFound(errors.Unwrap(err)) != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the end of the leaf PV", func(ctx context.Context) error {
+		return gone[corev1.PersistentVolume](ctx, w, one, leaf.Name)
+	}); err != nil {
+		return err
+	}
+	again := volume(leaf.Name)
+	again.Spec = leaf.Spec
+	again.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	again.Annotations = map[string]string{annProvisionedBy: leaf.Annotations[annProvisionedBy]}
+	if err := one.API.Create(ctx, again); err != nil {
+		return fmt.Errorf("make leaf PV %s again: %w", leaf.Name, err)
+	}
+	return nil
+}
+
+// annProvisionedBy is the provisioner's own.
+const annProvisionedBy = "pv.kubernetes.io/provisioned-by"
+
+// replacement: the leaf PV is another one of the same name, and has the policy.
+func (w *World) replacement(ctx context.Context, policy corev1.PersistentVolumeReclaimPolicy) error {
+	leaf, err := get[corev1.PersistentVolume](ctx, w, w.Member(rig.One), w.Noted("volume"))
+	if err != nil {
+		return err
+	}
+	if string(leaf.UID) == w.Noted("replaced") || leaf.Spec.PersistentVolumeReclaimPolicy != policy {
+		return fmt.Errorf("leaf PV %s has UID %s, it was %s, and policy %s", leaf.Name, leaf.UID, w.Noted("replaced"), leaf.Spec.PersistentVolumeReclaimPolicy)
+	}
+	return nil
+}
+
+// clearReplaced does by hand what an admin would: Xylem destroys nothing here.
+func (w *World) clearReplaced(ctx context.Context) error {
+	pv := volume(w.Noted("volume"))
+	if err := patch(ctx, w.Host, pv, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationAbandon+`":"true"}}}`); client.IgnoreNotFound(errors.Unwrap(err)) != nil {
+		return err
+	}
+	in := client.InNamespace(w.Namespace)
+	return harness.Await(ctx, "the end of Pods and claims", func(ctx context.Context) error {
+		for _, c := range []*harness.Cluster{w.Host, w.Member(rig.One)} {
+			for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
+				if err := c.API.DeleteAllOf(ctx, obj, in, client.GracePeriodSeconds(0)); err != nil {
+					return fmt.Errorf("delete %T in %s: %w", obj, c.Name(), err)
+				}
+			}
+		}
+		return w.nothing(ctx, []string{app, data}, w.Host, w.Member(rig.One))
+	})
+}
