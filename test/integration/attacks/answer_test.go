@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -73,18 +74,25 @@ func linked(w http.ResponseWriter, r *http.Request, otherwise http.HandlerFunc) 
 	}
 }
 
+// forced lets a registration go whose member cannot be asked any more.
+func forced(ctx SpecContext, name string) {
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(patched(ctx, x.Host.API, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`)).To(Succeed())
+}
+
 var _ = Describe("A compromised API server of a member wants the manager to run out of memory", func() {
 	DescribeTable("by answers that are small until they are decoded", func(ctx SpecContext, name string, hostile http.HandlerFunc) {
 		id := "0d6c2a35-1111-4000-8000-" + fmt.Sprintf("%012x", GinkgoRandomSeed()+int64(len(name)))
 		server := serving(identified(id, "v1.36.3", func(w http.ResponseWriter, r *http.Request) { linked(w, r, hostile) }))
 		registered(ctx, name, kubeconfigOf(server.URL, certified(server), "token: t"))
+		DeferCleanup(forced, name, NodeTimeout(settle))
 		says(ctx, name, v1alpha1.ReasonAnswersRefused, "--member-answer-limit")
 		By("seeing that the other members go on, in the memory that the manager is shipped with")
 		barrier(ctx)
 		AddReportEntry("peak of the manager's memory", fmt.Sprintf("%d MiB", peak()>>10))
 		Expect(peak()).To(BeNumerically("<", shippedLimit))
 	},
-		Entry("lists of empty objects", "empty-lists", func(w http.ResponseWriter, r *http.Request) {
+		Entry("lists of empty objects", SpecTimeout(attackTime), "empty-lists", func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Query().Get("watch") != "" { // it does not stream lists
 				http.Error(w, "sendInitialEvents is not known here", http.StatusBadRequest)
 				return
@@ -92,14 +100,14 @@ var _ = Describe("A compromised API server of a member wants the manager to run 
 			w.Header().Set("Content-Type", protobufType)
 			_, _ = w.Write(wrapped("PersistentVolumeList", empties))
 		}),
-		Entry("events of objects with empty parts", "empty-events", func(w http.ResponseWriter, r *http.Request) {
+		Entry("events of objects with empty parts", SpecTimeout(attackTime), "empty-events", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", protobufType+";stream=watch")
 			event := append(fieldOf(1, []byte("ADDED")), fieldOf(2, fieldOf(1, wrapped("Pod", fieldOf(2, empties))))...)
 			_, _ = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(event))), event...))
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}),
-		Entry("lists in JSON", "empty-json", func(w http.ResponseWriter, r *http.Request) {
+		Entry("lists in JSON", SpecTimeout(attackTime), "empty-json", func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Query().Get("watch") != "" {
 				http.Error(w, "sendInitialEvents is not known here", http.StatusBadRequest)
 				return
@@ -107,5 +115,5 @@ var _ = Describe("A compromised API server of a member wants the manager to run 
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"PersistentVolumeList","items":[`+strings.Repeat("{},", 1<<19)+`{}]}`)
 		}),
-		SpecTimeout(attackTime))
+	)
 })
