@@ -128,34 +128,42 @@ func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (
 
 // copiesOf observes the member's copies of a root, and returns the one that new Pods
 // refer to.
-func (r *reconciler[T]) copiesOf(ctx context.Context, o *observed) (leaf T, err error) {
+func (r *reconciler[T]) copiesOf(ctx context.Context, o *observed) (T, error) {
+	key := types.NamespacedName{Namespace: o.key.Namespace, Name: o.copies.Name(o.key.Name)}
+	leaf, found, err := r.get(ctx, r.Cache, key)
+	if err != nil {
+		return leaf, err
+	}
+	if found {
+		if o.foreign = !ours(leaf, r.HostID, o.key); !o.foreign {
+			o.leaf = leaf
+		}
+	}
+	if o.leaf != nil && len(o.users) == 0 {
+		if o.held, err = r.held(ctx, key); err != nil {
+			return leaf, err
+		}
+	}
+	return leaf, r.formerOf(ctx, o)
+}
+
+// formerOf observes the copies of a root that no new Pod refers to.
+func (r *reconciler[T]) formerOf(ctx context.Context, o *observed) error {
 	all, err := r.kind.list(ctx, r.Cache, o.key.Namespace)
 	if err != nil {
-		return leaf, fmt.Errorf("list the copies in namespace %s: %w", o.key.Namespace, err)
+		return fmt.Errorf("list the copies in namespace %s: %w", o.key.Namespace, err)
 	}
-	name := o.copies.Name(o.key.Name)
 	for _, c := range all {
-		own := ours(c, r.HostID, o.key)
-		switch {
-		case c.GetName() == name && !own:
-			o.foreign = true
-			continue
-		case !own:
+		if c.GetName() == o.copies.Name(o.key.Name) || !ours(c, r.HostID, o.key) {
 			continue
 		}
-		held := false
-		if len(o.users) == 0 || c.GetName() != name {
-			if held, err = r.held(ctx, client.ObjectKeyFromObject(c)); err != nil {
-				return leaf, err
-			}
+		held, err := r.held(ctx, client.ObjectKeyFromObject(c))
+		if err != nil {
+			return err
 		}
-		if c.GetName() == name {
-			leaf, o.leaf, o.held = c, c, held
-		} else {
-			o.former = append(o.former, former{leaf: c, held: held})
-		}
+		o.former = append(o.former, former{leaf: c, held: held})
 	}
-	return leaf, nil
+	return nil
 }
 
 // readRoot reads the root, live, and compares the leaf with it.

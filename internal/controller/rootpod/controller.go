@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -230,6 +231,10 @@ func (r *reconciler) references(ctx context.Context, o *observed) error {
 		}
 		found, refusal, err := r.inHost(ctx, o, ref)
 		switch {
+		case apierrors.IsForbidden(err):
+			o.lacking = refuse(v1alpha1.ReasonForbidden, "the Pod is not pushed to member %q: Xylem may not read %s %q in namespace %q of the host. Grant its account the verb \"get\" there (rbac.secretNamespaces of the chart)",
+				r.Registration, ref.Kind, ref.Name, o.root.Namespace).problem
+			return nil
 		case err != nil:
 			return err
 		case found && refusal == nil:
