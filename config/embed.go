@@ -68,6 +68,55 @@ func Member() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
+// memberAccount is the account of config/member, which serves every host.
+const memberAccount = "xylem"
+
+// MemberFor is Member, for an account of one host: the ServiceAccount, and what binds
+// it to its rights, have the name of the account. The rest serves all hosts.
+func MemberFor(account string) ([]*unstructured.Unstructured, error) {
+	all, err := Member()
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range all {
+		if !OfAccount(obj.GetKind()) {
+			continue
+		}
+		obj.SetName(account)
+		for _, list := range []string{"subjects", "rules"} {
+			rename(obj.Object[list], account)
+		}
+		if obj.GetKind() == "RoleBinding" {
+			if err := unstructured.SetNestedField(obj.Object, account, "roleRef", "name"); err != nil {
+				return nil, fmt.Errorf("name the role of %s: %w", account, err)
+			}
+		}
+	}
+	return all, nil
+}
+
+// OfAccount reports whether each account in a member has an object of a kind of its own.
+func OfAccount(kind string) bool {
+	return slices.Contains([]string{"ServiceAccount", "Role", "ClusterRoleBinding", "RoleBinding"}, kind)
+}
+
+// rename the account in the subjects of a binding, and in the rules of a role.
+func rename(list any, account string) {
+	entries, _ := list.([]any)
+	for _, entry := range entries {
+		fields, _ := entry.(map[string]any)
+		if fields["name"] == memberAccount {
+			fields["name"] = account
+		}
+		names, _ := fields["resourceNames"].([]any)
+		for i := range names {
+			if names[i] == memberAccount {
+				names[i] = account
+			}
+		}
+	}
+}
+
 func parse(content []byte) ([]*unstructured.Unstructured, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	var all []*unstructured.Unstructured

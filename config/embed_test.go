@@ -56,3 +56,33 @@ func TestMemberIsWholeAndInOrder(t *testing.T) {
 		t.Errorf("got %v, want %v", kinds, want)
 	}
 }
+
+// Two hosts in one member have nothing in common but the namespace, the role and the policies.
+func TestMemberForNamesTheAccount(t *testing.T) {
+	const account = "xylem-host-1"
+	shared, err := Member()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := MemberFor(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, obj := range objects {
+		if own := obj.GetName() == account; own != OfAccount(obj.GetKind()) || !own && obj.GetName() != shared[i].GetName() {
+			t.Errorf("%s %s", obj.GetKind(), obj.GetName())
+		}
+		text, err := obj.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, old := range []string{`"name":"xylem"`, `"resourceNames":["xylem"]`} {
+			if strings.Contains(string(text), old) {
+				t.Errorf("%s %s still has %s", obj.GetKind(), obj.GetName(), old)
+			}
+		}
+		if role := `"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"xylem-member"}`; obj.GetKind() == "ClusterRoleBinding" && !strings.Contains(string(text), role) {
+			t.Errorf("the role of all is bound no more: %s", text)
+		}
+	}
+}

@@ -17,6 +17,10 @@ import (
 // namespace, for the manager.
 const MemberAccount = "xylem"
 
+// HostAccount is the ServiceAccount of one host in a member. The member's policies read
+// the host's cluster ID from its name.
+func HostAccount(hostID string) string { return MemberAccount + "-host-" + hostID }
+
 // callTimeout bounds each call to a member: one that is out of reach is told
 // within the time that somebody waits at a terminal.
 const callTimeout = 15 * time.Second

@@ -89,7 +89,7 @@ func passing(kind string, obj client.Object, host string) bool {
 	case "Lease": // the fence
 		return host != "" && obj.GetLabels()[v1alpha1.LabelHost] == host
 	case "ServiceAccount":
-		return obj.GetName() == "default" || obj.GetName() == MemberAccount
+		return obj.GetName() == "default" || obj.GetName() == MemberAccount || host != "" && obj.GetName() == HostAccount(host)
 	case "ConfigMap":
 		return obj.GetName() == rootCA
 	}

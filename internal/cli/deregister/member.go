@@ -76,11 +76,24 @@ func (r *run) clean(ctx context.Context) error {
 	if err != nil {
 		return command.Explain("the member", r.member.Config, err)
 	}
+	own, err := config.MemberFor(command.HostAccount(r.hostID))
+	if err != nil {
+		return err
+	}
+	slices.Reverse(own)
+	for _, obj := range own {
+		if !config.OfAccount(obj.GetKind()) {
+			continue
+		}
+		if err := r.remove(ctx, obj); err != nil {
+			return command.Explain("the member", r.member.Config, err)
+		}
+	}
 	if len(left.hosts) > 0 {
-		r.stays("in the member: Xylem's account, rights and policies, which other hosts use as well (%s)", shown(left.hosts))
+		r.stays("in the member: Xylem's policies and rights, which other hosts use as well (%s)", shown(left.hosts))
 		return nil
 	}
-	objects, err := config.Member()
+	objects, err := config.Member() // and the account that an earlier version, or kubectl apply -k, made
 	if err != nil {
 		return err
 	}

@@ -71,9 +71,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
 		Short: "Make a cluster a member, or repair a member's registration and rotate its token",
-		Long: "Makes in the member Xylem's namespace, ServiceAccount, rights and admission policy, in the host a Secret\n" +
-			"with a kubeconfig and the ClusterRegistration NAME; waits until the manager has connected, and says what it\n" +
-			"found. The token in the Secret is short-lived, and renewed by the manager.\n\n" +
+		Long: "Makes in the member Xylem's namespace, a ServiceAccount for this host, rights and admission policies, in the\n" +
+			"host a Secret with a kubeconfig and the ClusterRegistration NAME; waits until the manager has connected, and\n" +
+			"says what it found. The token in the Secret is short-lived, and renewed by the manager.\n\n" +
 			"Run again, it repairs what is there and rotates the token. What fails is undone. Rotating revokes nothing: an\n" +
 			"older token is good until it expires, and whoever has it can renew it until then, again and again. To end all\n" +
 			"tokens, delete the ServiceAccount in the member, and register again.",
@@ -150,12 +150,13 @@ func (r *run) do(ctx context.Context) error {
 	if r.way, err = wayFrom(admin, r.server, r.serverName); err != nil {
 		return err
 	}
-	if !r.prepared {
-		if r.objects, err = config.Member(); err != nil {
+	if r.dry == dryClient {
+		if err := r.plan("HOST-CLUSTER-ID"); err != nil {
 			return err
 		}
-	}
-	if r.dry == dryClient {
+		if !r.prepared {
+			fmt.Fprintln(r.env.ErrOut, "note: HOST-CLUSTER-ID is the UID of the host's namespace kube-system, which --dry-run=client does not ask for; --dry-run=server does")
+		}
 		r.secret = &corev1.Secret{}
 		r.secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 		r.secret.Namespace, r.secret.Name = r.env.Namespace, r.name+"-kubeconfig"
@@ -186,11 +187,25 @@ func (r *run) do(ctx context.Context) error {
 	return r.report(ctx, cr)
 }
 
+// plan what to create in the member for a host: an account that belongs to this host
+// alone, unless the member is prepared.
+func (r *run) plan(hostID string) (err error) {
+	if r.prepared {
+		return nil
+	}
+	r.account = command.HostAccount(hostID)
+	r.objects, err = config.MemberFor(r.account)
+	return err
+}
+
 // check asks both clusters who they are and what they let us do.
 func (r *run) check(ctx context.Context) error {
 	hostID, err := r.host.ID(ctx)
 	if err != nil {
 		return command.Explain("the host", r.host.Config, err)
+	}
+	if err := r.plan(hostID); err != nil {
+		return err
 	}
 	if r.memberID, err = r.member.ID(ctx); err != nil {
 		return command.Explain("the member", r.member.Config, err)

@@ -104,6 +104,14 @@ func xylems(ctx context.Context) []string {
 	return all
 }
 
+// account that registering makes in a member: its name says which host it belongs to.
+func account(ctx context.Context) string {
+	GinkgoHelper()
+	id, err := x.Host.ID(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return "xylem-host-" + id
+}
+
 func registration(ctx context.Context, name string) *v1alpha1.ClusterRegistration {
 	GinkgoHelper()
 	cr := &v1alpha1.ClusterRegistration{}
@@ -315,6 +323,8 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		}
 		Expect(string(secret(ctx, one).Data[v1alpha1.KubeconfigKey])).NotTo(ContainSubstring("client-certificate"))
 		claim := use(ctx, "data", "kosmos-cluster38")
+		Expect(xylems(ctx)).To(ContainElement(ContainSubstring("ServiceAccount xylem-system/" + account(ctx) + " ")))
+		Expect(condition(ctx, one, v1alpha1.ConditionPolicyEnforced)).To(HaveField("Reason", v1alpha1.ReasonPolicyInForce))
 
 		By("another cluster by that name, and that cluster by another name")
 		before := xylems(ctx)
@@ -354,7 +364,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(out).To(And(ContainSubstring("cluster38 is no member any more"), ContainSubstring("2 volumes"), ContainSubstring("policy xylem-stamps")))
 		left := xylems(ctx)
 		Expect(left).NotTo(ContainElement(ContainSubstring("cluster38-kubeconfig")))
-		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem ")))
+		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 
 		By("registering it again, under another name: the claim has its volume")
 		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one))
@@ -398,7 +408,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(its), now)).To(Succeed())
 		Expect(now.DeletionTimestamp).To(BeNil())
 		Expect(now.Labels).To(Equal(its.Labels))
-		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem ")))
+		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 	})
 
 	It("overwrites and removes nothing in a member that has Xylem's name and is not Xylem's", SpecTimeout(storyTime), func(ctx SpecContext) {

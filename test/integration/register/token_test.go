@@ -118,7 +118,7 @@ func renewals() {
 	})
 
 	It("is told when the token cannot be renewed, while it still works, and puts it right by registering again", SpecTimeout(storyTime), func(ctx SpecContext) {
-		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "xylem-member"}}
+		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account(ctx)}}
 		Expect(x.Member(one).API.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
 		before := role.DeepCopy()
 		role.Rules = role.Rules[:1]
