@@ -102,11 +102,11 @@ func spread(few, many []Spec) []Spec {
 }
 
 // Slice is a short choice of Enumerate's: of the core scenarios, death after every second
-// write, one error of each kind, at the others of their writes, and one restore for each
-// scenario, each of another kind.
+// write, and one error of each kind, at the others of their writes. Restores are not in it:
+// they take a rig each.
 func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 	var specs []Spec
-	kind, restored := 0, 0
+	kind := 0
 	for _, sc := range scenarios {
 		reference := e.Reference(sc.Name)
 		if !sc.Core || reference == nil {
@@ -119,10 +119,6 @@ func (e *Engine) Slice(scenarios []scenario.Scenario) []Spec {
 				specs = append(specs, Spec{Scenario: sc, Faults: []Fault{{Errors[kind], point}}})
 				kind++
 			}
-		}
-		if all := restores(sc, reference.Points); len(all) > 0 {
-			specs = append(specs, all[restored%len(all)])
-			restored++
 		}
 	}
 	return specs
