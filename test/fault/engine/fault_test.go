@@ -133,7 +133,7 @@ func TestInPairs(t *testing.T) {
 
 func TestSliceIsOfCoreScenarios(t *testing.T) {
 	e, scenarios := engineWith()
-	if diff := cmp.Diff([]string{"one: kill-after@a#1", "one: conflict@b#1", "one: restore-host@a#1"}, described(e.Slice(scenarios))); diff != "" {
+	if diff := cmp.Diff([]string{"one: kill-after@a#1", "one: conflict@b#1"}, described(e.Slice(scenarios))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -61,7 +61,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		},
 		{
 			Name: "nil-claimref", Class: "a cleared claimRef of a retained PV crashes the manager",
-			Edits:    []Edit{panics, {rootPVDecide, "	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:", "	case o.host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain && o.host.Spec.ClaimRef.UID != \"\" && o.host.Status.Phase == corev1.VolumeReleased:"}},
+			Edits:    []Edit{panics, {rootPVDecide, "	case mirror.Ended(o.host):", "	case o.host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain && o.host.Spec.ClaimRef.UID != \"\" && mirror.Ended(o.host):"}},
 			Scenario: "reuse", Caught: []string{"I6"},
 		},
 		{
@@ -80,7 +80,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		},
 		{
 			Name: "absence-deletes", Class: "a leaf PV that is not found deletes the host PV: a wiped member loses all volumes",
-			Edits:    []Edit{{rootPVDecide, "	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:", "	case o.leaf == nil:\n		return release{also: true}\n	case o.host.Status.Phase == corev1.VolumeReleased && o.host.Spec.ClaimRef != nil:"}},
+			Edits:    []Edit{{rootPVDecide, "	case mirror.Ended(o.host):", "	case o.leaf == nil:\n		return release{also: true}\n	case mirror.Ended(o.host):"}},
 			Scenario: "lost-leaf-volume", Caught: []string{"I2", "I6"},
 		},
 		{

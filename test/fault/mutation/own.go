@@ -29,7 +29,7 @@ func own() []Mutation {
 		},
 		{
 			Name: "releases-in-use", Class: "I2: a disk that goes with its last Pod goes while a Pod uses it",
-			Edits:    []Edit{{"internal/controller/rootpv/promise.go", "(pod.Spec.NodeName == \"\" || pod.Spec.NodeName == node)", "pod.Spec.NodeName == node+\"-\""}},
+			Edits:    []Edit{{"internal/controller/rootpv/promise.go", "	case pod.Spec.NodeName == \"\", pod.Spec.NodeName == r.NodeName:\n		return true, nil\n", "	case pod.Spec.NodeName == \"\", pod.Spec.NodeName == r.NodeName:\n		return false, nil\n"}},
 			Scenario: "promise-scratch", Caught: []string{"I2", "I5", "I6"},
 		},
 		{
