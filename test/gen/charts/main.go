@@ -50,7 +50,7 @@ var charts = []chart{
 		account: "xylem", accountValue: `{{ include "xylem.account" . }}`, accountPrefix: "{{ .Values.serviceAccount.name }}",
 		values: []string{
 			"'[''*'']'", "{{ .Values.namespaces.allow | toJson | squote }}",
-			"'[''kube-*'', ''*-system'', ''openshift*'', ''istio-*'', ''cert-manager'']'", "{{ .Values.namespaces.deny | toJson | squote }}",
+			`'["kube-*","*-system","openshift*","istio-*","cert-manager"]'`, "{{ .Values.namespaces.deny | toJson | squote }}",
 		},
 		templates: []template{
 			{file: "rbac.yaml", kinds: []string{"ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"}},
