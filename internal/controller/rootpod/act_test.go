@@ -195,16 +195,12 @@ func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
 // single objects it has those that it was given.
 type listed struct {
 	cache.Cache
-	err     error
 	objects []client.Object
 	claims  []corev1.PersistentVolumeClaim
 	pods    []corev1.Pod
 }
 
 func (l listed) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-	if l.err != nil {
-		return l.err
-	}
 	for _, obj := range l.objects {
 		if client.ObjectKeyFromObject(obj) != key || reflect.TypeOf(obj) != reflect.TypeOf(into) {
 			continue
@@ -270,7 +266,6 @@ func TestReferencesObserved(t *testing.T) {
 	forged := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: copied.Name}}
 	for name, tc := range map[string]struct {
 		optional     bool
-		forbidden    bool
 		host, member client.Object
 		missing      []string
 		lacking      string // reason
@@ -286,8 +281,6 @@ func TestReferencesObserved(t *testing.T) {
 		"optional, and the host lacks it":            {optional: true},
 		"of a type that is not copied":               {host: token, lacking: v1alpha1.ReasonSecretUnsupported},
 		"optional, and of a type that is not copied": {optional: true, host: token},
-		"Xylem may not read it":                      {forbidden: true, lacking: v1alpha1.ReasonForbidden},
-		"optional, and Xylem may not read it":        {forbidden: true, optional: true, lacking: v1alpha1.ReasonForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := observed{member: here, root: rootPod()}
@@ -297,11 +290,7 @@ func TestReferencesObserved(t *testing.T) {
 			has := func(objects ...client.Object) listed {
 				return listed{objects: slices.DeleteFunc(objects, func(obj client.Object) bool { return obj == nil })}
 			}
-			live := has(tc.host)
-			if tc.forbidden {
-				live.err = apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "password", nil)
-			}
-			r := &reconciler{Link: &member.Link{Member: here, Host: has(namespace), HostLive: live, Cache: has(tc.member)}}
+			r := &reconciler{Link: &member.Link{Member: here, Host: has(namespace), HostLive: has(tc.host), Cache: has(tc.member)}}
 			if err := r.references(t.Context(), &o); err != nil {
 				t.Fatal(err)
 			}

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -122,7 +121,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.others, err = otherNodes(ctx, r.Host, o)
 		return o, err
 	}
-	return o, r.references(ctx, &o)
+	err = r.references(ctx, &o)
+	return o, err
 }
 
 // otherNodes are those that the root and its unbound claims name beside the
@@ -231,10 +231,6 @@ func (r *reconciler) references(ctx context.Context, o *observed) error {
 		}
 		found, refusal, err := r.inHost(ctx, o, ref)
 		switch {
-		case apierrors.IsForbidden(err):
-			o.lacking = refuse(v1alpha1.ReasonForbidden, "the Pod is not pushed to member %q: Xylem may not read %s %q in namespace %q of the host. Grant its account the verb \"get\" there (rbac.secretNamespaces of the chart)",
-				r.Registration, ref.Kind, ref.Name, o.root.Namespace).problem
-			return nil
 		case err != nil:
 			return err
 		case found && refusal == nil:
