@@ -38,7 +38,10 @@ func suspended(e Evidence, h *history) []Violation {
 	}
 	for where, states := range h.volumes {
 		held := false
-		for _, s := range states {
+		for i, s := range states {
+			if i > 0 && states[i-1].obj.UID != s.obj.UID {
+				held = false // somebody made another one of that name
+			}
 			retain := s.obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 			if held && !retain && !s.gone && concerns(where.cluster) && ofNamespace(s.obj, e.Namespace) && within(s.time) {
 				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf PV %s in %s was put to Delete %s after %s was restored, and nobody had confirmed that",

@@ -156,7 +156,10 @@ func flips(e Evidence, h *history) []Violation {
 	var found []Violation
 	for where, states := range h.volumes {
 		root, held := stampedRoot(states), false
-		for _, s := range states {
+		for i, s := range states {
+			if i > 0 && states[i-1].obj.UID != s.obj.UID {
+				held = false // somebody made another one of that name
+			}
 			retain := s.obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 			if held && !retain && !s.gone && ofNamespace(s.obj, e.Namespace) {
 				mirror, mirrored := before(h.mirrors[e.IDs[where.cluster]+"/"+where.name], s.time.Add(lag))
