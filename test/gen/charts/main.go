@@ -49,7 +49,7 @@ var charts = []chart{
 		name: "xylem-member", kustomization: "config/member",
 		account: "xylem", accountValue: `{{ include "xylem.account" . }}`, accountPrefix: "{{ .Values.serviceAccount.name }}",
 		values: []string{
-			"'[''*'']'", "{{ .Values.namespaces.allow | toJson | squote }}",
+			`'["*"]'`, "{{ .Values.namespaces.allow | toJson | squote }}",
 			`'["kube-*","*-system","openshift*","istio-*","cert-manager"]'`, "{{ .Values.namespaces.deny | toJson | squote }}",
 		},
 		templates: []template{
