@@ -39,6 +39,31 @@ func (c *connection) provePolicy(ctx context.Context) PolicyState {
 	return judged(c.live.Create(ctx, probe, client.DryRunAll))
 }
 
+// proven reports whether the policies limit the account.
+func (p PolicyState) proven() bool { return p.Enforced != nil && *p.Enforced }
+
+// provePolicyAgain repeats a proof that failed, with a growing pause, for about a minute:
+// API servers enforce a policy only some seconds after it was created, and register links
+// the member at once. It returns when its context ends.
+func (s *supervisor) provePolicyAgain(ctx context.Context, c *connection) error {
+	backoff := newBackoff()
+	for proven := false; !proven && backoff.Steps > 0; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.fleet.clock.After(backoff.Step()):
+		}
+		policy := c.provePolicy(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.update(func(state *State) { state.Policy = &policy })
+		proven = policy.proven()
+	}
+	<-ctx.Done()
+	return nil
+}
+
 // judged reads the answer to the probe. Pure.
 func judged(err error) PolicyState {
 	yes, no := true, false

@@ -270,6 +270,9 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	if err != nil {
 		return err
 	}
+	if !policy.proven() {
+		link.Run(func(ctx context.Context) error { return s.provePolicyAgain(ctx, connection) })
+	}
 	linked()
 	if !s.enter(connection, r.Kubeconfig) {
 		return nil // changed meanwhile
