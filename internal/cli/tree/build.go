@@ -177,7 +177,7 @@ func (f *facts) volumeNode(c *claimFacts) Node {
 			n.Details = append(n.Details, fmt.Sprintf(note.text, plain(value)))
 		}
 	}
-	if pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+	if mirror.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		n.Details = append(n.Details, "its data are kept: clear spec.claimRef to let another claim have them")
 	}
 	if id := f.memberOf(c); id != "" {

@@ -175,7 +175,7 @@ func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCou
 // it. Pure.
 func tally(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster string) {
 	in, _, _, made := mirror.LeafVolumeOf(pv)
-	promised, released := mirror.IsPromiseIn(pv, cluster), pv.Status.Phase == corev1.VolumeReleased
+	promised, released := mirror.IsPromiseIn(pv, cluster), mirror.Ended(pv)
 	switch {
 	case promised && released:
 		counts.Deleting++

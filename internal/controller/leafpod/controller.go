@@ -28,6 +28,9 @@ const (
 	// between that and their roots' statuses. A manager that is restarted just
 	// then does not know, and calls such a Pod Failed.
 	remembered = 1024
+	// rememberedSize in bytes is the largest leaf that is remembered: what a member sends
+	// is bounded in the caches, and these Pods may have left them (I7).
+	rememberedSize = 32 << 10
 )
 
 type reconciler struct {
@@ -49,7 +52,7 @@ func Setup(link *member.Link) error {
 // ofLeaf wakes the root of a leaf, and remembers how a leaf ended: it may be gone
 // before the root is reconciled.
 func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
-	if leaf, ok := obj.(*corev1.Pod); ok && mirror.Finished(leaf) {
+	if leaf, ok := obj.(*corev1.Pod); ok && mirror.Finished(leaf) && leaf.Size() <= rememberedSize {
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
 			r.ended.Add(origin.Root, leaf)
 		}

@@ -101,9 +101,8 @@ func (r *reconciler) mirrorOfRoot(ctx context.Context, o observed) (*corev1.Pers
 // ends reports whether the data of a host PV go with the claim that it was released from.
 // root_pv waits for the leaf claim to go, then.
 func ends(host *corev1.PersistentVolume, claim types.UID) bool {
-	released := host.Status.Phase == corev1.VolumeReleased || host.Status.Phase == corev1.VolumeFailed
-	return released && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
-		host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID == claim && host.Annotations[v1alpha1.AnnotationAbandon] == ""
+	return mirror.Ended(host) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+		host.Spec.ClaimRef.UID == claim && host.Annotations[v1alpha1.AnnotationAbandon] == ""
 }
 
 func (r *reconciler) kept(ctx context.Context, o observed, by *corev1.PersistentVolume, err error) error {
