@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,8 +13,8 @@ import (
 
 func amounts(pairs ...string) corev1.ResourceList {
 	list := corev1.ResourceList{}
-	for i := 0; i < len(pairs); i += 2 {
-		list[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	for pair := range slices.Chunk(pairs, 2) {
+		list[corev1.ResourceName(pair[0])] = resource.MustParse(pair[1])
 	}
 	return list
 }

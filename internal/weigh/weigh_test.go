@@ -61,7 +61,7 @@ func pod(name string) *corev1.Pod {
 			CreationTimestamp: metav1.NewTime(time.Unix(1_700_000_000, 0)),
 			Labels:            map[string]string{"app": "web", "xylem.io/host": "3f0c6c2e-63b3-4f2a-9a86-0e7f4f5e1c11"},
 			Annotations:       map[string]string{"xylem.io/root": "shop/" + name},
-			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{}}`)}}},
+			ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:status":{}}`)}},
 		},
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{container, container}, NodeName: "node-1",

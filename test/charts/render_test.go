@@ -200,9 +200,10 @@ var _ = Describe("What the charts render", func() {
 			rules, _, err := unstructured.NestedSlice(u.Object, "rules")
 			Expect(err).NotTo(HaveOccurred())
 			return slices.ContainsFunc(rules, func(rule any) bool {
-				resources, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "resources")
+				fields := rule.(map[string]any)
+				resources, _, err := unstructured.NestedStringSlice(fields, "resources")
 				Expect(err).NotTo(HaveOccurred())
-				verbs, _, err := unstructured.NestedStringSlice(rule.(map[string]any), "verbs")
+				verbs, _, err := unstructured.NestedStringSlice(fields, "verbs")
 				Expect(err).NotTo(HaveOccurred())
 				return slices.Contains(resources, "secrets") && slices.Contains(verbs, "get")
 			})

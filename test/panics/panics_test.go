@@ -20,8 +20,8 @@ import (
 
 // careless panics as root_pvc did with a root that was gone.
 func careless(context.Context, reconcile.Request) (reconcile.Result, error) {
-	var root *corev1.PersistentVolumeClaim
-	return reconcile.Result{}, errors.New(root.Name)
+	roots := map[string]*corev1.PersistentVolumeClaim{}
+	return reconcile.Result{}, errors.New(roots["gone"].Name)
 }
 
 // logOf is what a manager logs, in each encoding, when a reconcile panics n times.

@@ -84,24 +84,9 @@ func (w *walk) call(call *ast.CallExpr, in *frame) {
 		return // a conversion, or a function value: its literal is looked at where it is
 	}
 	receiver, _ := function(call).(*ast.SelectorExpr)
-	switch path := f.Pkg().Path(); {
-	case path == "sigs.k8s.io/controller-runtime/pkg/client" && (f.Name() == "Get" || f.Name() == "List") && receiver != nil && len(call.Args) > 1:
-		object := call.Args[1]
-		if f.Name() == "Get" {
-			object = call.Args[2]
-		}
-		w.record(w.reads, &w.unknownReads, call, w.sidesOf(receiver.X, in, 0), w.kindsOf(object, in, 0))
-	case path == module+"internal/route" && f.Name() == "Each": // it reads the host's informers
-		w.record(w.reads, &w.unknownReads, call, []side{host}, w.kindsOf(call.Args[1], in, 0))
-	case path == "sigs.k8s.io/controller-runtime/pkg/builder" && slices.Contains([]string{"For", "Owns", "Watches", "WatchesMetadata"}, f.Name()):
-		w.record(w.watches, &w.unknownWatches, call, []side{host}, w.kindsOf(call.Args[0], in, 0))
-	case path == "sigs.k8s.io/controller-runtime/pkg/source" && f.Name() == "Kind":
-		w.record(w.watches, &w.unknownWatches, call, w.sidesOf(call.Args[0], in, 0), w.kindsOf(call.Args[1], in, 0))
-	case path == module+"internal/member" && f.Name() == "RootSource":
-		w.record(w.watches, &w.unknownWatches, call, []side{host}, w.kindsOf(call.Args[0], in, 0))
-	case path == module+"internal/member" && f.Name() == "LeafSource":
-		w.record(w.watches, &w.unknownWatches, call, []side{leaf}, w.kindsOf(call.Args[0], in, 0))
-	case !strings.HasPrefix(path, module):
+	switch {
+	case w.accesses(call, f, receiver, in):
+	case !strings.HasPrefix(f.Pkg().Path(), module):
 	case receiver != nil && types.IsInterface(w.info.TypeOf(receiver.X)):
 		for _, method := range w.implementations(f) {
 			w.follow(method, w.bind(call, method, in))
@@ -109,6 +94,51 @@ func (w *walk) call(call *ast.CallExpr, in *frame) {
 	default:
 		w.follow(f, w.bind(call, f, in))
 	}
+}
+
+// source is a function that adds a watch: the kind is the argument at object, of the side
+// given, or, if none is, of the side of the first argument.
+type source struct {
+	path, name string
+	side       side
+	object     int
+}
+
+var sources = []source{
+	{"sigs.k8s.io/controller-runtime/pkg/builder", "For", host, 0},
+	{"sigs.k8s.io/controller-runtime/pkg/builder", "Owns", host, 0},
+	{"sigs.k8s.io/controller-runtime/pkg/builder", "Watches", host, 0},
+	{"sigs.k8s.io/controller-runtime/pkg/builder", "WatchesMetadata", host, 0},
+	{"sigs.k8s.io/controller-runtime/pkg/source", "Kind", "", 1},
+	{module + "internal/member", "RootSource", host, 0},
+	{module + "internal/member", "LeafSource", leaf, 0},
+}
+
+// accesses records a call that reads or watches; false if it is neither.
+func (w *walk) accesses(call *ast.CallExpr, f *types.Func, receiver *ast.SelectorExpr, in *frame) bool {
+	path, name := f.Pkg().Path(), f.Name()
+	switch {
+	case path == "sigs.k8s.io/controller-runtime/pkg/client" && (name == "Get" || name == "List") && receiver != nil && len(call.Args) > 1:
+		object := call.Args[1]
+		if name == "Get" {
+			object = call.Args[2]
+		}
+		w.record(w.reads, &w.unknownReads, call, w.sidesOf(receiver.X, in, 0), w.kindsOf(object, in, 0))
+		return true
+	case path == module+"internal/route" && name == "Each": // it reads the host's informers
+		w.record(w.reads, &w.unknownReads, call, []side{host}, w.kindsOf(call.Args[1], in, 0))
+		return true
+	}
+	i := slices.IndexFunc(sources, func(s source) bool { return s.path == path && s.name == name })
+	if i < 0 {
+		return false
+	}
+	sides := []side{sources[i].side}
+	if sources[i].side == "" {
+		sides = w.sidesOf(call.Args[0], in, 0)
+	}
+	w.record(w.watches, &w.unknownWatches, call, sides, w.kindsOf(call.Args[sources[i].object], in, 0))
+	return true
 }
 
 // record notes an access of each of the sides to each of the kinds.

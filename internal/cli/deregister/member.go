@@ -67,15 +67,8 @@ func (t *there) forgettable() bool {
 		t.record.Annotations[v1alpha1.AnnotationWithdrawn] == "" && t.record.Annotations[v1alpha1.AnnotationLetGo] == "")
 }
 
-// clean removes from the member what register made: the account, and with it every
-// token, its rights and its policy. Where something of the host stays, so does what
-// says whose it is: the namespace with the fence, and the policy that keeps others
-// from writing stamps.
-func (r *run) clean(ctx context.Context) error {
-	left, err := r.survey(ctx)
-	if err != nil {
-		return command.Explain("the member", r.member.Config, err)
-	}
+// removeAccount removes the account that this host has in the member, and what names it.
+func (r *run) removeAccount(ctx context.Context) error {
 	own, err := config.MemberFor(command.HostAccount(r.hostID))
 	if err != nil {
 		return err
@@ -86,8 +79,23 @@ func (r *run) clean(ctx context.Context) error {
 			continue
 		}
 		if err := r.remove(ctx, obj); err != nil {
-			return command.Explain("the member", r.member.Config, err)
+			return err
 		}
+	}
+	return nil
+}
+
+// clean removes from the member what register made: the account, and with it every
+// token, its rights and its policy. Where something of the host stays, so does what
+// says whose it is: the namespace with the fence, and the policy that keeps others
+// from writing stamps.
+func (r *run) clean(ctx context.Context) error {
+	left, err := r.survey(ctx)
+	if err != nil {
+		return command.Explain("the member", r.member.Config, err)
+	}
+	if err := r.removeAccount(ctx); err != nil {
+		return command.Explain("the member", r.member.Config, err)
 	}
 	if len(left.hosts) > 0 {
 		r.stays("in the member: Xylem's policies and rights, which other hosts use as well (%s)", shown(left.hosts))

@@ -78,14 +78,8 @@ func (remove) decision()  {}
 func (tell) decision()    {}
 
 func decide(o observed) decision {
-	for _, f := range o.former {
-		switch {
-		case f.leaf.GetDeletionTimestamp() != nil:
-		case !f.held && !o.suspended:
-			return remove{f.leaf}
-		case f.held && o.want != nil && f.drift == mirror.ConfigChanged:
-			return update{f.leaf}
-		}
+	if d := o.formerCopies(); d != nil {
+		return d
 	}
 	switch {
 	case o.leaf != nil && o.leaf.GetDeletionTimestamp() != nil:
@@ -108,6 +102,21 @@ func decide(o observed) decision {
 		return update{o.leaf}
 	}
 	return nothing{}
+}
+
+// formerCopies deals with the copies of an earlier name: Xylem keeps them current while a
+// leaf Pod refers to them, and removes them then. It is nil if there is nothing to do.
+func (o observed) formerCopies() decision {
+	for _, f := range o.former {
+		switch {
+		case f.leaf.GetDeletionTimestamp() != nil:
+		case !f.held && !o.suspended:
+			return remove{f.leaf}
+		case f.held && o.want != nil && f.drift == mirror.ConfigChanged:
+			return update{f.leaf}
+		}
+	}
+	return nil
 }
 
 func (o observed) withdraw() decision {

@@ -21,21 +21,35 @@ func suspended(e Evidence, h *history) []Violation {
 	if e.Restored == nil {
 		return nil
 	}
+	return slices.Concat(deletedUnconfirmed(e), putToDeleteUnconfirmed(e, h))
+}
+
+// unconfirmed reports whether a write in a cluster, at a time, came after a restore that
+// concerns the cluster and before its confirmation.
+func (e Evidence) unconfirmed(cluster string, at time.Time) bool {
 	from, to := e.Restored.At.Add(notice), e.Restored.Confirmed
-	within := func(at time.Time) bool { return at.After(from) && (to.IsZero() || at.Before(to)) }
-	concerns := func(cluster string) bool {
-		return cluster != e.Host && (e.Restored.Cluster == e.Host || e.Restored.Cluster == cluster)
-	}
+	return cluster != e.Host && (e.Restored.Cluster == e.Host || e.Restored.Cluster == cluster) &&
+		at.After(from) && (to.IsZero() || at.Before(to))
+}
+
+// deletedUnconfirmed finds claims and volumes that were deleted before the confirmation.
+func deletedUnconfirmed(e Evidence) []Violation {
 	var found []Violation
 	for _, cluster := range slices.Sorted(maps.Keys(e.Requests)) {
 		for _, r := range e.Requests[cluster].Writes() {
 			storage := r.Resource == "persistentvolumeclaims" && r.Namespace == e.Namespace || r.Resource == "persistentvolumes"
-			if concerns(cluster) && r.Verb == "delete" && storage && r.Code < http.StatusMultipleChoices && within(r.Time) {
+			if r.Verb == "delete" && storage && r.Code < http.StatusMultipleChoices && e.unconfirmed(cluster, r.Time) {
 				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("%s %s in %s was deleted %s after %s was restored, and nobody had confirmed that",
 					r.Resource, r.Name, cluster, r.Time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
 			}
 		}
 	}
+	return found
+}
+
+// putToDeleteUnconfirmed finds leaf PVs whose policy was set to Delete before the confirmation.
+func putToDeleteUnconfirmed(e Evidence, h *history) []Violation {
+	var found []Violation
 	for where, states := range h.volumes {
 		held := false
 		for i, s := range states {
@@ -43,7 +57,7 @@ func suspended(e Evidence, h *history) []Violation {
 				held = false // somebody made another one of that name
 			}
 			retain := s.obj.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-			if held && !retain && !s.gone && concerns(where.cluster) && ofNamespace(s.obj, e.Namespace) && within(s.time) {
+			if held && !retain && !s.gone && ofNamespace(s.obj, e.Namespace) && e.unconfirmed(where.cluster, s.time) {
 				found = append(found, Violation{"I2", "suspended", fmt.Sprintf("leaf PV %s in %s was put to Delete %s after %s was restored, and nobody had confirmed that",
 					where.name, where.cluster, s.time.Sub(e.Restored.At).Round(time.Millisecond), e.Restored.Cluster)})
 			}
