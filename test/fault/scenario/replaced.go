@@ -26,7 +26,8 @@ func replaced() []Scenario {
 				if err != nil {
 					return err
 				}
-				return errors.Join(held(pv), w.replacement(ctx, corev1.PersistentVolumeReclaimRetain), w.disks(rig.One, data, 1))
+				// The leaf claim is Lost until the member's PV controller looks at it again.
+				return errors.Join(held(pv), w.replacement(ctx, corev1.PersistentVolumeReclaimRetain), w.disks(rig.One, data, 1), w.bound(ctx, data, rig.One))
 			},
 			Restore: do((*World).clearReplaced),
 		},
