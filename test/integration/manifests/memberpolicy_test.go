@@ -135,8 +135,8 @@ var _ = Describe("The policies of a member", Ordered, func() {
 	It("let the account make what carries the stamp, where it may", func(ctx SpecContext) {
 		for _, o := range []client.Object{
 			claim(made), claim(handed), leafPod(made), leafPod(handed),
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "config"}},
-			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "secret"}, StringData: map[string]string{"a": "b"}},
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "config.xylem-0123abcd"}},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "secret.xylem-0123abcd"}, StringData: map[string]string{"a": "b"}},
 			newNamespaceOf("new", "baseline"), newNamespaceOf("new", "restricted"),
 			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: someHost}},
 		} {
@@ -306,9 +306,12 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		}, stamped),
 		Entry("a Secret that is a service account's token", SpecTimeout(settle), func() client.Object {
 			return &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "s", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "s.xylem-0123abcd", Annotations: map[string]string{corev1.ServiceAccountNameKey: "default"}},
 				Type:       corev1.SecretTypeServiceAccountToken,
 			}
+		}, stamped),
+		Entry("a Secret of a name that others may use", SpecTimeout(settle), func() client.Object {
+			return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: made, Name: "secret"}}
 		}, stamped),
 		Entry("a volume", SpecTimeout(settle), func() client.Object { return volume("new") }, stamped),
 		Entry("a namespace without a stamp", SpecTimeout(settle), func() client.Object {
@@ -494,6 +497,12 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				stamp(forged)
 				Expect(memberAdmin.Create(ctx, forged, client.DryRunAll)).To(Succeed(), "%T", o)
 			}
+		}
+		By("taking the names of Xylem's copies where its leaves are")
+		for namespace, taken := range map[string]bool{made: true, handed: true, foreign: false} {
+			planted := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "secret.xylem-0123abcd"}}
+			err := other.Create(ctx, planted, client.DryRunAll)
+			Expect(err != nil).To(Equal(taken), "%s: %v", namespace, err)
 		}
 		By("changing, removing and adding keys of what is there")
 		pv := volume(unique("stamped"))
