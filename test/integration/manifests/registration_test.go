@@ -124,6 +124,7 @@ deregistration: Drain`),
 		Expect(object.Object["spec"]).To(Equal(map[string]any{
 			"kubeconfigSecretRef": map[string]any{"name": "some-kubeconfig"},
 			"deregistration":      "Retain",
+			"namespaces":          map[string]any{},
 			"node":                map[string]any{},
 			"storage":             map[string]any{"prefix": "virtual-disk-", "reflect": map[string]any{"enabled": false, "max": int64(32)}},
 		}))

@@ -219,9 +219,12 @@ func (a account) spent(ctx context.Context, s *story, member *harness.Cluster) m
 	return counts
 }
 
-// removal is the end of a volume, and of its Pod.
+// removal is the end of a volume, and of its Pod. The list of one registration is the
+// check of the host's revision, before each of the two steps that destroy; steps that are
+// taken at the same time share it.
 var removal = budget{
-	"host get persistentvolumes": 2, "host get persistentvolumeclaims": 2, "host patch persistentvolumes": 1, "host delete persistentvolumes": 1,
+	"host list clusterregistrations": 2,
+	"host get persistentvolumes":     2, "host get persistentvolumeclaims": 2, "host patch persistentvolumes": 1, "host delete persistentvolumes": 1,
 	"member get persistentvolumes": 3, "member get persistentvolumeclaims": 2, "member patch persistentvolumes": 1, "member delete persistentvolumeclaims": 1,
 	"member delete pods": 1, "member get pods": 2, "host delete pods": 2, "host patch pods/status": 1,
 }
