@@ -105,6 +105,11 @@ func (f *Fence) Held() error {
 	if err := f.revision.Restored(); err != nil {
 		return fmt.Errorf("%w: %w", guarded.ErrFenced, err)
 	}
+	return f.lasting()
+}
+
+// lasting is nil while the lease was renewed lately enough that nobody else can have it.
+func (f *Fence) lasting() error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	now, deadline := f.clock.Now(), f.duration*2/3

@@ -286,7 +286,9 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 		}
 	}()
 	defer func() {
-		if fence.Held() != nil {
+		// After a restore of the host it writes nothing more, and is released in order: the
+		// next manager need not wait.
+		if fence.lasting() != nil {
 			fence.Drop()
 		}
 	}()

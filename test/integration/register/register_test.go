@@ -324,7 +324,8 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(string(secret(ctx, one).Data[v1alpha1.KubeconfigKey])).NotTo(ContainSubstring("client-certificate"))
 		claim := use(ctx, "data", "kosmos-cluster38")
 		Expect(xylems(ctx)).To(ContainElement(ContainSubstring("ServiceAccount xylem-system/" + account(ctx) + " ")))
-		Expect(condition(ctx, one, v1alpha1.ConditionPolicyEnforced)).To(HaveField("Reason", v1alpha1.ReasonPolicyInForce))
+		Eventually(ctx, func() *metav1.Condition { return condition(ctx, one, v1alpha1.ConditionPolicyEnforced) }).
+			Should(HaveField("Reason", v1alpha1.ReasonPolicyInForce), "the API server enforces new policies some seconds later")
 
 		By("another cluster by that name, and that cluster by another name")
 		before := xylems(ctx)
