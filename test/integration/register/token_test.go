@@ -63,7 +63,7 @@ func asked(ctx context.Context) int {
 	requests, err := x.Member(one).Audit().Since(ctx, 0)
 	Expect(err).NotTo(HaveOccurred())
 	n := 0
-	for _, r := range requests.By(harness.MemberUser) {
+	for _, r := range requests.By("system:serviceaccount:xylem-system:" + account(ctx)) {
 		if r.Verb == "create" && r.Resource == "serviceaccounts/token" {
 			n++
 		}
