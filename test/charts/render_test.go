@@ -19,7 +19,7 @@ const full = `
 image: {repository: registry.example:5000/team/xylem, digest: "sha256:` + digest + `", pullPolicy: Always}
 imagePullSecrets: [{name: registry}]
 replicas: 3
-members: {allowInsecure: true, allowLoopback: true}
+members: {allowInsecure: true, allowLoopback: true, answerLimit: 64Mi, cacheLimit: 1Gi}
 fence: {duration: 1m30s, probeInterval: 15s, epochInterval: 1h}
 nodeGrace: 50s
 orphanInterval: 1h
@@ -200,7 +200,8 @@ var _ = Describe("What the charts render", func() {
 			rules, _, err := unstructured.NestedSlice(u.Object, "rules")
 			Expect(err).NotTo(HaveOccurred())
 			return slices.ContainsFunc(rules, func(rule any) bool {
-				fields := rule.(map[string]any)
+				fields, ok := rule.(map[string]any)
+				Expect(ok).To(BeTrue())
 				resources, _, err := unstructured.NestedStringSlice(fields, "resources")
 				Expect(err).NotTo(HaveOccurred())
 				verbs, _, err := unstructured.NestedStringSlice(fields, "verbs")

@@ -41,6 +41,7 @@ var _ = Describe("Wrong values", func() {
 		Entry("a fence that is too short for any manager", "xylem", `{fence: {duration: 900ms, probeInterval: 100ms}}`, "fence.duration 900ms: at least 1s"),
 		Entry("probes without a pause", "xylem", `{fence: {probeInterval: "0.0s"}}`, "/fence/probeInterval"),
 		Entry("epochs without a pause", "xylem", `{fence: {epochInterval: 0h0m}}`, "/fence/epochInterval"),
+		Entry("a limit of answers without a unit", "xylem", `{members: {answerLimit: 128}}`, "/members/answerLimit"),
 		Entry("no grace for nodes", "xylem", `{nodeGrace: 0s}`, "/nodeGrace"),
 		Entry("deletions that are stuck at once", "xylem", `{stuckAfter: 0s}`, "/stuckAfter"),
 		Entry("volumes that are looked at on and on", "xylem", `{orphanInterval: 500ms}`, "orphanInterval 500ms: at least 1s"),
@@ -139,7 +140,7 @@ var _ = Describe("The flags of the manager", func() {
 		new(manager.Options).AddFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, `{}`)
 		Expect(err).NotTo(HaveOccurred())
-		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "stuck-after", "nominated-node-name"} {
+		for _, name := range []string{"allow-insecure-members", "fence-duration", "probe-interval", "fence-epoch-interval", "node-grace", "orphan-interval", "stuck-after", "nominated-node-name", "member-answer-limit", "member-cache-limit"} {
 			want := flags.Lookup(name).DefValue
 			_, rest, ok := strings.Cut(stream, "- --"+name+"=")
 			Expect(ok).To(BeTrue(), name)
