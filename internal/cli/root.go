@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/deregister"
@@ -19,6 +21,7 @@ const name = "kubectl xylem"
 // Run runs the plugin with these arguments, and returns the exit code: 0, or 1
 // after an error, which it has told.
 func Run(ctx context.Context, env *command.Env, args []string) int {
+	ctrl.SetLogger(logr.Discard()) // the plugin reports by itself; unset, controller-runtime prints a stack after 30 s
 	root := NewCommand(env)
 	root.SetArgs(args)
 	if err := root.ExecuteContext(ctx); err != nil {
