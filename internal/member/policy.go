@@ -16,9 +16,9 @@ import (
 const (
 	// policyName is the policy of config/member that limits Xylem's accounts.
 	policyName = "xylem-account"
-	// policyProbe is a namespace that the policy must not let Xylem create: it lacks the
-	// stamp.
-	policyProbe = "xylem-policy-probe"
+	// PolicyProbe is the name of a namespace that the policy must not let Xylem create:
+	// it lacks the stamp.
+	PolicyProbe = "xylem-policy-probe"
 )
 
 // PolicyState says whether the member's admission policies limit the link's account.
@@ -35,7 +35,7 @@ type PolicyState struct {
 func (c *connection) provePolicy(ctx context.Context) PolicyState {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: policyProbe}}
+	probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: PolicyProbe}}
 	return judged(c.live.Create(ctx, probe, client.DryRunAll))
 }
 
@@ -69,11 +69,11 @@ func judged(err error) PolicyState {
 	yes, no := true, false
 	switch {
 	case err == nil:
-		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run created namespace %q without Xylem's stamp", policyProbe)}
+		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run created namespace %q without Xylem's stamp", PolicyProbe)}
 	case rejectedBy(err, policyName):
 		return PolicyState{Enforced: &yes}
 	}
-	return PolicyState{Detail: fmt.Sprintf("a dry run of creating namespace %q failed: %v", policyProbe, err)}
+	return PolicyState{Detail: fmt.Sprintf("a dry run of creating namespace %q failed: %v", PolicyProbe, err)}
 }
 
 // rejectedBy reports whether an admission policy rejected a request. API servers name

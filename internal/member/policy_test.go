@@ -12,7 +12,7 @@ import (
 
 func TestJudged(t *testing.T) {
 	forbidden := func(causes ...string) error {
-		err := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, policyProbe, errors.New("no"))
+		err := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, PolicyProbe, errors.New("no"))
 		for _, cause := range causes {
 			err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Message: cause})
 		}

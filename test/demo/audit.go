@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	link "github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
@@ -159,11 +160,12 @@ func shortResource(resource string) string {
 	return name
 }
 
-// refusals lists what was asked for without the right to it, each once.
+// refusals lists what was asked for without the right to it, each once. That the member's
+// policy rejects the probe for it is what it is for.
 func refusals(rs controlplane.Requests) []string {
 	seen := map[string]bool{}
 	for _, r := range rs {
-		if r.Code != http.StatusForbidden && r.Code != http.StatusUnauthorized {
+		if r.Code != http.StatusForbidden && r.Code != http.StatusUnauthorized || r.Name == link.PolicyProbe && !r.Unauthorized {
 			continue
 		}
 		resource := r.Resource
