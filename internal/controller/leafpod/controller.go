@@ -3,6 +3,7 @@ package leafpod
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/guarded"
@@ -36,13 +39,16 @@ const (
 type reconciler struct {
 	*member.Link
 	ended *lru.Cache // name of root and leaf -> leaf Pod as it ended
+	// present are the leaves of which an event was handled and their deletion was not:
+	// name of root and leaf -> UID of the root.
+	present sync.Map
 }
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
 	r := &reconciler{Link: link, ended: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
-		link.LeafSource(&corev1.Pod{}, r.ofLeaf),
+		link.LeafSource(&corev1.Pod{}, r.ofLeaf, r.follow()),
 		link.RootSource(&corev1.Pod{}, member.SameKey),
 		link.RootSource(&corev1.PersistentVolume{}, r.ofPromise),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofUnmet),
@@ -58,6 +64,26 @@ func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.
 		}
 	}
 	return member.SameKey(ctx, obj)
+}
+
+// follow keeps no event back. It records which leaves are present as far as events were
+// handled: the cache drops a leaf before the event of its end, and that of its deletion,
+// reach ofLeaf.
+func (r *reconciler) follow() predicate.Predicate {
+	seen := func(leaf client.Object) bool {
+		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
+			r.present.Store(client.ObjectKeyFromObject(leaf), origin.UID)
+		}
+		return true
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return seen(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool { return seen(e.ObjectNew) },
+		DeleteFunc: func(e event.DeleteEvent) bool {
+			r.present.Delete(client.ObjectKeyFromObject(e.Object))
+			return true
+		},
+	}
 }
 
 // lastOf a root is its leaf as it was when it had ended, if that was seen.
@@ -107,6 +133,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.leaf = leaf
 	}
 	o.last = r.lastOf(o.root)
+	uid, present := r.present.Load(key)
+	o.unhandled = o.leaf == nil && present && uid == o.root.UID
 	if o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
 		return o, err
 	}

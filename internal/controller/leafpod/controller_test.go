@@ -14,8 +14,11 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -56,6 +59,60 @@ func TestEnded(t *testing.T) {
 	}
 	if n := r.ended.Len(); n != 0 {
 		t.Errorf("%d leaves are remembered whose roots are gone", n)
+	}
+}
+
+// withNode has the member's node beside what it embeds.
+type withNode struct{ client.Reader }
+
+func (w withNode) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	if node, ok := into.(*corev1.Node); ok {
+		seen().node.DeepCopyInto(node)
+		return nil
+	}
+	return w.Reader.Get(ctx, key, into, opts...)
+}
+
+// noLeaves is the cache of a member in which nothing is.
+type noLeaves struct{ cache.Cache }
+
+func (noLeaves) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	return empty{}.Get(ctx, key, into, opts...)
+}
+
+// A leaf that the cache has dropped did not vanish before its deletion was handled: the
+// event before that one may say that it ended well.
+func TestUnhandledEnd(t *testing.T) {
+	o := seen(shown)
+	root, leaf := o.root, o.leaf
+	key := client.ObjectKeyFromObject(root)
+	r := &reconciler{
+		Link:  &member.Link{Member: here, Host: withNode{one{pod: root}}, Cache: noLeaves{}, Clock: clock.RealClock{}},
+		ended: lru.New(remembered),
+	}
+	decided := func() decision {
+		t.Helper()
+		o, err := r.observe(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decide(o)
+	}
+	follow := r.follow()
+	follow.Create(event.CreateEvent{Object: leaf})
+	if d := decided(); d != (nothing{}) {
+		t.Errorf("before the deletion was handled, the decision is %#v", d)
+	}
+	ended := leaf.DeepCopy()
+	ended.Status.Phase = corev1.PodSucceeded
+	follow.Update(event.UpdateEvent{ObjectOld: leaf, ObjectNew: ended})
+	follow.Delete(event.DeleteEvent{Object: ended})
+	if d, vanished := decided().(fail); !vanished || d.status.Reason != v1alpha1.ReasonLeafVanished {
+		t.Errorf("after the deletion was handled, the decision is %#v", d)
+	}
+	r.ofLeaf(t.Context(), ended)
+	if d, ok := decided().(show); !ok || d.status.Phase != corev1.PodSucceeded {
+		t.Errorf("after its end was handled, the decision is %#v", d)
 	}
 }
 

@@ -20,6 +20,9 @@ type observed struct {
 	leaf *corev1.Pod
 	// last is that leaf as it was when it had ended, if that was seen.
 	last *corev1.Pod
+	// unhandled: the cache has dropped the leaf, and its last events, which show how it
+	// ended, have not been handled yet.
+	unhandled bool
 	// node is the member's virtual node.
 	node *corev1.Node
 	// stranded says that the disk of a promise, for which the Pod waits here, was made
@@ -71,6 +74,8 @@ func decide(o observed) decision {
 		return nothing{}
 	case o.last != nil:
 		return shows(o.want(o.last))
+	case o.unhandled:
+		return nothing{} // the event of the deletion enqueues the root
 	case o.root.DeletionTimestamp != nil:
 		return fail{status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonTerminated, "the Pod was deleted"), leafGone: true}
 	case mirror.Pushed(o.root) != corev1.ConditionTrue:
