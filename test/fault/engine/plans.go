@@ -22,9 +22,9 @@ func References(scenarios []scenario.Scenario) []Spec {
 // half the scenario apart. In every scenario the host and a member are restored, under the
 // manager and while it is dead, each at another of its writes. Every scenario is also run
 // without a fault, for a minute of rest: these runs only wait, and are spread over the
-// others. If kinds are
-// given, it is every write with each of these, and nothing else. The engine must
-// have the references.
+// others. They come in an order that the seed gives, so that a time limit leaves out some of
+// each. If kinds are given, it is every write with each of these, and nothing else. The
+// engine must have the references.
 func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec {
 	var deaths, errs, rests []Spec
 	turn := 0
@@ -47,7 +47,10 @@ func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec 
 		errs = append(errs, restores(sc, reference.Points)...)
 		rests = append(rests, Spec{Scenario: sc, Minute: true})
 	}
-	return spread(rests, slices.Concat(deaths, errs))
+	all := slices.Concat(deaths, errs)
+	random := rand.New(rand.NewPCG(e.options.Seed, e.options.Seed)) //nolint:gosec // to be replayed, not to be secret
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return spread(rests, all)
 }
 
 // atEach is every point with each of the kinds.
