@@ -104,6 +104,39 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, "password", And(HaveField("Data", theirs.Data), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
+	It("is waited for where somebody else has taken the copy's name in the member, and the Pod says so (I4)", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		s.strange(ctx, member, handedOver(ctx))
+		copied := s.copies(ctx)
+		for name, kind := range map[string]client.Object{
+			"settings": &corev1.ConfigMap{Data: map[string]string{"mode": "theirs"}},
+			"password": &corev1.Secret{Data: map[string][]byte{"password": []byte("theirs")}},
+		} {
+			kind.SetNamespace(s.namespace)
+			kind.SetName(copied.Name(name))
+			inMember(ctx, member, kind)
+			mine := kind.DeepCopyObject().(client.Object)
+			mine.SetName(name)
+			mine.SetResourceVersion("")
+			mine.SetUID("")
+			Expect(x.Host.API.Create(ctx, mine)).To(Succeed())
+		}
+		s.pod(ctx, "configured", boundTo(nodeOne), func(p *corev1.Pod) {
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+		})
+		s.pod(ctx, "secretive", boundTo(nodeOne), func(p *corev1.Pod) {
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "password"}}}}
+		})
+		s.noted(ctx, "Pod", "configured", v1alpha1.ReasonNameTaken, copied.Name("settings"), one)
+		s.noted(ctx, "Pod", "secretive", v1alpha1.ReasonNameTaken, copied.Name("password"), one)
+		for _, pod := range []string{"configured", "secretive"} {
+			gone[corev1.Pod](ctx, s, member, pod)
+		}
+		until[corev1.ConfigMap](ctx, s, member, copied.Name("settings"), And(HaveField("Data", HaveKeyWithValue("mode", "theirs")), HaveField("Labels", BeEmpty())))
+		until[corev1.Secret](ctx, s, member, copied.Name("password"), And(HaveField("Data", HaveKeyWithValue("password", []byte("theirs"))), HaveField("Labels", BeEmpty())))
+	}, SpecTimeout(storyTime))
+
 	It("is said to be missing once the host has it no longer, and waited for", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
