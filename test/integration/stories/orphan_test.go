@@ -482,7 +482,7 @@ var _ = Describe("A deletion that does not come to its end", func() {
 		DeferCleanup(func(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(member.API.Patch(ctx, leaf, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
 		}, NodeTimeout(settle))
-		s.deletePod(ctx, "app")
+		Expect(x.Host.API.Delete(ctx, s.newPod("app"), client.GracePeriodSeconds(1))).To(Succeed())
 		s.noted(ctx, "Pod", "app", "StuckDeletion", "example.com/hold")
 
 		By("a member that is away")
