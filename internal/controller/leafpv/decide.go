@@ -183,9 +183,13 @@ func (o observed) keepsData() bool {
 }
 
 // freed reports whether an admin cleared the host PV's claimRef, so that another claim may
-// have the volume, which may have been put to Delete before.
+// have the volume, or has it already. root_pv may have set the leaf PV to Delete before.
 func (o observed) freed() bool {
-	return o.host.Spec.ClaimRef == nil && o.host.Status.Phase == corev1.VolumeAvailable
+	ref := o.host.Spec.ClaimRef
+	if ref == nil {
+		return o.host.Status.Phase == corev1.VolumeAvailable
+	}
+	return ref.UID != o.origin.UID && !mirror.Ended(o.host) && !mirror.Releasing(o.host)
 }
 
 // keep gives a leaf PV that no host PV represents policy Retain, and the stamp if a leaf

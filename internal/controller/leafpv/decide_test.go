@@ -136,6 +136,11 @@ func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*observed) {
 	return func(o *observed) { o.host.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
+// hostClaim is the claim that the host PV is for.
+func hostClaim(uid types.UID, phase corev1.PersistentVolumePhase) func(*observed) {
+	return func(o *observed) { o.host.Spec.ClaimRef.UID, o.host.Status.Phase = uid, phase }
+}
+
 func gave(p string) func(*observed) {
 	return func(o *observed) { o.leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = p }
 }
@@ -298,6 +303,10 @@ func TestDecide(t *testing.T) {
 		"freed after it was put to Delete: held (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), func(o *observed) {
 			o.host.Spec.ClaimRef, o.host.Status.Phase = nil, corev1.VolumeAvailable
 		}), stamp},
+		"the same, and bound to another claim before that was seen: held (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), stamp},
+		"the same, without its leaf claim: held (I2)":                          {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), stamp},
+		"the same, about to be bound to another claim: held (I2)":              {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("", corev1.VolumeAvailable)), stamp},
+		"the same, and that claim is gone as well: not fought over (I5)":       {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeReleased)), rest},
 
 		// Adoption, and drift of the host PV.
 		"adopted after deregistration: our finalizer is put back":     {seen(mirrored, letGo), result{"patchHost", "pv-1", deletes, "root-uid", true}},
