@@ -70,6 +70,8 @@ type Link struct {
 	MayDestroy func() error
 	// Restores says when the member and the host were last restored. It reads memory.
 	Restores func() Restores
+	// Unrestored reads the member live; see MemberCurrent.
+	Unrestored func(context.Context) error
 
 	limiter     *limiter
 	log         logr.Logger

@@ -119,11 +119,30 @@ func (f *Fence) ours(lease *coordinationv1.Lease) bool {
 // wentBack reports whether the lease is older than a write of this process that
 // the member has acknowledged.
 func (f *Fence) wentBack(lease *coordinationv1.Lease) bool {
-	if lease == nil || f.known == nil {
-		return false
+	return lease != nil && f.known != nil && olderThan(lease, f.known)
+}
+
+// olderThan compares two states of one lease by what only grows. Pure.
+func olderThan(lease, known *coordinationv1.Lease) bool {
+	there, epochKnown := epoch(lease, v1alpha1.AnnotationFenceEpoch), epoch(known, v1alpha1.AnnotationFenceEpoch)
+	return there < epochKnown || there == epochKnown && lease.Spec.RenewTime.Before(known.Spec.RenewTime)
+}
+
+// MemberCurrent is nil if a live read of the member, begun now, shows that it was not
+// restored since this process last renewed the lease. Else it wraps guarded.ErrFenced: the
+// next renewal finds the same, and ends the link.
+func (f *Fence) MemberCurrent(ctx context.Context) error {
+	f.mu.RLock()
+	known := f.known
+	f.mu.RUnlock()
+	lease, err := getLease(ctx, f.member, f.namespace, f.hostID)
+	if err != nil {
+		return fmt.Errorf("prove that the member was not restored: %w", err)
 	}
-	there, known := epoch(lease, v1alpha1.AnnotationFenceEpoch), epoch(f.known, v1alpha1.AnnotationFenceEpoch)
-	return there < known || there == known && lease.Spec.RenewTime.Before(f.known.Spec.RenewTime)
+	if lease == nil || known == nil || olderThan(lease, known) {
+		return fmt.Errorf("%w: the member lacks its last renewal, and may have been restored", guarded.ErrFenced)
+	}
+	return nil
 }
 
 // noteRestored makes sure that the host's record is ahead of a member that went

@@ -52,6 +52,16 @@ func (l *Link) LastRestores() Restores {
 	return l.Restores()
 }
 
+// MemberCurrent proves, for a step that takes what the member has or lacks as evidence, that
+// the member was not restored under this process. A restored member answers before the next
+// probe notices. The proof is the last one: it has to begin after the reads that it is for.
+func (l *Link) MemberCurrent(ctx context.Context) error {
+	if l.Unrestored == nil {
+		return nil // in tests of controllers
+	}
+	return l.Unrestored(ctx)
+}
+
 // Restores that the fence has noticed, whether or not an admin has confirmed them.
 func (f *Fence) Restores() Restores {
 	f.mu.RLock()

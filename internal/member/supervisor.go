@@ -342,6 +342,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *connection, fe
 		Root:       guarded.NewRoot(s.fleet.Host, r.Registration, fence),
 		MayDestroy: fence.MayDestroy,
 		Restores:   fence.Restores,
+		Unrestored: fence.MemberCurrent,
 		limiter:    c.limiter,
 		log:        s.log,
 		publish:    func(facts NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },

@@ -184,7 +184,8 @@ func (r *reconciler) leafGone(ctx context.Context, o observed) (bool, error) {
 	return r.leafClaimGone(ctx, o)
 }
 
-// leafClaimGone proves by a live read that the leaf claim is gone.
+// leafClaimGone proves by a live read that the leaf claim is gone, from a member that has
+// forgotten nothing.
 func (r *reconciler) leafClaimGone(ctx context.Context, o observed) (bool, error) {
 	ref := o.host.Spec.ClaimRef
 	var claim corev1.PersistentVolumeClaim
@@ -194,6 +195,9 @@ func (r *reconciler) leafClaimGone(ctx context.Context, o observed) (bool, error
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
+	}
+	if err := r.MemberCurrent(ctx); err != nil {
+		return false, err
 	}
 	return true, nil
 }

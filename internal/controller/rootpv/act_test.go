@@ -175,6 +175,32 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	}
 }
 
+// What a restored member lacks is no evidence before anybody has noticed the restore either:
+// the host PV is the last that knows of the disk, be it a volume or a promise (I1).
+func TestReleaseNoticesARestore(t *testing.T) {
+	for name, o := range map[string]observed{
+		"a volume":            seen(noLeaf, func(o *observed) { o.claim = nil }),
+		"an unused promise":   unused(releasing, noLeaf, leafClaimGone),
+		"a promise's release": unfulfilled(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var restored error
+			r := &reconciler{Link: &member.Link{
+				Member: here, Host: &reads{}, HostLive: &reads{volume: o.host}, Live: &reads{}, MayDestroy: func() error { return nil },
+				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+				Unrestored: func(context.Context) error { return restored },
+			}, idle: newIdle()}
+			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, errWrite) {
+				t.Fatalf("error is %v, want that it is released", err)
+			}
+			restored = guarded.ErrFenced
+			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, guarded.ErrFenced) {
+				t.Errorf("error is %v, want that the fence is lost", err)
+			}
+		})
+	}
+}
+
 // The leaf claim of an earlier root goes only if that root is gone, and the leaf PV stays.
 func TestDeleteStaleIsLive(t *testing.T) {
 	down := errors.New("connection refused")

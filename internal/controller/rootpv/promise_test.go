@@ -129,29 +129,31 @@ func TestDecideUnused(t *testing.T) {
 	}
 }
 
-func TestDecideUnfulfilled(t *testing.T) {
-	promise := func(change ...func(*observed)) observed {
-		o := unused(func(o *observed) {
-			o.host = mirror.WithMember(mirror.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
-			o.unfulfilled, o.leaf, o.claim = true, nil, nil
-			o.host.Status.Phase = corev1.VolumeReleased
-		})
-		for _, c := range change {
-			c(&o)
-		}
-		return o
+// unfulfilled is a promise without a disk that the member has, and whose claim is gone.
+func unfulfilled(change ...func(*observed)) observed {
+	o := unused(func(o *observed) {
+		o.host = mirror.WithMember(mirror.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
+		o.unfulfilled, o.leaf, o.claim = true, nil, nil
+		o.host.UID, o.host.Status.Phase = "host-uid", corev1.VolumeReleased
+	})
+	for _, c := range change {
+		c(&o)
 	}
+	return o
+}
+
+func TestDecideUnfulfilled(t *testing.T) {
 	deleting := func(o *observed) { o.host.DeletionTimestamp = &now }
 	for name, tc := range map[string]struct {
 		observed observed
 		want     decision
 	}{
-		"its claim is gone":              {observed: promise(), want: releasePromise{}},
-		"its claim is gone, it retains":  {observed: promise(hostPolicy(retains)), want: releasePromise{}},
-		"its claim lives":                {observed: promise(phase(corev1.VolumeBound)), want: nothing{}},
-		"deleted, its claim is gone":     {observed: promise(deleting), want: releasePromise{}},
-		"deleted, an admin freed it":     {observed: promise(deleting, phase(corev1.VolumeAvailable)), want: release{}},
-		"abandoned, which host_volume's": {observed: promise(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), want: nothing{}},
+		"its claim is gone":              {observed: unfulfilled(), want: releasePromise{}},
+		"its claim is gone, it retains":  {observed: unfulfilled(hostPolicy(retains)), want: releasePromise{}},
+		"its claim lives":                {observed: unfulfilled(phase(corev1.VolumeBound)), want: nothing{}},
+		"deleted, its claim is gone":     {observed: unfulfilled(deleting), want: releasePromise{}},
+		"deleted, an admin freed it":     {observed: unfulfilled(deleting, phase(corev1.VolumeAvailable)), want: release{}},
+		"abandoned, which host_volume's": {observed: unfulfilled(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), want: nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := decide(tc.observed); got != tc.want {

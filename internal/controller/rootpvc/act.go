@@ -130,13 +130,22 @@ func (r *reconciler) withdraw(ctx context.Context, o observed, rootGone bool) er
 	if err := r.rememberWithdrawn(ctx, o); err != nil {
 		return err
 	}
-	if err := r.Leaf.DeleteUnchanged(ctx, o.leaf); client.IgnoreNotFound(err) != nil {
+	if err := r.deleteLeaf(ctx, o); err != nil {
 		return err
 	}
 	if o.root != nil {
 		r.eventWithdrawn(o.root)
 	}
 	return nil
+}
+
+// deleteLeaf deletes a leaf claim as it was seen, if the member was not restored under this
+// process: a restored one may have forgotten that the claim's volume was mirrored.
+func (r *reconciler) deleteLeaf(ctx context.Context, o observed) error {
+	if err := r.MemberCurrent(ctx); err != nil {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))
 }
 
 // rememberWithdrawn notes, in the host's record of the member, a leaf claim for
@@ -292,7 +301,7 @@ func (r *reconciler) deleteLost(ctx context.Context, o observed) error {
 	if proven, err := r.notMirrored(ctx, o, o.leaf.Spec.VolumeName); err != nil || !proven {
 		return err // root_pv
 	}
-	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))
+	return r.deleteLeaf(ctx, o)
 }
 
 // deleteBound deletes a bound leaf claim whose root is proven gone, if its volume is, by a
@@ -308,7 +317,7 @@ func (r *reconciler) deleteBound(ctx context.Context, o observed, right func(*co
 	if proven, err := r.notMirrored(ctx, o, pv.Name); err != nil || !proven {
 		return err
 	}
-	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))
+	return r.deleteLeaf(ctx, o)
 }
 
 // empty proves by a live read that the member holds no leaf claim for a root. One

@@ -298,6 +298,34 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 	}
 }
 
+// What a member that was restored a moment ago has forgotten is no evidence, although no
+// probe has noticed the restore: the volume may have been mirrored, and given up by an admin,
+// who keeps its data (I2).
+func TestRestoreIsNoticedFirst(t *testing.T) {
+	for name, d := range map[string]decision{
+		"withdraw": withdraw{}, "withdraw, the root is gone": withdraw{rootGone: true}, "destroy": destroyUnmirrored{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(leafBound, rootGone)
+			switch d {
+			case withdraw{}:
+				o = seen(pushed, selected(elsewhereNode))
+			case withdraw{rootGone: true}:
+				o = seen(pushed, rootGone)
+			}
+			o.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			r, _, _, _ := proving(o)
+			if err := r.act(t.Context(), o, d); !errors.Is(err, errWrite) {
+				t.Fatalf("error is %v, want that it is deleted", err)
+			}
+			r.Unrestored = func(context.Context) error { return guarded.ErrFenced }
+			if err := r.act(t.Context(), o, d); !errors.Is(err, guarded.ErrFenced) {
+				t.Errorf("error is %v, want that the fence is lost", err)
+			}
+		})
+	}
+}
+
 // suspended is a guard after a restore that nobody has confirmed.
 type suspended struct{ guarded.HostOnly }
 
