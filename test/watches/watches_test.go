@@ -30,7 +30,7 @@ var exceptions = map[exception]string{
 	{"leafevent.reconciler", access{leaf, "Pod"}}:                   "the same",
 
 	{"leafpod.reconciler", access{host, "Node"}}: "the member's own node, for what a kubelet checks once when a Pod is bound; one that is not there yet is an error, and retried",
-	{"rootpod.reconciler", access{host, "Node"}}: "the same; of other nodes, that they are known: the scheduler's next choice is a change of the Pod or the claim",
+	{"rootpod.reconciler", access{host, "Node"}}: "the same, also of the node that the scheduler bound the Pod to instead; of those that it chose for claims, that they are known: its next choice is a change of the claim",
 	{"rootpvc.reconciler", access{host, "Node"}}: "only where the scheduler nominates no node: its next attempt is a change of the Pod",
 	{"promise.Reconciler", access{host, "Node"}}: "whether a Pod's node is a member's, for an event that is emitted once: it never changes",
 

@@ -248,6 +248,40 @@ func TestClassEnqueuesPods(t *testing.T) {
 	}
 }
 
+// The leaf of a root that is bound to a node which the cache lacks stays, and no event of
+// that node or of the Pod there reaches this member: the error has the Pod retried.
+func TestNodeIsAwaited(t *testing.T) {
+	for name, tc := range map[string]struct {
+		boundTo string
+		knows   *corev1.Node
+		fails   bool
+	}{
+		"not bound yet":               {},
+		"bound here":                  {boundTo: here.NodeName},
+		"bound to a node of the host": {boundTo: "worker-1", knows: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}},
+		"bound to a node that the cache does not have yet": {boundTo: "worker-1", fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(running, on(tc.boundTo))
+			o.root.Spec.Volumes = nil
+			host := listed{objects: []client.Object{o.root, virtualNode()}}
+			if tc.knows != nil {
+				host.objects = append(host.objects, tc.knows)
+			}
+			leaf := o.leaf.DeepCopy()
+			o.origin.Stamp(leaf)
+			r := &reconciler{Link: &member.Link{Member: here, Host: host, Cache: listed{objects: []client.Object{leaf}}}}
+			got, err := r.observe(t.Context(), client.ObjectKeyFromObject(o.root))
+			if got.leaf == nil {
+				t.Fatal("the leaf was not seen")
+			}
+			if failed := err != nil; failed != tc.fails {
+				t.Errorf("error is %v", err)
+			}
+		})
+	}
+}
+
 // What the member has of its own under the name that a Pod refers to is never looked at.
 func TestReferencesObserved(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "password", UID: "password-uid"}

@@ -117,12 +117,17 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		}
 		o.claims = append(o.claims, claim)
 	}
-	if o.leaf != nil {
-		o.others, err = otherNodes(ctx, r.Host, o)
+	if o.leaf == nil {
+		err = r.references(ctx, &o)
 		return o, err
 	}
-	err = r.references(ctx, &o)
-	return o, err
+	if o.others, err = otherNodes(ctx, r.Host, o); err != nil {
+		return o, err
+	}
+	if name := o.root.Spec.NodeName; name != "" && name != r.NodeName && o.others[name] == nil {
+		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", name, key)
+	}
+	return o, nil
 }
 
 // otherNodes are those that the root and its unbound claims name beside the
