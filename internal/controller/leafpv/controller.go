@@ -95,7 +95,8 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	if err := r.observeHost(ctx, &o); err != nil {
 		return o, err
 	}
-	return o, r.observeRoot(ctx, &o)
+	err = r.observeRoot(ctx, &o)
+	return o, err
 }
 
 // observeHost looks up the host PV that stands for the leaf, or what there is in its

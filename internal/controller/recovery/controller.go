@@ -104,7 +104,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err := r.observeGroup(ctx, &o, key); err != nil || o.claim == nil || o.claim.root.Spec.VolumeName != "" {
 		return o, err
 	}
-	return o, r.observePlaces(ctx, &o)
+	err := r.observePlaces(ctx, &o)
+	return o, err
 }
 
 // observeGroup follows claims to the Pods that use them, and those to their claims.

@@ -86,7 +86,8 @@ func (r *reconciler) observe(ctx context.Context, name string) (observed, error)
 	if err := r.observeLeafClaims(ctx, &o); err != nil || pv.Spec.ClaimRef == nil || !mirror.WhenUnused(pv) {
 		return o, err
 	}
-	return o, r.observeConsumers(ctx, &o)
+	err = r.observeConsumers(ctx, &o)
+	return o, err
 }
 
 // observeLeafClaims looks up the leaf claim of the root that the host PV is for, and the

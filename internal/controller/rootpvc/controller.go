@@ -137,7 +137,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if err := r.observePlace(ctx, &o); err != nil {
 		return o, err
 	}
-	return o, r.observeAttempt(ctx, &o)
+	err = r.observeAttempt(ctx, &o)
+	return o, err
 }
 
 // observeVolume looks up the host PV that the root is bound to, and the leaf PV
