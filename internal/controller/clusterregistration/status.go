@@ -73,15 +73,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	if state.Policy != nil {
 		all = append(all, policyEnforced(*state.Policy))
 	}
-	for _, condition := range all {
-		condition.ObservedGeneration = cr.Generation
-		// What an unreachable member's errors say differs at each attempt.
-		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
-			was.Reason == condition.Reason && condition.Reason == v1alpha1.ReasonUnreachable {
-			condition.Message = was.Message
-		}
-		meta.SetStatusCondition(&cr.Status.Conditions, condition)
-	}
+	setConditions(cr, all)
 	if equality.Semantic.DeepEqual(before.Status, cr.Status) {
 		return nil
 	}
@@ -93,6 +85,25 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	r.announceStuck(before, cr)
 	r.announceReflection(before, cr)
 	return nil
+}
+
+// messageLimit in bytes of a condition's message. The API server rejects a status with one
+// of more than 32 KiB, and what a member answers is part of some.
+const messageLimit = 4 << 10
+
+// setConditions sets conditions as the API server takes them, and as terminals may show
+// them.
+func setConditions(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
+	for _, condition := range all {
+		condition.ObservedGeneration = cr.Generation
+		condition.Message = mirror.Plain(condition.Message, messageLimit)
+		// What an unreachable member's errors say differs at each attempt.
+		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
+			was.Reason == condition.Reason && condition.Reason == v1alpha1.ReasonUnreachable {
+			condition.Message = was.Message
+		}
+		meta.SetStatusCondition(&cr.Status.Conditions, condition)
+	}
 }
 
 // tokenFresh says how it stands with a token that is to be renewed; nil if none is.
