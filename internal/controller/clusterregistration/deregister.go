@@ -36,8 +36,8 @@ type leaving struct {
 	// pods of the host that are bound to the virtual node, DaemonSets' excepted.
 	pods []corev1.Pod
 	// leaves are the leaf Pods that the member still has, by a live list of it, when no
-	// Pod of the host is left. Somebody may have deleted the Node, and the host's
-	// garbage collection the Pods that were bound to it.
+	// Pod of the host is bound to its node. Somebody may have deleted the Node, and the
+	// host's garbage collection the Pods; or a Pod has its volumes there, and no node yet.
 	leaves []string
 	// unbound and bound claims that are placed there; those that are bound to a promise
 	// without a disk count as unbound.
@@ -176,7 +176,7 @@ func (r *Reconciler) take(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 			"policy Drain: %s are left there: delete them, or set spec.deregistration to Retain", l.left())})
 	case waitForLeaves:
 		return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf(
-			"%d Pods still run in the member (%s): their Pods in the host are gone. Xylem is deleting them; see the Connected condition if that does not end, or release the member with the annotation %s=true",
+			"%d Pods still run in the member (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If that does not end: delete the others in the host, see the Connected condition, or release the member with the annotation %s=true",
 			len(l.leaves), someOf(l.leaves), v1alpha1.AnnotationForceDeregister)})
 	case releaseVolumes:
 		return r.release(ctx, cr, l.volumes, l.forced)
