@@ -97,8 +97,8 @@ func (m *Mirrors) of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (
 	return there.name, nil
 }
 
-// boundTo is the volume that the claim is bound to by now: its mirror was forgotten for
-// that, after whoever asks had looked at the cache.
+// boundTo is the volume that the claim is bound to by now. Its mirror was forgotten for
+// that, after the caller had read the cache.
 func (m *Mirrors) boundTo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, m.host, client.ObjectKeyFromObject(claim))
 	if err != nil || now == nil || now.UID != claim.UID {

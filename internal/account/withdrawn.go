@@ -21,7 +21,7 @@ const mostWithdrawn = 500
 // Withdrawn is a leaf claim that was withdrawn while a provisioner may have been
 // making a volume for it that outlives its claim.
 type Withdrawn struct {
-	// Root is the claim's <namespace>/<name>; empty where the record had no room. The
+	// Root is the claim's <namespace>/<name>; empty where the record was full. The
 	// claimRef of a volume that was made for it has the same.
 	Root string `json:"root,omitempty"`
 	// At is when it was withdrawn, in seconds since 1970.
@@ -71,7 +71,7 @@ func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root types.Name
 	return after, nil
 }
 
-// fitting writes the claims down in at most room bytes: the oldest go without their
+// fitting encodes the claims in at most room bytes: the oldest go without their
 // names first, as a UID is what knows a volume again; only where even the UIDs do not
 // fit do the oldest go.
 func fitting(claims map[types.UID]Withdrawn, oldest []types.UID, room int) ([]byte, error) {

@@ -27,7 +27,7 @@ var specialRanges = func() []netip.Prefix {
 }()
 
 // address is what a member reports as one, in its usual form; empty if it is none,
-// has a zone, stands for an IPv4 address, or is in a special range.
+// has a zone, represents an IPv4 address, or is in a special range.
 func address(reported string) string {
 	parsed, err := netip.ParseAddr(reported)
 	if err != nil || parsed.Zone() != "" || parsed.Is4In6() || within(parsed, specialRanges) {

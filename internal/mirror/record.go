@@ -7,7 +7,7 @@ import "github.com/xylem-io/xylem/api/v1alpha1"
 const annotationsLimit, annotationsMargin = 256 << 10, 16 << 10
 
 // recordPart in bytes bounds each annotation that grows in the host's record of a
-// member, so that neither takes the room of the other.
+// member, so that neither takes what the other needs.
 func recordPart(annotation string) int {
 	if annotation == v1alpha1.AnnotationWithdrawn {
 		return 128 << 10

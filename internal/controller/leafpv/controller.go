@@ -147,7 +147,7 @@ func (r *reconciler) standsFor(host, leaf *corev1.PersistentVolume) bool {
 	return ours && cluster == r.ClusterID && uid == leaf.UID
 }
 
-// consumers are the Pods here that a promise was fulfilled for: an event tells them.
+// consumers are the Pods here that a promise was fulfilled for: they get an event.
 func (r *reconciler) consumers(ctx context.Context, root *corev1.PersistentVolumeClaim) []corev1.Pod {
 	if root == nil {
 		return nil
@@ -300,7 +300,7 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, key types.NamespacedName) 
 	return named(leaf.Spec.VolumeName)
 }
 
-// asking wakes the volumes that claims of a class ask for by name: with it, they may have
+// asking enqueues the volumes that claims of a class ask for by name: with it, they may have
 // them.
 func (r *reconciler) asking(ctx context.Context, class client.Object) []reconcile.Request {
 	var found []reconcile.Request

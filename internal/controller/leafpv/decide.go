@@ -47,7 +47,7 @@ type observed struct {
 	// host has no PV of that name.
 	lost bool
 	// promise is the promise for the claim of the origin, fulfilled or not, if no host
-	// PV stands for this leaf PV.
+	// PV represents this leaf PV.
 	promise *corev1.PersistentVolume
 }
 

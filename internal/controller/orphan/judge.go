@@ -77,7 +77,7 @@ func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
 		return v, false // with any other policy, the member's own controllers destroy it
 	}
 	namespace, name, named := strings.Cut(claim.Root, "/")
-	if !named { // the record had no room for it
+	if !named { // the record was full
 		namespace, name = ref.Namespace, ref.Name
 	}
 	v.origin, v.withdrawn = mirror.Origin{HostID: o.hostID, Root: types.NamespacedName{Namespace: namespace, Name: name}}, true

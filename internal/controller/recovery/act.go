@@ -136,10 +136,6 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 	return r.Root.AnnotateClaim(ctx, actor, before, after)
 }
 
-// provisionedName is the name that provisioners give the PV of a claim by default
-// (external-provisioner: --volume-name-prefix).
-const provisionedName = "pvc-"
-
 // empty proves, by live reads, that no claim has a volume in this member: its leaf
 // is not there, or is not bound, and nothing was made for it.
 func (r *reconciler) empty(ctx context.Context, claims []claim) (bool, error) {
@@ -166,7 +162,7 @@ func (r *reconciler) empty(ctx context.Context, claims []claim) (bool, error) {
 // made reports whether the member has a PV for a leaf claim: by a live read of the
 // one that a provisioner makes, and by what the cache has under any other name.
 func (r *reconciler) made(ctx context.Context, leaf types.UID) (bool, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(provisionedName+string(leaf)))
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(index.ProvisionedName(leaf)))
 	if err != nil || pv != nil {
 		return true, err
 	}

@@ -65,7 +65,7 @@ type (
 	create struct{ leaf client.Object }
 	// update a copy's contents, and the UID of its root.
 	update struct{ leaf client.Object }
-	// remove a copy, for good or to be made anew.
+	// remove a copy, for good or to create it again.
 	remove struct{ leaf client.Object }
 	// tell the users why they cannot have it.
 	tell struct{ refusal *mirror.Refusal }

@@ -377,7 +377,7 @@ func (o observed) create() decision {
 	case !usable:
 		return nothing{} // leaf_namespace brings it, and its watch wakes us
 	case o.copies.Namespace == "":
-		return nothing{} // the host's namespace is about to be seen, and its watch wakes us
+		return nothing{} // the cache is about to have the host's namespace, whose event enqueues the Pod
 	case o.lacking != nil || len(o.missing) > 0:
 		return awaitReferences{o.lacking}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // reportUnreadable reports on the Pod that the manager may not read what it refers to,
-// if that is why it could not be observed. The error stays: no watch tells when an admin
+// if that is why it could not be observed. The error stays: no watch shows when an admin
 // grants the right, so that the Pod is retried at a bounded rate.
 func (r *reconciler) reportUnreadable(ctx context.Context, root *corev1.Pod, err error) error {
 	problem := unreadable(root, err)

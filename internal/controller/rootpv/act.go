@@ -61,7 +61,7 @@ func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// flipEnded puts the leaf PV to Delete, once the root is proven gone, and the one that
+// flipEnded sets the leaf PV to Delete, once the root is proven gone, and the one that
 // the leaf PV has the stamp of, if that is another one.
 func (r *reconciler) flipEnded(ctx context.Context, o observed) error {
 	if proven, err := r.proven(ctx, o); err != nil || !proven {
@@ -133,7 +133,7 @@ func (r *reconciler) deleteStale(ctx context.Context, o observed) error {
 		return fmt.Errorf("prove whose volume %s is: %w", o.host.Name, err)
 	}
 	if pv == nil || pv.UID != o.host.UID || abandoned(pv) || rootOf(pv) != rootOf(o.host) {
-		return nil // the cache was behind; its event wakes us
+		return nil // the cache was behind; its event enqueues the PV
 	}
 	if gone, err := r.rootGone(ctx, o.staleOrigin.Root, o.staleOrigin.UID); err != nil || !gone {
 		return err

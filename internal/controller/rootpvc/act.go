@@ -104,7 +104,7 @@ func (r *reconciler) warn(o observed, problem *mirror.Refusal) {
 }
 
 // unlessSuspended is the error of a deletion. While destruction is suspended, a root that
-// waits for the deletion reports that. Without a root there is nobody to tell: the error
+// waits for the deletion reports that. Without a root, no object reports it: the error
 // stays, which is retried when an admin confirms what the registration's condition asks for
 // (guarded.Settling), because the link starts again then.
 func (r *reconciler) unlessSuspended(ctx context.Context, o observed, err error) error {
@@ -336,7 +336,7 @@ func (r *reconciler) empty(ctx context.Context, root *corev1.PersistentVolumeCla
 }
 
 // mirroredFor reports whether a host PV was created for a root that was seen unbound: it
-// is about to be bound, which wakes us, as does the end of that PV.
+// is about to be bound. That enqueues it, as does the end of that PV.
 func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
 	if root.Spec.VolumeName != "" {
 		return false, nil
