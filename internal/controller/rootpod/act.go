@@ -114,8 +114,9 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doin
 
 func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
 	if d.rootGone {
-		// A host that was restored lacks Pods that run: their absence is no evidence.
-		if err := r.MayDestroy(); err != nil {
+		// After a restore of the host, absence is no evidence: the host lacks Pods that run.
+		// After one of the member alone, it is: the member runs Pods again whose roots are gone.
+		if err := r.MayDestroy(); err != nil && r.LastRestores().HostUnconfirmed {
 			return err
 		}
 		var root corev1.Pod

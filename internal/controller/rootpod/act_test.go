@@ -119,6 +119,32 @@ func TestWithdrawalIsLive(t *testing.T) {
 	}
 }
 
+// A host that was restored lacks the roots of Pods that run, which is no evidence. A member
+// that was restored runs Pods again whose roots are gone: beside those in their place.
+func TestRemovalAfterARestore(t *testing.T) {
+	for name, tc := range map[string]struct {
+		suspended error
+		restores  member.Restores
+		want      error
+	}{
+		"nothing was restored":            {want: errWrite},
+		"the host was restored":           {guarded.ErrSuspended, member.Restores{HostUnconfirmed: true}, guarded.ErrSuspended},
+		"the member was restored":         {guarded.ErrSuspended, member.Restores{Member: now.Time}, errWrite},
+		"the host was, and it is settled": {nil, member.Restores{Host: now.Time}, errWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := seen(running, func(o *observed) { o.root = nil })
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: &reads{}, MayDestroy: func() error { return tc.suspended }, Restores: func() member.Restores { return tc.restores },
+				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+			}}
+			if err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
 // A leaf is made for the root as it is: to a cache that lags behind, a Pod that ran looks
 // like one that was never pushed.
 func TestCreationIsLive(t *testing.T) {
