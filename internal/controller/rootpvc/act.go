@@ -51,11 +51,11 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case withdraw, unplace, unlabel:
 		return r.takeBack(ctx, o, d)
 	case destroyUnmirrored:
-		return r.unlessSuspended(ctx, o, r.destroyUnmirrored(ctx, o))
+		return r.unlessSuspended(ctx, o, r.destroyUnmirrored)
 	case deleteRetained:
-		return r.unlessSuspended(ctx, o, r.deleteRetained(ctx, o))
+		return r.unlessSuspended(ctx, o, r.deleteRetained)
 	case deleteLost:
-		return r.unlessSuspended(ctx, o, r.deleteLost(ctx, o))
+		return r.unlessSuspended(ctx, o, r.deleteLost)
 	case adopt:
 		return r.adopt(ctx, o)
 	case label:
@@ -71,7 +71,7 @@ func (r *reconciler) takeBack(ctx context.Context, o observed, d decision) error
 	}
 	switch d := d.(type) {
 	case withdraw:
-		return r.unlessSuspended(ctx, o, r.withdraw(ctx, o, d.rootGone))
+		return r.unlessSuspended(ctx, o, func(ctx context.Context, o observed) error { return r.withdraw(ctx, o, d.rootGone) })
 	case unplace:
 		return r.unplace(ctx, o.root)
 	case unlabel:
@@ -103,11 +103,16 @@ func (r *reconciler) warn(o observed, problem *mirror.Refusal) {
 	}
 }
 
-// unlessSuspended is the error of a deletion. While destruction is suspended, a root that
+// unlessSuspended deletes, unless destruction is suspended: the proofs of a deletion cost
+// lists of all volumes, and it may be suspended for days. While destruction is suspended, a root that
 // waits for the deletion reports that. Without a root, no object reports it: the error
 // stays, which is retried when an admin confirms what the registration's condition asks for
 // (guarded.Settling), because the link starts again then.
-func (r *reconciler) unlessSuspended(ctx context.Context, o observed, err error) error {
+func (r *reconciler) unlessSuspended(ctx context.Context, o observed, deletion func(context.Context, observed) error) error {
+	err := r.MayDestroy()
+	if err == nil {
+		err = deletion(ctx, o)
+	}
 	if !errors.Is(err, guarded.ErrSuspended) || o.root == nil {
 		return err
 	}

@@ -275,8 +275,9 @@ func TestTakingBackIsLive(t *testing.T) {
 				tc.host.claim = o.root
 				r := &reconciler{Link: &member.Link{
 					Member: here, Host: hostReads{}, Cache: cluster{}, HostLive: tc.host, Live: reads{}, Clock: clocktesting.NewFakePassiveClock(now.Time),
-					Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
-					Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+					MayDestroy: func() error { return nil },
+					Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+					Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				}}
 				if err := r.act(t.Context(), o, d); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)

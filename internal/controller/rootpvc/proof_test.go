@@ -31,6 +31,7 @@ type cluster struct {
 	claim   *corev1.PersistentVolumeClaim
 	volumes []corev1.PersistentVolume
 	indexed []corev1.PersistentVolume
+	lists   *int // of all PVs; nil: not counted
 }
 
 func (c cluster) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -61,6 +62,8 @@ func (c cluster) List(_ context.Context, into client.ObjectList, options ...clie
 	list.Items = slices.Clone(c.volumes)
 	if o.FieldSelector != nil {
 		list.Items = slices.Clone(c.indexed)
+	} else if c.lists != nil {
+		*c.lists++
 	}
 	return nil
 }
@@ -75,8 +78,9 @@ func proving(o observed) (r *reconciler, hostLive, leafLive *cluster, told *even
 	return &reconciler{pace: newPace(), Link: &member.Link{
 		Member: o.member, Host: &cluster{indexed: o.mirrors}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
 		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() member.Restores { return o.restores },
-		Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
-		Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
+		MayDestroy: func() error { return nil },
+		Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+		Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 	}}, hostLive, leafLive, told
 }
 
@@ -321,6 +325,35 @@ func TestRestoreIsNoticedFirst(t *testing.T) {
 			r.Unrestored = func(context.Context) error { return guarded.ErrFenced }
 			if err := r.act(t.Context(), o, d); !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("error is %v, want that the fence is lost", err)
+			}
+		})
+	}
+}
+
+// While destruction is suspended, which may last for days, no claim that waits for that costs
+// a list of all volumes.
+func TestSuspendedListsNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		observed observed
+		decision decision
+	}{
+		"withdraw": {seen(pushed, rootGone, memberRestored(time.Minute)), withdraw{rootGone: true}},
+		"destroy":  {seen(leafBound, rootGone), destroyUnmirrored{}},
+		"retained": {seen(leafBound, rootGone, retainedVolume), deleteRetained{}},
+		"lost":     {seen(leafBound, rootGone, noLeafVolume), deleteLost{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.observed.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			r, host, leaf, _ := proving(tc.observed)
+			lists := 0
+			host.lists, leaf.lists = &lists, &lists
+			if err := r.act(t.Context(), tc.observed, tc.decision); !errors.Is(err, errWrite) || lists == 0 {
+				t.Fatalf("error is %v after %d lists, want that it is deleted", err, lists)
+			}
+			lists = 0
+			r.MayDestroy = suspended{}.MayDestroy
+			if err := r.act(t.Context(), tc.observed, tc.decision); !errors.Is(err, guarded.ErrSuspended) || lists > 0 {
+				t.Errorf("error is %v after %d lists, want that destruction is suspended", err, lists)
 			}
 		})
 	}
