@@ -87,6 +87,8 @@ func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
 // mirrorOf is what a host PV says of the leaf PV that it stands for.
 type mirrorOf struct {
 	name string
+	// leaf is the name of the leaf PV.
+	leaf string
 	// released from its claim, says the host's PV controller; claim is its UID.
 	released bool
 	claim    types.UID
@@ -138,10 +140,21 @@ func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string
 	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {
 		return fmt.Sprintf("claim %s is placed in cluster %s", v.origin.Root, placed)
 	}
-	if name := root.Spec.VolumeName; name != "" && !mirror.StandsFor(name, v.name, e.member.ClusterID) && !e.promises(name, root.UID) {
+	if name := root.Spec.VolumeName; name != "" && !mirror.StandsFor(name, v.name, e.member.ClusterID) && !e.promises(name, root.UID) && !e.recreated(v, name) {
 		return fmt.Sprintf("claim %s has volume %s", v.origin.Root, name)
 	}
 	return ""
+}
+
+// recreated reports whether the host PV of that name represents an earlier leaf PV of this
+// name: the volume may be the claim's own disk, which leaf_pv reports.
+func (e evidence) recreated(v volume, host string) bool {
+	for _, m := range e.mirrors {
+		if m.name == host && m.leaf == v.name {
+			return true
+		}
+	}
+	return false
 }
 
 // promises reports whether a volume name is that of a claim's promise, and no other

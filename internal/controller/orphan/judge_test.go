@@ -61,6 +61,7 @@ func TestJudge(t *testing.T) {
 		"the same, by its suffixed name":                                 {volume: stamped, root: root("root-uid", here.ClusterID, mirror.HostVolumeName("pv-1", here.ClusterID, true))},
 		"about to fulfil its claim's promise":                            {volume: stamped, root: root("root-uid", here.ClusterID, mirror.PromiseName("root-uid"))},
 		"the promise has another volume (I3)":                            {volume: stamped, other: &mirrorOf{name: mirror.PromiseName("root-uid"), claim: "root-uid"}, root: root("root-uid", here.ClusterID, mirror.PromiseName("root-uid")), want: account.Surplus},
+		"the promise has a volume of this name, which was re-created":    {volume: stamped, other: &mirrorOf{name: mirror.PromiseName("root-uid"), leaf: "pv-1", claim: "root-uid"}, root: root("root-uid", here.ClusterID, mirror.PromiseName("root-uid"))},
 		"its claim used another's promise again, which was lost":         {volume: stamped, lost: mirror.PromiseName("other"), root: root("root-uid", here.ClusterID, mirror.PromiseName("other"))},
 		"its claim is bound to another's promise (I3)":                   {volume: stamped, root: root("root-uid", here.ClusterID, mirror.PromiseName("other")), want: account.Surplus},
 		"its claim is gone, and the promise is to be ended with it":      {volume: stamped, promised: true},

@@ -120,11 +120,11 @@ func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[type
 				promised[pv.Spec.ClaimRef.UID] = true
 				continue
 			}
-			cluster, _, uid, ours := mirror.LeafVolumeOf(pv)
+			cluster, leaf, uid, ours := mirror.LeafVolumeOf(pv)
 			if !ours || cluster != s.ClusterID {
 				continue
 			}
-			m := mirrorOf{name: pv.Name, released: mirror.Ended(pv)}
+			m := mirrorOf{name: pv.Name, leaf: leaf, released: mirror.Ended(pv)}
 			if pv.Spec.ClaimRef != nil {
 				m.claim = pv.Spec.ClaimRef.UID
 			}
