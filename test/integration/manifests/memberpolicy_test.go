@@ -53,6 +53,9 @@ func stamped(o client.Object) {
 
 func unstamped(client.Object) {}
 
+// nobody owns: the garbage collector deletes what has such an owner.
+var nobody = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "gone"}}
+
 // leafPod is one as root_pod makes them.
 func leafPod(namespace string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := pod(namespace)
@@ -301,6 +304,13 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				}}}}
 			})
 		}, stamped),
+		Entry("a Pod that the member's workloads make way for", SpecTimeout(settle), func() client.Object {
+			return leafPod(made, func(p *corev1.Pod) { p.Spec.PriorityClassName = "system-cluster-critical" })
+		}, stamped),
+		Entry("a claim with an owner", SpecTimeout(settle), func() client.Object { return claim(made) }, func(o client.Object) {
+			stamped(o)
+			o.SetOwnerReferences(nobody)
+		}),
 		Entry("a Pod on a node of its choice", SpecTimeout(settle), func() client.Object {
 			return leafPod(made, func(p *corev1.Pod) { p.Spec.NodeName = "control-plane" })
 		}, stamped),
@@ -371,6 +381,23 @@ var _ = Describe("The policies of a member", Ordered, func() {
 					Expect(err).To(MatchError(ContainSubstring("what carries its stamp")))
 				}
 			}
+		}
+		By("having the garbage collector delete what the account may not")
+		fence := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: someHost}}
+		stamped(fence)
+		Expect(memberAdmin.Create(ctx, fence)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, fence)).To(Succeed()) }, NodeTimeout(settle))
+		Expect(changed(ctx, account, false, fence, func(o client.Object) { o.SetOwnerReferences(nobody) })).To(MatchError(ContainSubstring("owner")))
+		By("taking from a namespace what its admin has put there")
+		var kept corev1.Namespace
+		Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: made}, &kept)).To(Succeed())
+		for _, theirs := range []func(string) func(client.Object){
+			func(value string) func(client.Object) { return label("example.com/quota", value) },
+			func(value string) func(client.Object) { return annotate("example.com/quota", value) },
+		} {
+			Expect(changed(ctx, memberAdmin, false, kept.DeepCopy(), theirs("small"))).To(Succeed())
+			Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: made}, &kept)).To(Succeed())
+			Expect(changed(ctx, account, false, &kept, theirs(""))).To(MatchError(ContainSubstring("no other label or annotation")))
 		}
 		for name, ours := range map[string]bool{made: true, handed: false, foreign: false, "kube-system": false, v1alpha1.DefaultNamespace: false} {
 			var ns corev1.Namespace
@@ -473,6 +500,16 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Entry("take the stamp off", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { p.Labels = nil }, false),
 		Entry("change others' labels", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) { label("example.com/a", "b")(p) }, false),
 		Entry("change others' annotations", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), annotated("pv.kubernetes.io/provisioned-by", "other"), false),
+		Entry("have the garbage collector delete it", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+			p.OwnerReferences = nobody
+		}, false),
+		Entry("stamp it and have the garbage collector delete it", SpecTimeout(settle), corev1.VolumeBound, plainVolume, func(p *corev1.PersistentVolume) {
+			held("Retain")(p)
+			p.OwnerReferences = nobody
+		}, false),
+		Entry("have its driver given a Secret", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
+			p.Spec.CSI.ControllerExpandSecretRef = &corev1.SecretReference{Namespace: "kube-system", Name: "any"}
+		}, false),
 		Entry("change finalizers", SpecTimeout(settle), corev1.VolumeBound, held("Delete"), func(p *corev1.PersistentVolume) {
 			p.Finalizers = append(p.Finalizers, "example.com/hold")
 		}, false),
