@@ -221,10 +221,14 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 			o.(*corev1.PersistentVolume).Status.Phase = corev1.VolumeReleased
 		}),
 		entry("a volume of another driver", mayNot, whole, of(foreignVolume), annotate("example.com/a", "b")),
-		entry("a claim's placement and node", may, whole, here(), func(o client.Object) {
-			annotate(v1alpha1.AnnotationPlacedIn, "member")(o)
+		entry("a claim's placement", may, whole, here(), annotate(v1alpha1.AnnotationPlacedIn, "member")),
+		entry("a claim's node", may, whole, here(annotate("volume.kubernetes.io/storage-provisioner", v1alpha1.ProvisionerName)), func(o client.Object) {
+			annotate(v1alpha1.AnnotationSteeredTo, "some-node")(o)
 			annotate("volume.kubernetes.io/selected-node", "some-node")(o)
 		}),
+		entry("the node of another provisioner's claim", mayNot, whole, here(annotate("volume.kubernetes.io/storage-provisioner", "ebs.csi.aws.com")),
+			annotate("volume.kubernetes.io/selected-node", "some-node")),
+		entry("the node of a claim that no provisioner has", mayNot, whole, here(), annotate("volume.kubernetes.io/selected-node", "some-node")),
 		entry("a claim's node, which is taken off", may, whole, here(annotate("volume.kubernetes.io/selected-node", "n")), annotate("volume.kubernetes.io/selected-node", "")),
 		entry("a claim's other annotations", mayNot, whole, here(), annotate("example.com/a", "b")),
 		entry("the same, taken off", mayNot, whole, here(annotate("example.com/a", "b")), annotate("example.com/a", "")),
