@@ -19,8 +19,8 @@ import (
 //go:embed member/*.yaml
 var member embed.FS
 
-// kustomization is what is read of a kustomization.yaml. Anything else in it would
-// not be followed, and is refused.
+// kustomization has the fields of a kustomization.yaml that Member follows. Member
+// rejects any other.
 type kustomization struct {
 	Resources []string `json:"resources"`
 }
@@ -71,8 +71,8 @@ func Member() ([]*unstructured.Unstructured, error) {
 // memberAccount is the account of config/member, which serves every host.
 const memberAccount = "xylem"
 
-// MemberFor is Member, for an account of one host: the ServiceAccount, and what binds
-// it to its rights, have the name of the account. The rest serves all hosts.
+// MemberFor is Member for the account of one host. The ServiceAccount, its Role and its
+// bindings have the account's name; the rest serves all hosts.
 func MemberFor(account string) ([]*unstructured.Unstructured, error) {
 	all, err := Member()
 	if err != nil {
