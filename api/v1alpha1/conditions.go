@@ -92,13 +92,14 @@ const (
 	// nothing.
 	ReasonPolicyInForce = "PolicyInForce"
 	// ReasonPolicyNotInForce: the member accepted what its policies must reject: they are
-	// not there, or the kubeconfig is of a user whom they do not limit. Whoever steals the
+	// not there, or the kubeconfig is of a user whom they do not limit. A thief with the
 	// credentials can do all that RBAC lets this user do. To do: run `kubectl xylem
 	// register` for the member again, or install the chart xylem-member there and give the
 	// Secret a token of its account.
 	ReasonPolicyNotInForce = "PolicyNotInForce"
 	// ReasonPolicyNotProven: the dry run failed for another reason, which the message
-	// has. To do: what that says; the manager tries again when it connects the next time.
+	// gives. To do: what the message says; the manager retries for a minute, and at its next
+	// connection.
 	ReasonPolicyNotProven = "PolicyNotProven"
 )
 

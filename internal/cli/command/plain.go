@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// plain is a stream to people, without what a terminal obeys or does not show: control
-// characters except line breaks and tabs, characters that turn the direction of writing
-// or have no width, and what is not UTF-8. Any text may come from somebody hostile. Of
-// an escape sequence the escape character goes; its rest stays for all to see.
+// plain is a stream that people read. It removes what a terminal obeys or does not show,
+// since any text may come from somebody hostile: control characters except line breaks and
+// tabs, characters that reverse the direction of text or have no width, and what is not
+// UTF-8. Of an escape sequence it removes the escape character alone.
 type plain struct {
 	to io.Writer
 	// colored reports whether the plugin's own colours pass.

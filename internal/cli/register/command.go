@@ -71,12 +71,12 @@ func NewCommand(env *command.Env) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
 		Short: "Make a cluster a member, or repair a member's registration and rotate its token",
-		Long: "Makes in the member Xylem's namespace, a ServiceAccount for this host, rights and admission policies, in the\n" +
-			"host a Secret with a kubeconfig and the ClusterRegistration NAME; waits until the manager has connected, and\n" +
-			"says what it found. The token in the Secret is short-lived, and renewed by the manager.\n\n" +
-			"Run again, it repairs what is there and rotates the token. What fails is undone. Rotating revokes nothing: an\n" +
-			"older token is good until it expires, and whoever has it can renew it until then, again and again. To end all\n" +
-			"tokens, delete the ServiceAccount in the member, and register again.",
+		Long: "Creates Xylem's namespace, a ServiceAccount for this host, its rights and admission policies in the member, and\n" +
+			"a Secret with a kubeconfig and the ClusterRegistration NAME in the host. Then it waits until the manager has\n" +
+			"connected, and reports what it found. The token in the Secret is short-lived; the manager renews it.\n\n" +
+			"Run it again to repair what is there and to rotate the token. It undoes what it did if a step fails. To rotate\n" +
+			"revokes nothing: an older token is valid until it expires, and anybody who has it can renew it until then, again\n" +
+			"and again. To end all tokens, delete the ServiceAccount in the member, and register again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
 			"  # A kind cluster, whose kubeconfig leads to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +

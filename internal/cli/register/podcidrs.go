@@ -14,9 +14,9 @@ import (
 // podCIDRsLimit is the CRD's.
 const podCIDRsLimit = 16
 
-// adviseOnPodCIDRs says that the host shows no Pod addresses of a member whose
-// registration has no podCIDRs, and proposes those of the member's nodes. Not every
-// network has its ranges there, so nothing is set by itself.
+// adviseOnPodCIDRs reports that the host shows no Pod addresses of a member whose
+// registration has no podCIDRs, and proposes those of the member's nodes. It sets
+// nothing, since not every network publishes its ranges there.
 func (r *run) adviseOnPodCIDRs(ctx context.Context, cr *v1alpha1.ClusterRegistration) {
 	if len(cr.Spec.Node.PodCIDRs) > 0 {
 		return
