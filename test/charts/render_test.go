@@ -261,7 +261,8 @@ var _ = Describe("What the charts render", func() {
 			return false
 		}
 		for _, address := range []string{
-			"169.254.169.254", "169.254.170.2", "fd00:ec2::254", "fd00:ec2::23", "fe80::a9fe:a9fe", "fd20:ce::254", "fd00:c1::a9fe:a9fe",
+			"169.254.169.254", "169.254.170.2", "fd00:ec2::254", "fd00:ec2::23", "fe80::a9fe:a9fe", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fd00:42::42",
+			"fd00:a9fe:a9fe::1", "fd00:100::100:200",
 			"100.100.100.200", "192.0.0.192", "168.63.129.16",
 		} {
 			Expect(reached(address)).To(BeFalse(), address)
