@@ -45,8 +45,8 @@ func (r *Root) ApplyStatus(ctx context.Context, by Actor, seen client.Object, st
 	return foreign(status, "only the statuses of Pods and claims are ours to write")
 }
 
-// AnnotateClaim changes annotations of a user's claim: keys of ours, and the
-// scheduler's selected-node, which it is the provisioner's part to take off.
+// AnnotateClaim changes annotations of a user's claim: Xylem's own, and the scheduler's
+// selected-node, which a provisioner removes and recovery sets.
 func (r *Root) AnnotateClaim(ctx context.Context, by Actor, before, after *corev1.PersistentVolumeClaim) error {
 	allowed := before.DeepCopy()
 	for key, value := range after.Annotations {

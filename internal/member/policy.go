@@ -11,13 +11,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 const (
 	// policyName is the policy of config/member that limits Xylem's accounts.
 	policyName = "xylem-account"
-	// PolicyProbe is the name of a namespace that the policy must not let Xylem create:
-	// it lacks the stamp.
+	// PolicyProbe is the name of a namespace that the policy must not let Xylem create, and
+	// the label for which it must not.
 	PolicyProbe = "xylem-policy-probe"
 )
 
@@ -30,12 +32,15 @@ type PolicyState struct {
 }
 
 // provePolicy asks the member, by a dry run that changes nothing, to create what the
-// policy must reject. Whatever the answer, the member is linked: the policies protect
-// the member, and it is its admin's choice to do without.
-func (c *connection) provePolicy(ctx context.Context) PolicyState {
+// policy must reject, and what the policies before its present version let pass: a
+// namespace as Xylem creates them, with a label that is not Xylem's. Whatever the answer,
+// the member is linked: the policies protect the member, and its admin may do without.
+func (c *connection) provePolicy(ctx context.Context, hostID string) PolicyState {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	probe := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: PolicyProbe}}
+	root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: PolicyProbe, UID: PolicyProbe}}
+	probe := mirror.LeafNamespace(root, mirror.Member{HostID: hostID})
+	metav1.SetMetaDataLabel(&probe.ObjectMeta, PolicyProbe, "")
 	return judged(c.live.Create(ctx, probe, client.DryRunAll))
 }
 
@@ -53,7 +58,7 @@ func (s *supervisor) provePolicyAgain(ctx context.Context, c *connection) error 
 			return nil
 		case <-s.fleet.clock.After(backoff.Step()):
 		}
-		policy := c.provePolicy(ctx)
+		policy := c.provePolicy(ctx, s.fleet.HostID)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -69,7 +74,7 @@ func judged(err error) PolicyState {
 	yes, no := true, false
 	switch {
 	case err == nil:
-		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run created namespace %q without Xylem's stamp", PolicyProbe)}
+		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run created namespace %q with a label that Xylem may not set", PolicyProbe)}
 	case rejectedBy(err, policyName):
 		return PolicyState{Enforced: &yes}
 	}

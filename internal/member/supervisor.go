@@ -263,7 +263,7 @@ func (s *supervisor) attempt(ctx context.Context, r Registration, changed <-chan
 	if err := fence.Acquire(fenceCtx, r.ConfirmRestore); err != nil {
 		return err
 	}
-	policy := connection.provePolicy(ctx)
+	policy := connection.provePolicy(ctx, s.fleet.HostID)
 	s.update(func(state *State) { state.Policy = &policy })
 	r.LoosenPodSecurity = connection.mayLoosen(ctx)
 	link, err := s.link(ctx, r, connection, fence)

@@ -20,7 +20,7 @@ func policyEnforced(policy member.PolicyState) metav1.Condition {
 	default:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonPolicyNotInForce
 		condition.Message = "the member's admission policies do not limit the manager's account there: " + policy.Detail +
-			". They are not installed, or the kubeconfig is of another user than the account that they limit. " +
+			". They are not installed, or an earlier version's, or the kubeconfig is of another user than the account that they limit. " +
 			"Run `kubectl xylem register` for this member again, or install the chart xylem-member there and use a token of its account"
 	}
 	return condition
