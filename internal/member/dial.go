@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // refusedRanges are where a kubeconfig must not lead, and why, beside what
@@ -19,15 +20,6 @@ var refusedRanges = []struct {
 	prefix netip.Prefix
 	why    string
 }{
-	// Addresses at which clouds give a machine its credentials and that are not
-	// link-local: of AWS (all that it reserves, EKS' among it), Google, Oracle,
-	// Alibaba and Azure.
-	{netip.MustParsePrefix("fd00:ec2::/32"), metadataService},
-	{netip.MustParsePrefix("fd20:ce::254/128"), metadataService},
-	{netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), metadataService},
-	{netip.MustParsePrefix("192.0.0.192/32"), metadataService},
-	{netip.MustParsePrefix("100.100.100.200/32"), metadataService},
-	{netip.MustParsePrefix("168.63.129.16/32"), metadataService},
 	// Ranges that translators lead to IPv4 addresses: which ones, only the
 	// translator knows, or the address has them scrambled.
 	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
@@ -39,10 +31,7 @@ var refusedRanges = []struct {
 	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved or broadcast address"},
 }
 
-const (
-	metadataService = "a cloud's metadata service"
-	translated      = "an address that is translated to an IPv4 address which cannot be checked"
-)
+const translated = "an address that is translated to an IPv4 address which cannot be checked"
 
 // embedding are the prefixes under which IPv6 addresses lead to IPv4 ones, and
 // the byte at which the IPv4 address begins: NAT64, 6to4, IPv4-compatible.
@@ -83,6 +72,11 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 		return "a multicast address"
 	case isISATAP(address):
 		return translated
+	}
+	for _, prefix := range mirror.MetadataServices {
+		if prefix.Contains(address) {
+			return "a cloud's metadata service"
+		}
 	}
 	for _, r := range refusedRanges {
 		if r.prefix.Contains(address) {

@@ -29,6 +29,7 @@ func TestRefusedAddress(t *testing.T) {
 		"64:ff9b::127.0.0.1": "loopback",
 		"fd00:ec2::254":      "metadata", "fd20:ce::254": "metadata", "100.100.100.200": "metadata", "168.63.129.16": "metadata",
 		"fd00:ec2::23": "metadata", "fd00:c1::a9fe:a9fe": "metadata", "192.0.0.192": "metadata",
+		"fd00:42::42": "metadata", "fd00:a9fe:a9fe::1": "metadata", "fd00:100::100:200": "metadata",
 		"64:ff9b:1:a9fe:a9:fe00::": "translated", "64:ff9b:1:1::a9fe:a9fe": "translated", "64:ff9b:1::203.0.113.7": "translated",
 		"::ffff:0:169.254.169.254": "translated", "::ffff:0:10.0.0.1": "translated",
 		"2001:0:a9fe:a9fe::": "translated", "2002:a9fe:a9fe::1": "link-local", "2002:7f00:1::1": "loopback", "2002:f000:1::": "reserved",
