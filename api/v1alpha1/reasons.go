@@ -105,7 +105,8 @@ const (
 	ReasonVolumeKept = "VolumeKept"
 	// ReasonVolumeMismatch: the claim and its counterpart are bound to different volumes, or
 	// the volume that the claim asks for does not suit it. To do: what the message says:
-	// delete the one that holds no data you need, or ask for what the volume has.
+	// find out which one holds the data before you delete either, or ask for what the
+	// volume has.
 	ReasonVolumeMismatch = "VolumeMismatch"
 	// ReasonSurplusVolume: the member has a volume for the claim beside the one that is
 	// used. Xylem keeps its data. To do: if nobody needs them, delete the claim that the

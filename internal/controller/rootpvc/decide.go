@@ -298,10 +298,10 @@ func (o observed) bound() decision {
 func (o observed) kept() decision {
 	switch {
 	case o.leaf.Spec.VolumeName != o.boundTo:
-		return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: delete the one that holds no data you need",
+		return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot tell which one holds the claim's data. Find out before you delete either",
 			o.boundTo, o.member.Registration, o.leaf.Spec.VolumeName)
 	case o.leaf.Status.Phase == corev1.ClaimLost:
-		return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %s has lost volume %s: see to it there", o.member.Registration, o.boundTo)
+		return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", o.member.Registration, o.boundTo)
 	}
 	if ref := o.boundLeaf.Spec.ClaimRef; o.leaf.Status.Phase == corev1.ClaimPending && ref != nil && ref.UID == o.leaf.UID &&
 		o.leaf.Annotations[v1alpha1.AnnotationVolumeUID] != string(o.boundLeaf.UID) {
