@@ -285,12 +285,13 @@ func (r *reconciler) destroyUnmirrored(ctx context.Context, o observed) error {
 	if r.LastRestores().Predates(o.leaf) {
 		return nil // leaf_pv sets its volume to Retain
 	}
-	return r.deleteBound(ctx, o, func(pv *corev1.PersistentVolume) bool { return !stamped(pv, r.Member) })
+	return r.deleteBound(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return !stamped(pv, r.Member) })
 }
 
-// deleteRetained destroys nothing: the leaf PV stands at Retain, by a live read.
+// deleteRetained destroys nothing: the leaf PV has policy Retain, by a live read. After a
+// restore of the member there may be thousands, for which all host PVs are not listed.
 func (r *reconciler) deleteRetained(ctx context.Context, o observed) error {
-	return r.deleteBound(ctx, o, func(pv *corev1.PersistentVolume) bool {
+	return r.deleteBound(ctx, o, false, func(pv *corev1.PersistentVolume) bool {
 		return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 	})
 }
@@ -303,15 +304,15 @@ func (r *reconciler) deleteLost(ctx context.Context, o observed) error {
 	if pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Spec.VolumeName)); err != nil || pv != nil {
 		return err
 	}
-	if proven, err := r.notMirrored(ctx, o, o.leaf.Spec.VolumeName); err != nil || !proven {
+	if proven, err := r.notMirrored(ctx, o, o.leaf.Spec.VolumeName, true); err != nil || !proven {
 		return err // root_pv
 	}
 	return r.deleteLeaf(ctx, o)
 }
 
 // deleteBound deletes a bound leaf claim whose root is proven gone, if its volume is, by a
-// live read, what it has to be, and no host PV represents it.
-func (r *reconciler) deleteBound(ctx context.Context, o observed, right func(*corev1.PersistentVolume) bool) error {
+// live read, what it has to be, and no host PV represents it; thorough as for mirrorOf.
+func (r *reconciler) deleteBound(ctx context.Context, o observed, thorough bool, right func(*corev1.PersistentVolume) bool) error {
 	if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
 		return err
 	}
@@ -319,7 +320,7 @@ func (r *reconciler) deleteBound(ctx context.Context, o observed, right func(*co
 	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.leaf.UID || !right(pv) {
 		return err
 	}
-	if proven, err := r.notMirrored(ctx, o, pv.Name); err != nil || !proven {
+	if proven, err := r.notMirrored(ctx, o, pv.Name, thorough); err != nil || !proven {
 		return err
 	}
 	return r.deleteLeaf(ctx, o)

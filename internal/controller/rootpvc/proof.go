@@ -14,13 +14,13 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// notMirrored proves that no host PV has the handle of the leaf claim's volume. If one has,
-// Xylem keeps the leaf claim, and says so where root_pv does not end it: on a host PV of this
-// very volume, the claim's end is root_pv's.
-func (r *reconciler) notMirrored(ctx context.Context, o observed, leaf string) (bool, error) {
-	proven, by, err := index.NotMirrored(ctx, r.Host, r.HostLive, r.ClusterID, leaf)
-	if err != nil || proven {
-		return proven, err
+// notMirrored proves that no host PV has the handle of the leaf claim's volume; thorough as
+// for mirrorOf. If one has, Xylem keeps the leaf claim, and says so where root_pv does not
+// end it: on a host PV of this very volume, the claim's end is root_pv's.
+func (r *reconciler) notMirrored(ctx context.Context, o observed, leaf string, thorough bool) (bool, error) {
+	by, err := r.mirrorOf(ctx, leaf, thorough)
+	if err != nil || by == nil {
+		return err == nil, err
 	}
 	if _, _, uid, ours := mirror.LeafVolumeOf(by); ours && o.leafVolume != nil && uid == o.leafVolume.UID {
 		return false, nil
@@ -59,7 +59,8 @@ func (r *reconciler) nothingMirrored(ctx context.Context, o observed) (bool, err
 	return true, nil
 }
 
-// mirrorOf is a host PV that represents a leaf PV; thorough looks at all PVs.
+// mirrorOf is a host PV that represents a leaf PV. It has one of two names, unless somebody
+// created it by hand: thorough lists all PVs, which is for what destroys data.
 func (r *reconciler) mirrorOf(ctx context.Context, leaf string, thorough bool) (*corev1.PersistentVolume, error) {
 	if !thorough {
 		return index.MirrorByName(ctx, r.HostLive, r.ClusterID, leaf)
