@@ -65,7 +65,7 @@ func shownIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
 			shown = append(shown, corev1.PodIP{IP: usual})
 		}
 	}
-	return firstOf(shown, func(ip corev1.PodIP) string { return ip.IP })
+	return firstOf(shown, func(ip corev1.PodIP) bool { return isIPv4(ip.IP) })
 }
 
 // shownHostIPs are the addresses of the member's node.
@@ -76,8 +76,12 @@ func shownHostIPs(status corev1.PodStatus) []corev1.HostIP {
 			shown = append(shown, corev1.HostIP{IP: usual})
 		}
 	}
-	return firstOf(shown, func(ip corev1.HostIP) string { return ip.IP })
+	return firstOf(shown, func(ip corev1.HostIP) bool { return isIPv4(ip.IP) })
 }
+
+// isIPv4 tells the family of an address that is shown: API servers take a list with one of
+// each at most.
+func isIPv4(shown string) bool { return netip.MustParseAddr(shown).Is4() }
 
 // HiddenPodIP is the first Pod address of a leaf that the root does not show
 // although the registration has podCIDRs; empty if there is none. Where it has no

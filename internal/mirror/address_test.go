@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,6 +33,43 @@ func TestSpecialAddressesAreNotShown(t *testing.T) {
 			}
 			if shown := len(got.PodIPs) == 1 && len(got.HostIPs) == 1; shown != (want != "") {
 				t.Errorf("podIPs %v, hostIPs %v", got.PodIPs, got.HostIPs)
+			}
+		})
+	}
+}
+
+// The host's API server takes a status only if hostIP and podIP are the first of their
+// lists, and if these have one address of each family at most.
+func TestAddressesAgree(t *testing.T) {
+	m := member
+	m.PodCIDRs = AllPodCIDRs
+	for name, tc := range map[string]struct{ reported, want []string }{
+		"dual stack":                {[]string{"10.0.0.5", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
+		"the first one is special":  {[]string{"240.0.0.5", "fd00:8::5"}, []string{"fd00:8::5"}},
+		"the second one is special": {[]string{"10.0.0.5", "fe80::5"}, []string{"10.0.0.5"}},
+		"both are":                  {[]string{"240.0.0.5", "fe80::5"}, nil},
+		"two of one family":         {[]string{"10.0.0.5", "10.0.0.6", "fd00:8::5"}, []string{"10.0.0.5", "fd00:8::5"}},
+		"one alone":                 {[]string{"10.0.0.5"}, []string{"10.0.0.5"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaf := &corev1.Pod{Status: corev1.PodStatus{HostIP: tc.reported[0], PodIP: tc.reported[0]}}
+			for _, ip := range tc.reported {
+				leaf.Status.HostIPs = append(leaf.Status.HostIPs, corev1.HostIP{IP: ip})
+				leaf.Status.PodIPs = append(leaf.Status.PodIPs, corev1.PodIP{IP: ip})
+			}
+			got := RootPodStatus(rootPod(corev1.PodSpec{}), leaf, m)
+			var hostIPs, podIPs []string
+			for _, ip := range got.HostIPs {
+				hostIPs = append(hostIPs, ip.IP)
+			}
+			for _, ip := range got.PodIPs {
+				podIPs = append(podIPs, ip.IP)
+			}
+			if !slices.Equal(hostIPs, tc.want) || !slices.Equal(podIPs, tc.want) {
+				t.Errorf("hostIPs %v, podIPs %v, want %v", hostIPs, podIPs, tc.want)
+			}
+			if first := append(tc.want, "")[0]; got.HostIP != first || got.PodIP != first {
+				t.Errorf("hostIP %q, podIP %q, want %q", got.HostIP, got.PodIP, first)
 			}
 		})
 	}

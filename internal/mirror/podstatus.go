@@ -34,6 +34,9 @@ func RootPodStatus(root, leaf *corev1.Pod, m Member) corev1.PodStatus {
 		want.PodIP = want.PodIPs[0].IP
 	}
 	want.HostIP, want.HostIPs = address(want.HostIP), shownHostIPs(leaf.Status)
+	if len(want.HostIPs) > 0 { // API servers compare the two
+		want.HostIP = want.HostIPs[0].IP
+	}
 	want.InitContainerStatuses = statusesOf(root.Spec.InitContainers, want.InitContainerStatuses)
 	want.ContainerStatuses = statusesOf(root.Spec.Containers, want.ContainerStatuses)
 	want.ObservedGeneration = observed(root, leaf, m)
