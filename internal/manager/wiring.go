@@ -83,6 +83,7 @@ func (w *wiring) add() error {
 	registrations := &clusterregistration.Reconciler{
 		Client: w.mgr.GetClient(), Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{},
+		ReportGone: rootpvc.ReportClusterGone,
 	}
 	fleet := w.fleet(registrations.Admit)
 	registrations.Fleet = fleet

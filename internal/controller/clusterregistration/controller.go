@@ -57,6 +57,8 @@ type Reconciler struct {
 	Records *member.Records
 	// Book has what is known of the members' volumes beyond their caches.
 	Book *account.Book
+	// ReportGone has root_pvc report on a claim that its cluster was deregistered.
+	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
 	// Classes has what classes the members have.
 	Classes *reflection.Book
 	// Clock is the wall clock.

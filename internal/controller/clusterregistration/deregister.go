@@ -435,17 +435,10 @@ func (r *Reconciler) force(ctx context.Context, cr *v1alpha1.ClusterRegistration
 	return err
 }
 
-// leaveClaims says on the claims whose volumes stay in the member that it is gone.
-// The condition is root_pvc's, which keeps it again when the cluster is back.
+// leaveClaims has root_pvc report, on the claims whose volumes stay in the member, that it is gone.
 func (r *Reconciler) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
-	writer := r.writer(cr)
 	for i := range claims {
-		shown := mirror.ClaimCondition(&claims[i], v1alpha1.ClaimPlaced, &mirror.Refusal{Reason: v1alpha1.ReasonClusterGone, Message: fmt.Sprintf(
-			"cluster %s, where its volume is, was deregistered (as %s): the data stay there, and are the claim's again when the cluster is registered anew", cr.Status.ClusterID, cr.Name)}, r.Clock.Now())
-		if shown == nil {
-			continue
-		}
-		if err := writer.ApplyStatus(ctx, guarded.Actor("root-pvc"), &claims[i], shown); client.IgnoreNotFound(err) != nil {
+		if err := r.ReportGone(ctx, r.writer(cr), &claims[i], cr, r.Clock.Now()); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
