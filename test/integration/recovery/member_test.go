@@ -1,8 +1,12 @@
 package recovery_test
 
 import (
+	"context"
+	"fmt"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,13 +19,16 @@ import (
 )
 
 func memberWalks() {
-	It("restores a member from a backup that is older than some of its volumes (I2, I7)", func(ctx SpecContext) {
+	It("restores a member from a backup that is older than some of its volumes, and in which a Pod runs that has ended since (I2, I6, I7)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "old", nodeOne)
+		s.use(ctx, "job", nodeOne, never)
 		backup, err := x.Fleet.Member(one).Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		age := aged(ctx)
 		volume := s.use(ctx, "new", nodeOne)
+		s.use(ctx, "late", nodeOne, never)
+		runs := s.ranOnce(ctx, "job", "late")
 		age()
 		destroyed := book(one).Count(ledger.DeleteVolume)
 
@@ -37,7 +44,9 @@ func memberWalks() {
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
 		until[corev1.Pod](ctx, s, x.Host, "new", phase(corev1.PodFailed))
 		s.running(ctx, "old")
+		gone[corev1.Pod](ctx, s, x.Member(one), "job")
 		s.goesOn(ctx, nodeOne)
+		runs(ctx)
 
 		By("3. rescuing the disk, which is there still: by its handle, as a volume of the member's own")
 		driver, handle := host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeDriver], host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeHandle]
@@ -52,15 +61,17 @@ func memberWalks() {
 		s.goesOn(ctx, nodeOne)
 		Expect(s.disks(one, "new")).To(Equal([]string{handle}))
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
+		runs(ctx)
 	}, SpecTimeout(storyTime))
 
 	It("restores a member from before Xylem stamped its volumes, and destroys none that the host kept, or gave up (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
-		volumes := map[string]string{"kept": "", "abandoned": ""}
+		volumes := map[string]string{"kept": "", "abandoned": "", unbound: ""}
+		release := bindingHeld(ctx, member)
 
-		By("taking a backup in which the volumes are bound and not stamped")
+		By("taking a backup in which the volumes are not stamped, and one is not bound")
 		Expect(provisioner.Freeze()).To(Succeed())
 		DeferCleanup(provisioner.Thaw)
 		for name := range volumes {
@@ -71,22 +82,25 @@ func memberWalks() {
 		Expect(x.Manager.Stop()).To(Succeed())
 		Expect(provisioner.Thaw()).To(Succeed())
 		for name := range volumes {
-			volumes[name] = until[corev1.PersistentVolumeClaim](ctx, s, member, name, phase(corev1.ClaimBound)).Spec.VolumeName
+			volumes[name] = "pvc-" + string(until[corev1.PersistentVolumeClaim](ctx, s, member, name, phase(bindingOf(name))).UID)
 			until[corev1.PersistentVolume](ctx, s, member, volumes[name], And(phase(corev1.VolumeBound),
 				HaveField("Labels", Not(HaveKey(v1alpha1.LabelHost))),
 				HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimDelete)))
 		}
 		backup, err := x.Fleet.Member(one).Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
+		release(ctx, s)
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		age := aged(ctx)
 
-		By("retaining one volume, and abandoning the other")
+		By("retaining two volumes, and abandoning the other")
 		for name := range volumes {
 			Expect(s.bound(ctx, name).Spec.VolumeName).To(Equal(volumes[name]))
 		}
-		kept := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumes["kept"]}}
-		Expect(x.Host.API.Patch(ctx, kept, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)))).To(Succeed())
+		for _, name := range []string{"kept", unbound} {
+			kept := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumes[name]}}
+			Expect(x.Host.API.Patch(ctx, kept, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)))).To(Succeed())
+		}
 		annotate(ctx, &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: volumes["abandoned"]}}, v1alpha1.AnnotationAbandon, "true")
 		s.remove(ctx, "abandoned")
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volumes["abandoned"])
@@ -94,18 +108,34 @@ func memberWalks() {
 		age()
 		destroyed := book(one).Count(ledger.DeleteVolume)
 
-		By("restoring the member, deleting the other claim, and confirming")
+		By("restoring the member, deleting a claim, and confirming")
 		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
 		registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonMemberRestored, v1alpha1.AnnotationConfirmRestore))
 		s.remove(ctx, "kept")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
 		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
+
+		By("withdrawing nothing of the claim that is not bound in the member, also when it is deleted")
+		held := func() {
+			GinkgoHelper()
+			s.goesOn(ctx, nodeOne)
+			until[corev1.PersistentVolumeClaim](ctx, s, member, unbound, And(phase(corev1.ClaimPending), HaveField("DeletionTimestamp", BeNil())))
+			until[corev1.PersistentVolume](ctx, s, member, volumes[unbound], phase(corev1.VolumeBound))
+		}
+		held()
+		s.remove(ctx, unbound)
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, unbound)
+		held()
+
+		By("letting the member bind it: all is kept")
+		release(ctx, s)
 		for name, volume := range volumes {
 			until[corev1.PersistentVolume](ctx, s, member, volume, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
 			gone[corev1.PersistentVolumeClaim](ctx, s, member, name)
 		}
 		s.goesOn(ctx, nodeOne)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volumes["kept"], phase(corev1.VolumeReleased))
+		until[corev1.PersistentVolume](ctx, s, x.Host, volumes[unbound], phase(corev1.VolumeReleased))
 		registration(ctx, one, HaveField("Status.Orphans", ContainElement(HaveField("Volume", volumes["abandoned"]))))
 		for name := range volumes {
 			Expect(s.disks(one, name)).To(HaveLen(1), name)
@@ -328,6 +358,92 @@ func memberWalks() {
 		s.running(ctx, "data")
 		well(ctx, one)
 	}, SpecTimeout(storyTime))
+}
+
+// unbound is a claim that a member does not bind until it is told to.
+const unbound = "unbound"
+
+// bindingOf is the phase of a leaf claim whose volume is there.
+func bindingOf(name string) corev1.PersistentVolumeClaimPhase {
+	if name == unbound {
+		return corev1.ClaimPending
+	}
+	return corev1.ClaimBound
+}
+
+// bindingHeld has a member refuse to bind the claim unbound, also after it was restored, until
+// the function that it returns is called.
+func bindingHeld(ctx context.Context, member *harness.Cluster) func(context.Context, *story) {
+	GinkgoHelper()
+	name := metav1.ObjectMeta{Name: "hold-binding"}
+	policy := &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update},
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"persistentvolumeclaims"}},
+		}}}},
+		Validations: []admissionv1.Validation{{Expression: "object.metadata.name != '" + unbound + "' || object.spec.?volumeName.orValue('') == ''", Message: "held"}},
+	}}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: name, Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: name.Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+	}}
+	for _, obj := range []client.Object{policy, binding} {
+		Expect(member.API.Create(ctx, obj)).To(Succeed())
+		DeferCleanup(deleteIn, member, obj, NodeTimeout(settle))
+	}
+	probe := (&story{namespace: metav1.NamespaceDefault}).newClaim(unbound, "any")
+	Eventually(ctx, func(ctx context.Context) error {
+		return member.API.Create(ctx, probe.DeepCopy(), client.DryRunAll)
+	}).Should(MatchError(ContainSubstring("held")))
+	return func(ctx context.Context, s *story) {
+		GinkgoHelper()
+		Expect(member.API.Delete(ctx, binding)).To(Succeed())
+		touched := 0
+		Eventually(ctx, func(ctx context.Context) (corev1.PersistentVolumeClaimPhase, error) {
+			// Each change has the PV controller look at the claim again.
+			touched++
+			claim, err := read[corev1.PersistentVolumeClaim](ctx, s, member, unbound)
+			if apierrors.IsNotFound(err) {
+				return corev1.ClaimBound, nil // and deleted since
+			}
+			if err != nil || claim.Status.Phase == corev1.ClaimBound {
+				return claim.Status.Phase, err
+			}
+			body := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, touched)
+			return claim.Status.Phase, member.API.Patch(ctx, claim, client.RawPatch("application/merge-patch+json", []byte(body)))
+		}).Should(Equal(corev1.ClaimBound))
+	}
+}
+
+func deleteIn(ctx SpecContext, c *harness.Cluster, obj client.Object) {
+	Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj))).To(Succeed())
+}
+
+// ranOnce ends Pods in the first member. The function that it returns checks that they have
+// ended still, and that Xylem has created no leaf for them since.
+func (s *story) ranOnce(ctx context.Context, names ...string) func(context.Context) {
+	GinkgoHelper()
+	ended := map[string]*corev1.Pod{}
+	for _, name := range names {
+		ended[name] = s.ends(ctx, one, name)
+	}
+	audit := x.Member(one).Audit()
+	mark, err := audit.Mark(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return func(ctx context.Context) {
+		GinkgoHelper()
+		for name, pod := range ended {
+			now, err := read[corev1.Pod](ctx, s, x.Host, name)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(now).To(And(HaveField("UID", pod.UID), phase(corev1.PodSucceeded)))
+			_, err = read[corev1.Pod](ctx, s, x.Member(one), name)
+			Expect(apierrors.IsNotFound(err)).To(BeTrue(), "leaf Pod %s: %v", name, err)
+		}
+		requests, err := audit.Since(ctx, mark)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests.By(harness.MemberUser).Where(func(r controlplane.Request) bool {
+			return r.Verb == "create" && r.Resource == "pods" && r.Namespace == s.namespace && ended[r.Name] != nil
+		})).To(BeEmpty())
+	}
 }
 
 // rescue is what a member's admin does for a disk that no volume stands for: a

@@ -66,10 +66,15 @@ func (s *story) newClaim(name, volume string) *corev1.PersistentVolumeClaim {
 	}
 }
 
+type podOption = func(*corev1.Pod)
+
+// never is that of a Job's Pod.
+func never(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }
+
 // pod makes a Pod that uses the claim of its name, on a node.
-func (s *story) pod(ctx context.Context, name, node string) {
+func (s *story) pod(ctx context.Context, name, node string, options ...podOption) {
 	GinkgoHelper()
-	Expect(x.Host.API.Create(ctx, &corev1.Pod{
+	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
 		Spec: corev1.PodSpec{
 			NodeSelector: map[string]string{corev1.LabelHostname: node},
@@ -79,15 +84,27 @@ func (s *story) pod(ctx context.Context, name, node string) {
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
 			}}},
 		},
-	})).To(Succeed())
+	}
+	for _, option := range options {
+		option(pod)
+	}
+	Expect(x.Host.API.Create(ctx, pod)).To(Succeed())
+}
+
+// ends has the leaf of a Pod in a member end by itself, and waits until the host shows that.
+func (s *story) ends(ctx context.Context, member, name string) *corev1.Pod {
+	GinkgoHelper()
+	leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
+	annotateIn(ctx, x.Member(member), leaf, controlplane.AnnotationComplete, "true")
+	return until[corev1.Pod](ctx, s, x.Host, name, phase(corev1.PodSucceeded))
 }
 
 // use makes a claim and its Pod on a node, waits until that runs, and returns the
 // name of the volume.
-func (s *story) use(ctx context.Context, name, node string) string {
+func (s *story) use(ctx context.Context, name, node string, options ...podOption) string {
 	GinkgoHelper()
 	s.claim(ctx, name, "")
-	s.pod(ctx, name, node)
+	s.pod(ctx, name, node, options...)
 	s.running(ctx, name)
 	return s.bound(ctx, name).Spec.VolumeName
 }
@@ -210,8 +227,13 @@ func confirm(ctx context.Context, name, reason string) {
 // annotate does it as an operator would, in the host.
 func annotate(ctx context.Context, obj client.Object, key, value string) {
 	GinkgoHelper()
+	annotateIn(ctx, x.Host, obj, key, value)
+}
+
+func annotateIn(ctx context.Context, c *harness.Cluster, obj client.Object, key, value string) {
+	GinkgoHelper()
 	body := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value)
-	Expect(x.Host.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
+	Expect(c.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
 }
 
 // told waits for an event about an object of the host.
