@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,24 +155,23 @@ func (b *bench) orphaned(ctx context.Context, into map[string]int) error {
 	return nil
 }
 
-// live are the claims and volumes of all clusters.
+// live are the claims, volumes and Pods of all clusters.
 func (b *bench) live(ctx context.Context) ([]oracle.Sighting, error) {
 	var all []oracle.Sighting
-	now := time.Now()
 	for _, c := range b.Clusters() {
-		var claims corev1.PersistentVolumeClaimList
-		if err := c.API.List(ctx, &claims); err != nil {
-			return nil, fmt.Errorf("list claims of %s: %w", c.Name(), err)
-		}
-		for i := range claims.Items {
-			all = append(all, oracle.Sighting{At: now, Cluster: c.Name(), Object: &claims.Items[i]})
-		}
-		var volumes corev1.PersistentVolumeList
-		if err := c.API.List(ctx, &volumes); err != nil {
-			return nil, fmt.Errorf("list volumes of %s: %w", c.Name(), err)
-		}
-		for i := range volumes.Items {
-			all = append(all, oracle.Sighting{At: now, Cluster: c.Name(), Object: &volumes.Items[i]})
+		for _, list := range []client.ObjectList{&corev1.PersistentVolumeClaimList{}, &corev1.PersistentVolumeList{}, &corev1.PodList{}} {
+			if err := c.API.List(ctx, list); err != nil {
+				return nil, fmt.Errorf("list %T of %s: %w", list, c.Name(), err)
+			}
+			items, err := meta.ExtractList(list)
+			if err != nil {
+				return nil, fmt.Errorf("list %T of %s: %w", list, c.Name(), err)
+			}
+			for _, item := range items {
+				if obj, ok := item.(client.Object); ok {
+					all = append(all, oracle.Sighting{At: time.Now(), Cluster: c.Name(), Object: obj})
+				}
+			}
 		}
 	}
 	return all, nil

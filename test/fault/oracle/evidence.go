@@ -47,7 +47,7 @@ type Evidence struct {
 	History []Sighting
 	// Ledgers of the members, whole.
 	Ledgers map[string]*ledger.Ledger
-	// Live are the claims and volumes of all clusters at the end, by live reads.
+	// Live are the claims, volumes and Pods of all clusters at the end, by live reads.
 	Live []Sighting
 	// Orphaned is what the registrations report, by member.
 	Orphaned map[string]int
@@ -85,7 +85,7 @@ func Judge(e Evidence) []Violation {
 	var all []Violation
 	known := map[Violation]bool{}
 	for _, judge := range []func(Evidence, *history) []Violation{
-		settled, accounted, notLost, flips, suspended, once, canaries, ownWrites, quiet, sameEnd,
+		settled, accounted, notLost, flips, suspended, once, again, unfinished, believed, canaries, ownWrites, quiet, sameEnd,
 	} {
 		for _, v := range judge(e, h) {
 			if !known[v] {

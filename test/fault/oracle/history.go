@@ -46,8 +46,9 @@ type history struct {
 	volumes map[place][]volumeAt
 	// mirrors are host PVs by the leaf PV that they stand for, <cluster ID>/<name>.
 	mirrors map[string][]volumeAt
-	// pods of the host, by UID.
-	pods map[types.UID][]podAt
+	// pods of the host, by UID; leaves of them in the members, by their own UIDs.
+	pods   map[types.UID][]podAt
+	leaves map[types.UID]map[types.UID][]podAt
 }
 
 // standsFor is the leaf PV that a host PV stands for: by its volume handle, or, of a
@@ -64,7 +65,10 @@ func standsFor(pv *corev1.PersistentVolume) string {
 }
 
 func index(e Evidence) *history {
-	h := &history{host: e.Host, claims: map[types.UID][]claimAt{}, volumes: map[place][]volumeAt{}, mirrors: map[string][]volumeAt{}, pods: map[types.UID][]podAt{}}
+	h := &history{
+		host: e.Host, claims: map[types.UID][]claimAt{}, volumes: map[place][]volumeAt{}, mirrors: map[string][]volumeAt{},
+		pods: map[types.UID][]podAt{}, leaves: map[types.UID]map[types.UID][]podAt{},
+	}
 	for _, s := range e.History {
 		switch obj := s.Object.(type) {
 		case *corev1.PersistentVolumeClaim:
@@ -80,12 +84,26 @@ func index(e Evidence) *history {
 			where := place{s.Cluster, obj.Name}
 			h.volumes[where] = append(h.volumes[where], state)
 		case *corev1.Pod:
-			if s.Cluster == e.Host {
-				h.pods[obj.UID] = append(h.pods[obj.UID], podAt{s.At, s.Gone, obj})
-			}
+			h.addPod(e, s, obj)
 		}
 	}
 	return h
+}
+
+func (h *history) addPod(e Evidence, s Sighting, pod *corev1.Pod) {
+	state := podAt{s.At, s.Gone, pod}
+	if s.Cluster == e.Host {
+		h.pods[pod.UID] = append(h.pods[pod.UID], state)
+		return
+	}
+	root := leafOf(e, s.Cluster, pod)
+	if root == "" {
+		return
+	}
+	if h.leaves[root] == nil {
+		h.leaves[root] = map[types.UID][]podAt{}
+	}
+	h.leaves[root][pod.UID] = append(h.leaves[root][pod.UID], state)
 }
 
 // goneBy tells whether a claim had been seen to be gone by a time.

@@ -190,6 +190,9 @@ func TestJudge(t *testing.T) {
 		"I2: while the root claim lives": {Evidence{
 			History: then(released, flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
 		}, []string{"I2 ledger", "I2 policy"}},
+		"a volume destroyed after its reclaim failed in the host": {Evidence{
+			History: then(rootGone, seen(host, 6, hostVolume(corev1.VolumeFailed)), flipped), Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),
+		}, nil},
 		"I2: although the host retains": {Evidence{
 			History: then(rootGone, seen(host, 6, hostVolume(corev1.VolumeReleased, retain)), flipped),
 			Ledgers: books(called(ledger.CreateVolume, 2), called(ledger.DeleteVolume, 8)),

@@ -51,7 +51,7 @@ func (h *history) user(promise *corev1.PersistentVolume, when time.Time) string 
 	uses := func(states []podAt, at time.Time) bool {
 		s, known := before(states, at)
 		return known && !s.gone && s.obj.Spec.NodeName == node && s.obj.Namespace == promise.Spec.ClaimRef.Namespace &&
-			s.obj.Status.Phase != corev1.PodSucceeded && s.obj.Status.Phase != corev1.PodFailed &&
+			!finished(s.obj) &&
 			slices.ContainsFunc(s.obj.Spec.Volumes, func(v corev1.Volume) bool {
 				return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == promise.Spec.ClaimRef.Name
 			})

@@ -142,8 +142,8 @@ func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, ro
 		return fmt.Sprintf("its root claim %s was there", root)
 	case mirrored && mirror.obj.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 		return fmt.Sprintf("host PV %s had policy %s", mirror.obj.Name, mirror.obj.Spec.PersistentVolumeReclaimPolicy)
-	case mirrored && mirror.obj.Status.Phase != corev1.VolumeReleased:
-		return fmt.Sprintf("host PV %s was %s, not Released", mirror.obj.Name, mirror.obj.Status.Phase)
+	case mirrored && mirror.obj.Status.Phase != corev1.VolumeReleased && mirror.obj.Status.Phase != corev1.VolumeFailed:
+		return fmt.Sprintf("host PV %s was %s, neither Released nor Failed", mirror.obj.Name, mirror.obj.Status.Phase)
 	case known && leaf.obj.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(corev1.PersistentVolumeReclaimRetain):
 		return "the member's policy was Retain"
 	}
@@ -218,7 +218,7 @@ func unplaced(e Evidence, h *history) []Violation {
 	seen := map[types.UID]bool{}
 	for _, s := range e.History {
 		leaf, ok := s.Object.(*corev1.PersistentVolumeClaim)
-		if !ok || s.Cluster == e.Host || leaf.Namespace != e.Namespace || leaf.Labels[v1alpha1.LabelHost] == "" || seen[leaf.UID] ||
+		if !ok || s.Cluster == e.Host || leaf.Namespace != e.Namespace || leaf.Labels[v1alpha1.LabelHost] == "" || isForged(leaf) || seen[leaf.UID] ||
 			leaf.CreationTimestamp.Time.Before(e.Began.Truncate(time.Second)) {
 			continue
 		}
@@ -235,7 +235,7 @@ func unplaced(e Evidence, h *history) []Violation {
 func surviving(e Evidence) []Violation {
 	volumes := map[types.UID][]string{}
 	for where, leaf := range liveOf(e).volumes {
-		if uid := leaf.Annotations[v1alpha1.AnnotationRootUID]; uid != "" && ofNamespace(leaf, e.Namespace) {
+		if uid := leaf.Annotations[v1alpha1.AnnotationRootUID]; uid != "" && ofNamespace(leaf, e.Namespace) && !isForged(leaf) {
 			volumes[types.UID(uid)] = append(volumes[types.UID(uid)], where.cluster+"/"+where.name)
 		}
 	}
