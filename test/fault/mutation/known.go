@@ -2,16 +2,19 @@ package mutation
 
 // Files that several mutations edit.
 const (
-	rootPVDecide  = "internal/controller/rootpv/decide.go"
-	rootPVAct     = "internal/controller/rootpv/act.go"
-	rootPVCDecide = "internal/controller/rootpvc/decide.go"
-	rootPVCAct    = "internal/controller/rootpvc/act.go"
-	leafPVDecide  = "internal/controller/leafpv/decide.go"
-	mirrorVolume  = "internal/mirror/volume.go"
-	mirrorClaim   = "internal/mirror/claim.go"
-	guardedLeaf   = "internal/guarded/leaf.go"
-	guardedWriter = "internal/guarded/writer.go"
-	link          = "internal/member/link.go"
+	rootPVDecide     = "internal/controller/rootpv/decide.go"
+	rootPVAct        = "internal/controller/rootpv/act.go"
+	rootPVCDecide    = "internal/controller/rootpvc/decide.go"
+	rootPVCAct       = "internal/controller/rootpvc/act.go"
+	rootPodDecide    = "internal/controller/rootpod/decide.go"
+	rootPodAct       = "internal/controller/rootpod/act.go"
+	leafPVDecide     = "internal/controller/leafpv/decide.go"
+	leafPVController = "internal/controller/leafpv/controller.go"
+	mirrorVolume     = "internal/mirror/volume.go"
+	mirrorClaim      = "internal/mirror/claim.go"
+	guardedLeaf      = "internal/guarded/leaf.go"
+	guardedWriter    = "internal/guarded/writer.go"
+	link             = "internal/member/link.go"
 )
 
 // panics end the process, as they do where nobody recovers them.

@@ -8,10 +8,36 @@ func reviewed() []Mutation {
 			Name: "other-uid-unmirrored", Class: "I2: a host PV whose leaf PV has another UID by now does not count: the volume is taken as never mirrored",
 			Edits: []Edit{
 				{"internal/index/proof.go", "	if len(known) > 0 {\n		return false, &known[0], nil\n	}", "	if len(known) > 0 {\n		return true, nil, nil\n	}"},
-				{leafPVDecide, "	case !o.stamped && o.keepsData():", "	case !o.stamped && o.host != nil && o.keepsData():"},
-				{rootPVCDecide, "(retained || len(o.mirrors) > 0 || o.restores.Predates(o.leaf))", "o.restores.Predates(o.leaf)"},
+				{leafPVController, "	o.remembered = len(hosts) > 0 || o.claim", "	o.remembered = o.claim"},
+				{leafPVController, "		o.replaced = &hosts[i]\n", ""},
+				{rootPVCDecide, "(retained || len(o.mirrors) > 0 || o.restores.Predates(o.leaf))", "(retained || o.restores.Predates(o.leaf))"},
 			},
-			Scenario: "replaced-retain", Caught: []string{"I2", "I6"},
+			Scenario: "replaced-away", Caught: []string{"I2"},
+		},
+		{
+			Name: "waits-for-replaced", Class: "I1: root_pv waits for ever for a leaf PV that was re-created under its name: the leaf claim stays, and its name is blocked",
+			Edits:    []Edit{{rootPVDecide, "		return outlives(o.replacement, o.claim)\n", "		return false\n"}},
+			Scenario: "replaced-delete", Caught: []string{"I6"},
+		},
+		{
+			Name: "failed-is-not-ended", Class: "I1: a host PV whose reclaim failed is not taken as released: its disk leaks",
+			Edits:    []Edit{{mirrorVolume, " && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)", " && pv.Status.Phase == corev1.VolumeReleased"}},
+			Scenario: "delete-failed", Caught: []string{"I1", "I6"},
+		},
+		{
+			Name: "runs-from-cache", Class: "I6: a leaf Pod is created for what the cache shows: a Pod that ran, and is gone, runs again",
+			Edits:    []Edit{{rootPodAct, "	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.root))", "	live, err := index.Find[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(o.root))"}},
+			Scenario: "pod-once", Fault: "stale-pods@cluster38/delete/pods/app#1", Caught: []string{"I6"},
+		},
+		{
+			Name: "leaves-unfinished", Class: "I6: the leaf Pod of a root that has ended runs again after the member was restored, and goes on",
+			Edits:    []Edit{{rootPodDecide, "	return remove{why: \"the Pod has ended as \" + string(o.root.Status.Phase)}\n", "	return nil\n"}},
+			Scenario: "pod-ends", Fault: "restore-member@host/patch/pods.status/app#1", Caught: []string{"I6"},
+		},
+		{
+			Name: "believes-the-member", Class: "I8: a leaf claim with a volume places its root where it is, although no restore explains that it is not placed",
+			Edits:    []Edit{{rootPVCDecide, "	case volume != \"\" && o.member.Allows(volume), !o.restores.HostUnconfirmed && o.leaf.CreationTimestamp.Time.Before(o.restores.Host):", "	case volume != \"\":"}},
+			Scenario: "forged", Caught: []string{"I8"},
 		},
 		{
 			Name: "older-takes-over", Class: "an older registration, which never connected, takes a cluster over from the one that has it",

@@ -26,6 +26,14 @@ func (r *Rig) Hold() (release func()) {
 	return r.starting.Unlock
 }
 
+// Away keeps the manager away while something is done.
+func (r *Rig) Away(do func() error) error {
+	release := r.Hold()
+	defer release()
+	r.kill()
+	return do()
+}
+
 // Again ends the manager as a crash does, and returns when its next life has all links:
 // one of another epoch.
 func (r *Rig) Again(ctx context.Context) error {

@@ -50,7 +50,7 @@ func lifecycle() []Scenario {
 			Name: "delete-claim-first", About: "the claim is deleted while its Pod still runs, then the Pod",
 			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
 			Act: func(ctx context.Context, w *World) error {
-				return errors.Join(w.deleteClaim(ctx), w.deletePod(ctx, app))
+				return errors.Join(w.deleteClaim(ctx), w.deleteApp(ctx))
 			},
 			Settled: do((*World).destroyed),
 		},
@@ -111,12 +111,12 @@ func (w *World) upAndBound(ctx context.Context) error {
 }
 
 func (w *World) deletePair(ctx context.Context) error {
-	return errors.Join(w.deletePod(ctx, app), w.deleteClaim(ctx))
+	return errors.Join(w.deleteApp(ctx), w.deleteClaim(ctx))
 }
 
 // endApp deletes the Pod and waits until it is gone.
 func (w *World) endApp(ctx context.Context) error {
-	if err := w.deletePod(ctx, app); err != nil {
+	if err := w.deleteApp(ctx); err != nil {
 		return err
 	}
 	return harness.Await(ctx, "the end of Pod "+app, func(ctx context.Context) error {

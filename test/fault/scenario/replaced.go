@@ -27,7 +27,7 @@ func replaced() []Scenario {
 					return err
 				}
 				// The leaf claim is Lost until the member's PV controller looks at it again.
-				return errors.Join(held(pv), w.replacement(ctx, corev1.PersistentVolumeReclaimRetain), w.disks(rig.One, data, 1), w.bound(ctx, data, rig.One))
+				return errors.Join(held(pv), w.replacement(ctx), w.disks(rig.One, data, 1), w.bound(ctx, data, rig.One))
 			},
 			Restore: do((*World).clearReplaced),
 		},
@@ -42,11 +42,49 @@ func replaced() []Scenario {
 			},
 			Settled: func(ctx context.Context, w *World) error {
 				return errors.Join(w.nothing(ctx, []string{app, data}, w.Host), w.volumePhase(ctx, w.Noted("volume"), corev1.VolumeReleased, w.Host),
-					w.replacement(ctx, corev1.PersistentVolumeReclaimRetain), w.disks(rig.One, data, 1))
+					w.replacement(ctx), w.disks(rig.One, data, 1))
+			},
+			Restore: do((*World).clearReplaced),
+		},
+		{
+			Name: "replaced-away", About: "while the manager is away, a leaf PV is re-created under its name, and the claim deleted, policy Retain in the host: its disk is kept",
+			Setup: func(ctx context.Context, w *World) error { return w.unused(ctx, rig.ClassRetain) },
+			Act: func(ctx context.Context, w *World) error {
+				return w.Away(func() error { return errors.Join(w.replace(ctx), w.deleteClaimEntirely(ctx)) })
+			},
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.nothing(ctx, []string{app, data}, w.Clusters()...), w.volumePhase(ctx, w.Noted("volume"), corev1.VolumeReleased, w.Host),
+					w.replacement(ctx), w.disks(rig.One, data, 1))
+			},
+			Restore: do((*World).clearReplaced),
+		},
+		{
+			Name: "replaced-delete", About: "a leaf PV is re-created under its name, and Pod and claim are deleted, policy Delete: the host PV ends, and the disk is kept as an orphan",
+			Setup: func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
+			Act: func(ctx context.Context, w *World) error {
+				if err := w.replace(ctx); err != nil {
+					return err
+				}
+				return w.deletePair(ctx)
+			},
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.nothing(ctx, []string{app, data}, w.Clusters()...), gone[corev1.PersistentVolume](ctx, w, w.Host, w.Noted("volume")),
+					w.replacement(ctx), w.disks(rig.One, data, 1))
 			},
 			Restore: do((*World).clearReplaced),
 		},
 	}
+}
+
+// deleteClaimEntirely deletes the claim in the host and waits until it is gone: nothing
+// holds it there.
+func (w *World) deleteClaimEntirely(ctx context.Context) error {
+	if err := w.deleteClaim(ctx); err != nil {
+		return err
+	}
+	return harness.Await(ctx, "the end of the claim", func(ctx context.Context) error {
+		return gone[corev1.PersistentVolumeClaim](ctx, w, w.Host, data)
+	})
 }
 
 // replace removes the leaf PV, finalizers and all, and makes it again for the same leaf
@@ -82,13 +120,13 @@ func (w *World) replace(ctx context.Context) error {
 // annProvisionedBy is the provisioner's own.
 const annProvisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// replacement: the leaf PV is another one of the same name, and has the policy.
-func (w *World) replacement(ctx context.Context, policy corev1.PersistentVolumeReclaimPolicy) error {
+// replacement: the leaf PV is another one of the same name, and is retained.
+func (w *World) replacement(ctx context.Context) error {
 	leaf, err := get[corev1.PersistentVolume](ctx, w, w.Member(rig.One), w.Noted("volume"))
 	if err != nil {
 		return err
 	}
-	if string(leaf.UID) == w.Noted("replaced") || leaf.Spec.PersistentVolumeReclaimPolicy != policy {
+	if string(leaf.UID) == w.Noted("replaced") || leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		return fmt.Errorf("leaf PV %s has UID %s, it was %s, and policy %s", leaf.Name, leaf.UID, w.Noted("replaced"), leaf.Spec.PersistentVolumeReclaimPolicy)
 	}
 	return nil

@@ -67,7 +67,31 @@ func retained() []Scenario {
 			},
 			Settled: do((*World).kept),
 		},
+		{
+			Name: "delete-failed", About: "Pod and claim are deleted, and the host's PV is Failed, since it has policy Recycle; then it is set to Delete",
+			Setup:   func(ctx context.Context, w *World) error { return w.up(ctx, rig.ClassDelete) },
+			Act:     do((*World).failReclaim),
+			Settled: do((*World).destroyed),
+		},
 	}
+}
+
+// failReclaim deletes the pair while the host PV has a policy that no PV controller can
+// follow, and gives it policy Delete then.
+func (w *World) failReclaim(ctx context.Context) error {
+	host := volume(w.Noted("volume"))
+	if err := patch(ctx, w.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Recycle"}}`); err != nil {
+		return err
+	}
+	if err := w.deletePair(ctx); err != nil {
+		return err
+	}
+	if err := harness.Await(ctx, "the PV that cannot be recycled", func(ctx context.Context) error {
+		return w.volumePhase(ctx, host.Name, corev1.VolumeFailed, w.Host)
+	}); err != nil {
+		return err
+	}
+	return patch(ctx, w.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 }
 
 // released is up, and then the pair deleted, until its volume is Released.

@@ -142,20 +142,25 @@ func (w *World) createApp(ctx context.Context, node string) error {
 	return w.createPod(ctx, app, data, node)
 }
 
+type podOption = func(*corev1.Pod)
+
 // createPod makes a Pod that uses a claim, for a node.
-func (w *World) createPod(ctx context.Context, name, claim, node string) error {
+func (w *World) createPod(ctx context.Context, name, claim, node string, options ...podOption) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: podSpec(node)}
 	pod.Spec.Volumes = []corev1.Volume{{Name: claim, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 	}}}
+	for _, option := range options {
+		option(pod)
+	}
 	if err := w.Host.API.Create(ctx, pod); err != nil {
 		return fmt.Errorf("create Pod %s: %w", name, err)
 	}
 	return nil
 }
 
-func (w *World) deletePod(ctx context.Context, name string) error {
-	return w.delete(ctx, w.Host, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}})
+func (w *World) deleteApp(ctx context.Context) error {
+	return w.delete(ctx, w.Host, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app}})
 }
 
 func (w *World) deleteClaim(ctx context.Context) error {

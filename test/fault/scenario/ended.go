@@ -1,0 +1,99 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/fault/rig"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// settings is a ConfigMap that a Pod needs.
+const settings = "settings"
+
+// ended are Pods that run to their end, as those of Jobs do: once.
+func ended() []Scenario {
+	return []Scenario{
+		{
+			Name: "pod-ends", About: "a Pod that is not restarted runs, and ends in its member",
+			Setup: do((*World).upOnce),
+			Act: func(ctx context.Context, w *World) error {
+				leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app}}
+				return patch(ctx, w.Member(rig.One), leaf, `{"metadata":{"annotations":{"`+controlplane.AnnotationComplete+`":"true"}}}`)
+			},
+			Settled: func(ctx context.Context, w *World) error {
+				return errors.Join(w.phase(ctx, w.Host, corev1.PodSucceeded), w.phase(ctx, w.Member(rig.One), corev1.PodSucceeded), w.bound(ctx, data, rig.One))
+			},
+		},
+		{
+			Name: "pod-once", About: "a Pod that waits on its node for a ConfigMap gets it, runs to its end, and is deleted",
+			Setup:   do((*World).waitForSettings),
+			Act:     do((*World).runOnce),
+			Settled: func(ctx context.Context, w *World) error { return w.nothing(ctx, []string{app}, w.Clusters()...) },
+		},
+	}
+}
+
+func never(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }
+
+// upOnce is a claim and a Pod that is not restarted, which runs.
+func (w *World) upOnce(ctx context.Context) error {
+	if err := errors.Join(w.createClaim(ctx, data, rig.ClassDelete), w.createPod(ctx, app, data, rig.NodeOne, never)); err != nil {
+		return err
+	}
+	return harness.Await(ctx, "claim and Pod", w.upAndBound)
+}
+
+// phase: the Pod has a phase in a cluster.
+func (w *World) phase(ctx context.Context, c *harness.Cluster, phase corev1.PodPhase) error {
+	pod, err := get[corev1.Pod](ctx, w, c, app)
+	if err == nil && pod.Status.Phase != phase {
+		err = fmt.Errorf("%s shows Pod %s as %s", c.Name(), app, pod.Status.Phase)
+	}
+	return err
+}
+
+// waitForSettings makes a Pod that the scheduler binds, and that is not pushed, since the
+// host lacks its ConfigMap. Once it is there, the Pod runs, and ends at once.
+func (w *World) waitForSettings(ctx context.Context) error {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: app, Annotations: map[string]string{controlplane.AnnotationComplete: "true"}},
+		Spec:       podSpec(rig.NodeOne),
+	}
+	never(pod)
+	pod.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: settings}}}}
+	if err := w.Host.API.Create(ctx, pod); err != nil {
+		return fmt.Errorf("create Pod %s: %w", app, err)
+	}
+	return harness.Await(ctx, "the Pod that waits", func(ctx context.Context) error { return w.waits(ctx, "ReferenceMissing") })
+}
+
+// waits: the Pod is bound to its node, and says why it is not pushed.
+func (w *World) waits(ctx context.Context, reason string) error {
+	pod, err := get[corev1.Pod](ctx, w, w.Host, app)
+	if err != nil {
+		return err
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Reason == reason && pod.Spec.NodeName != "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("the Pod %s is on node %q and says %v", app, pod.Spec.NodeName, pod.Status.Conditions)
+}
+
+func (w *World) runOnce(ctx context.Context) error {
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: settings}, Data: map[string]string{"k": "v"}}
+	if err := w.Host.API.Create(ctx, config); err != nil {
+		return fmt.Errorf("create ConfigMap %s: %w", settings, err)
+	}
+	if err := harness.Await(ctx, "the end of the Pod", func(ctx context.Context) error { return w.phase(ctx, w.Host, corev1.PodSucceeded) }); err != nil {
+		return err
+	}
+	return w.deleteApp(ctx)
+}
