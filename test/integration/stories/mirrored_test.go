@@ -4,49 +4,88 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 var _ = Describe("A leaf claim that is deleted before the host has bound its volume's mirror", func() {
-	It("is created again for that volume: no second one is made or mirrored (I1, I3)", func(ctx SpecContext) {
-		s := begin(ctx)
+	// mirrored makes a claim and a Pod, and returns when the host has a PV for the claim, and
+	// its PV controller, which stands still until the function that is returned is called, has
+	// not bound that.
+	mirrored := func(ctx SpecContext, s *story, class string) (leaf *corev1.PersistentVolumeClaim, mirror *corev1.PersistentVolume, goOn func()) {
+		GinkgoHelper()
 		member := x.Member(one)
 		By("the member's driver being slow")
 		Expect(member.SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: s.namespace + "/data", Stall: true})).To(Succeed())
 		DeferCleanup(func() error { return member.SetFaults() })
-		s.claim(ctx, "data", ofClass(classMapped)) // Immediate in the member: no leaf Pod holds the leaf claim
-		s.pod(ctx, "app", using("data"), on(nodeOne))
-		leaf := until[corev1.PersistentVolumeClaim](ctx, s, member, "data", Not(BeNil()))
+		s.claim(ctx, "data", ofClass(class))
+		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
+		leaf = until[corev1.PersistentVolumeClaim](ctx, s, member, "data", Not(BeNil()))
 
 		By("the host's PV controller standing still while the disk is made and mirrored")
 		binder := x.Fleet.Host.Process(controlplane.ControllerManager)
 		Expect(binder.Freeze()).To(Succeed())
 		DeferCleanup(binder.Thaw)
 		Expect(member.SetFaults()).To(Succeed())
-		volume := "pvc-" + string(leaf.UID)
-		mirror := until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Spec.ClaimRef.Name", "data"))
+		mirror = until[corev1.PersistentVolume](ctx, s, x.Host, "pvc-"+string(leaf.UID), HaveField("Spec.ClaimRef.Name", "data"))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
+		return leaf, mirror, func() {
+			GinkgoHelper()
+			By("the PV controller going on: the claim is bound to the first volume")
+			Expect(binder.Thaw()).To(Succeed())
+			Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(mirror.Name))
+		}
+	}
+
+	It("is created again for that volume: no second one is made or mirrored (I1, I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		leaf, mirror, goOn := mirrored(ctx, s, classMapped) // Immediate in the member: no leaf Pod holds the leaf claim
 
 		By("the member's admin deleting the leaf claim, whose volume is kept")
 		Expect(member.API.Delete(ctx, leaf)).To(Succeed())
 		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")
-		until[corev1.PersistentVolume](ctx, s, member, volume, phase(corev1.VolumeReleased))
+		until[corev1.PersistentVolume](ctx, s, member, mirror.Name, phase(corev1.VolumeReleased))
 		s.pushedNext(ctx)
 		_, err := read[corev1.PersistentVolumeClaim](ctx, s, member, "data")
 		Expect(err).To(MatchError(ContainSubstring("not found")), "another leaf claim would get another disk")
 
-		By("the PV controller going on: the claim is bound to the first volume, and its Pod runs on it")
-		Expect(binder.Thaw()).To(Succeed())
+		goOn()
 		s.running(ctx, "app", nodeOne)
-		Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(volume))
-		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound), HaveField("UID", mirror.UID)))
-		again := until[corev1.PersistentVolumeClaim](ctx, s, member, "data", And(phase(corev1.ClaimBound), HaveField("Spec.VolumeName", volume)))
+		until[corev1.PersistentVolume](ctx, s, x.Host, mirror.Name, And(phase(corev1.VolumeBound), HaveField("UID", mirror.UID)))
+		again := until[corev1.PersistentVolumeClaim](ctx, s, member, "data", And(phase(corev1.ClaimBound), HaveField("Spec.VolumeName", mirror.Name)))
 		Expect(again.UID).NotTo(Equal(leaf.UID))
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
-		Expect(s.mirrorsOf(ctx, "data")).To(ConsistOf(volume))
+		Expect(s.mirrorsOf(ctx, "data")).To(ConsistOf(mirror.Name))
+	}, SpecTimeout(storyTime))
+
+	It("takes its Pod along, which has run by then, and is not run again (I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		member := x.Member(one)
+		mark, err := member.Audit().Mark(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		leaf, _, goOn := mirrored(ctx, s, classMirror)
+		pod := until[corev1.Pod](ctx, s, member, "app", phase(corev1.PodRunning))
+
+		By("the member's admin deleting the leaf Pod, and the leaf claim")
+		Expect(member.API.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
+		Expect(member.API.Delete(ctx, leaf)).To(Succeed())
+		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")
+		s.pushedNext(ctx)
+
+		goOn()
+		until[corev1.Pod](ctx, s, x.Host, "app", And(phase(corev1.PodFailed), HaveField("Status.Reason", v1alpha1.ReasonLeafVanished)))
+		s.barrier(ctx, nodeOne)
+		requests, err := member.Audit().Since(ctx, mark)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(requests.By(harness.MemberUser).Where(func(r controlplane.Request) bool {
+			return r.Verb == "create" && r.Resource == "pods" && r.Namespace == s.namespace && r.Name == "app"
+		})).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 })
 
