@@ -122,6 +122,10 @@ func Describe(faults []Fault) string {
 	return strings.Join(parts, " ")
 }
 
+// copies is what stands between the name of a ConfigMap or Secret and the digest, in the name
+// of its copy in a member.
+const copies = ".xylem-"
+
 // keyOf names a write without what differs from run to run; false if it is not
 // counted: Leases, which come with the clock; Events, which nothing depends on;
 // and what is written of other runs' namespaces.
@@ -135,6 +139,8 @@ func keyOf(r proxy.Request, namespace string) (string, bool) {
 		return "", false
 	case r.Resource == "namespaces":
 		name = "leaf"
+	case r.Resource == "configmaps", r.Resource == "secrets":
+		name, _, _ = strings.Cut(name, copies) // the digest is of the namespace's UID
 	case r.Resource == "persistentvolumes":
 		name = "volume"
 	case r.Resource == "csistoragecapacities":

@@ -51,6 +51,10 @@ func TestKeyOf(t *testing.T) {
 			proxy.Request{Cluster: "cluster38", Verb: "patch", Resource: "persistentvolumes", Name: "pvc-1"},
 			"cluster38/patch/persistentvolumes/volume",
 		},
+		"a copy, whose name has a digest": {
+			proxy.Request{Cluster: "cluster38", Verb: "create", Resource: "configmaps", Namespace: namespace, Name: "settings.xylem-39a9ee6b"},
+			"cluster38/create/configmaps/settings",
+		},
 		"the leaf namespace": {
 			proxy.Request{Cluster: "cluster38", Verb: "create", Resource: "namespaces", Name: namespace},
 			"cluster38/create/namespaces/leaf",
