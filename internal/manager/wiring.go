@@ -152,7 +152,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return rootpvc.Setup(link, rootpvc.Options{Namespace: w.options.Namespace, Book: w.book, Mirrors: w.mirrors, Passages: w.passages, Gate: w.gate, NominatedNode: w.nominates()})
 		},
 		func(link *member.Link) error {
-			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates()})
+			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates(), Mirrors: w.mirrors})
 		},
 		func(link *member.Link) error {
 			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.nominates(), Exhausted: exhausted})

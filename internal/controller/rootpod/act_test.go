@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -387,4 +388,45 @@ func TestNominated(t *testing.T) {
 			t.Errorf("%s: %t, want %t", name, got, tc.want)
 		}
 	}
+}
+
+// Whether a volume was mirrored for a claim whose leaf claim is gone is read live.
+func TestMirrorsObserved(t *testing.T) {
+	unbound := asked("data", here).root
+	down := errors.New("connection refused")
+	elsewhere := bound("data", there)
+	another := bound("data", here)
+	another.volume.Spec.ClaimRef.UID = "another"
+	for name, tc := range map[string]struct {
+		root   *corev1.PersistentVolumeClaim
+		volume *corev1.PersistentVolume
+		err    error
+		want   bool
+	}{
+		"none, and none is about to be bound": {root: unbound},
+		"about to be bound":                   {root: unbound, volume: bound("data", here).volume, want: true},
+		"bound":                               {root: bound("data", here).root, volume: bound("data", here).volume, want: true},
+		"of another member":                   {root: elsewhere.root, volume: elsewhere.volume},
+		"of another claim":                    {root: another.root, volume: another.volume},
+		"the host does not answer":            {root: bound("data", here).root, err: down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live := volumes{reads{volume: tc.volume, err: tc.err}}
+			r := &reconciler{Link: &member.Link{Member: here, HostLive: live}, Options: Options{Mirrors: account.NewMirrors(&reads{}, live)}}
+			o := observed{claims: []claim{{name: "data", root: tc.root}}}
+			if err := r.observeMirrors(t.Context(), &o); !errors.Is(err, tc.err) || o.claims[0].mirrored != tc.want {
+				t.Errorf("mirrored is %t, %v; want %t, %v", o.claims[0].mirrored, err, tc.want, tc.err)
+			}
+		})
+	}
+}
+
+// volumes also answers lists of PVs.
+type volumes struct{ reads }
+
+func (v volumes) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if pvs, ok := list.(*corev1.PersistentVolumeList); ok && v.volume != nil {
+		pvs.Items = []corev1.PersistentVolume{*v.volume}
+	}
+	return v.err
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -43,6 +44,8 @@ type Options struct {
 	// Without it, a Pod goes early only if it fits the node by our own checks and
 	// nobody else uses its unbound claims.
 	NominatedNode bool
+	// Mirrors that were created for claims.
+	Mirrors *account.Mirrors
 }
 
 type reconciler struct {
@@ -118,7 +121,11 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.claims = append(o.claims, claim)
 	}
 	if o.leaf == nil {
-		err = r.references(ctx, &o)
+		if o.awaitsNode() {
+			err = r.observeMirrors(ctx, &o)
+		} else {
+			err = r.references(ctx, &o)
+		}
 		return o, err
 	}
 	if o.others, err = otherNodes(ctx, r.Host, o); err != nil {
@@ -128,6 +135,34 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", name, key)
 	}
 	return o, nil
+}
+
+// observeMirrors looks, live, for the host PVs of this member that claims without a leaf
+// claim are bound to, or are about to be: their leaf claims were bound, and somebody in the
+// member has deleted them, or restored it to before them.
+func (r *reconciler) observeMirrors(ctx context.Context, o *observed) error {
+	for i := range o.claims {
+		c := &o.claims[i]
+		if c.root == nil || c.leaf != nil {
+			continue
+		}
+		name := c.root.Spec.VolumeName
+		if name == "" {
+			var err error
+			if name, err = r.Mirrors.Of(ctx, c.root); err != nil {
+				return err
+			}
+		}
+		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(name))
+		if err != nil {
+			return fmt.Errorf("read the volume of claim %s: %w", client.ObjectKeyFromObject(c.root), err)
+		}
+		if pv != nil {
+			cluster, _, _, ours := mirror.LeafVolumeOf(pv)
+			c.mirrored = ours && cluster == r.ClusterID && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == c.root.UID
+		}
+	}
+	return nil
 }
 
 // otherNodes are those that the root and its unbound claims name beside the

@@ -48,6 +48,9 @@ type claim struct {
 	// leaf claim of this root, and whether its class waits for a consumer.
 	leaf      *corev1.PersistentVolumeClaim
 	leafWaits bool
+	// mirrored: there is no leaf claim, and the host has a PV of this member for the
+	// claim. Looked up only while the Pod has no node and its leaf is gone.
+	mirrored bool
 	// foreign: the Pod's generic ephemeral volume wants that name, and the claim is
 	// not the Pod's.
 	foreign bool
@@ -145,10 +148,17 @@ func (o observed) ran() bool {
 }
 
 // mayHaveStarted reports whether the containers of an early leaf that is gone may
-// have started: a kubelet waits until the last volume is bound, and no longer.
-// Such a Pod is not run again.
+// have started: a kubelet waits until the last volume is bound, and no longer. A leaf
+// claim that is gone was bound if its volume was mirrored. Such a Pod is not run again.
 func (o observed) mayHaveStarted() bool {
-	return len(o.claims) > 0 && !slices.ContainsFunc(o.claims, func(c claim) bool { return c.leaf == nil || c.leaf.Spec.VolumeName == "" })
+	return len(o.claims) > 0 && !slices.ContainsFunc(o.claims, func(c claim) bool {
+		return !c.mirrored && (c.leaf == nil || c.leaf.Spec.VolumeName == "")
+	})
+}
+
+// awaitsNode reports whether the root says that a leaf runs for it, and has no node yet.
+func (o observed) awaitsNode() bool {
+	return o.root.Spec.NodeName == "" && mirror.Pushed(o.root) == corev1.ConditionTrue
 }
 
 // concerns reports whether the Pod is, or may be about to be, this member's.

@@ -94,6 +94,12 @@ func leafBound(c claim) claim {
 	return c
 }
 
+// mirrored is a claim whose leaf claim is gone, and whose volume the host represents.
+func mirrored(c claim) claim {
+	c.leaf, c.mirrored = nil, true
+	return c
+}
+
 func pushed(m mirror.Member, status corev1.ConditionStatus) func(*observed) {
 	return func(o *observed) {
 		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: v1alpha1.ReasonPushed, Message: pushedMessage(leafOf(rootPod()), m)}
@@ -257,6 +263,9 @@ func TestDecide(t *testing.T) {
 		"the leaf is gone, and may have run: its volume was bound": {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)))), nothing{}},
 		"the same, and the host has bound the claim":               {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(bound("data", here)))), nothing{}},
 		"it cannot have run: one volume was never bound":           {seen(pushed(here, corev1.ConditionTrue), claims(leafBound(asked("data", here)), asked("more", here))), markWithdrawn{}},
+		"the leaf claim is gone as well, its volume was mirrored":  {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)))), nothing{}},
+		"the same, and the host has bound the claim to it":         {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(bound("data", here)))), nothing{}},
+		"the leaf claim is gone as well, another was never bound":  {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)), asked("more", here))), markWithdrawn{}},
 		"the other member was abandoned, the claim is ours":        {seen(pushed(there, corev1.ConditionTrue)), markWithdrawn{}},
 		"a Pod without claims and node is nobody's":                {observed{member: here, root: &corev1.Pod{}}, nothing{}},
 		"a Pod on another node is not looked at":                   {seen(on("worker-1")), nothing{}},
