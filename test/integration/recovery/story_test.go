@@ -71,6 +71,11 @@ type podOption = func(*corev1.Pod)
 // never is that of a Job's Pod.
 func never(pod *corev1.Pod) { pod.Spec.RestartPolicy = corev1.RestartPolicyNever }
 
+// using is that of a Pod which uses a claim of another name.
+func using(claim string) podOption {
+	return func(pod *corev1.Pod) { pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim }
+}
+
 // pod makes a Pod that uses the claim of its name, on a node.
 func (s *story) pod(ctx context.Context, name, node string, options ...podOption) {
 	GinkgoHelper()
