@@ -26,6 +26,8 @@ var dropped = []string{
 	"kubernetes.io/csiProvisionerIdentity", "kubernetes.io/storage-provisioner",
 	// Put on to wake the member's PV controller, and only if it sleeps.
 	"xylem.io/volume-uid",
+	// Only a volume that is stamped while its root is there gets it.
+	"xylem.io/root-namespace-uid",
 	// How often a status was written is no part of what it says.
 	"observedGeneration",
 	// Of the host's and the members' own CAs, and of tokens.
