@@ -48,6 +48,7 @@ type command struct {
 	dumps     string
 	record    string
 	repeat    int
+	skip      int
 	mutations string
 }
 
@@ -95,6 +96,7 @@ func parse(name string, args []string) (*command, error) {
 	flags.StringVar(&c.dumps, "dumps", filepath.Join(os.TempDir(), "xylem-fault"), "Directory for what there was at each failure.")
 	flags.StringVar(&c.record, "record", "", "File to add the totals to, such as test/fault/runs.json.")
 	flags.IntVar(&c.repeat, "repeat", 1, "replay: how many times.")
+	flags.IntVar(&c.skip, "skip", 0, "enumerate: leave out the first runs, which a command with this seed has made already.")
 	flags.StringVar(&c.mutations, "mutation", "", "mutants: only these, by commas.")
 	names := flags.String("scenario", "", "Only these scenarios, by commas.")
 	flags.Func("fault", "replay: a fault, as a failure prints it; may be given twice.", func(s string) error {
@@ -193,8 +195,8 @@ func (c *command) specs(e *engine.Engine, name string) iter.Seq[engine.Spec] {
 	switch name {
 	case "enumerate":
 		all := e.Enumerate(c.scenarios, c.kinds...)
-		say("enumerate: %d runs to come", len(all))
-		return slices.Values(all)
+		say("enumerate: %d runs, of which the first %d are left out", len(all), c.skip)
+		return slices.Values(all[min(max(c.skip, 0), len(all)):])
 	case "slice":
 		return slices.Values(e.Slice(c.scenarios))
 	case "random":

@@ -23,6 +23,9 @@ const (
 	// its end may still be other than it should be: counts lag by seconds.
 	patience = 150 * time.Second
 	grace    = 20 * time.Second
+	// graceRestored is that of a run in which a cluster was restored: what the confirmation
+	// lets go on ends with controllers of that cluster, which have just been started.
+	graceRestored = time.Minute
 	// rest is how long nothing may be written once it is there; minute is that
 	// of the long look, and lull what may come before it: an empty leaf namespace
 	// is removed after half a minute.
@@ -185,6 +188,9 @@ func (b *bench) judged(ctx context.Context, w *scenario.World, spec Spec, s *sta
 		}
 	}
 	deadline := time.Now().Add(grace)
+	if end.restored != nil {
+		deadline = time.Now().Add(graceRestored)
+	}
 	for {
 		e, err := b.evidence(ctx, w, s)
 		if err != nil {
