@@ -23,6 +23,20 @@ func (s *story) copies(ctx context.Context) mirror.Copies {
 	return mirror.Copies{HostID: string(system.UID), Namespace: namespace.UID}
 }
 
+// readingConfigMap has a Pod's first container take its environment from a ConfigMap.
+func readingConfigMap(name string) podOption {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+	}
+}
+
+// readingSecret has it take that from a Secret.
+func readingSecret(name string) podOption {
+	return func(p *corev1.Pod) {
+		p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}}
+	}
+}
+
 var _ = Describe("What a Pod refers to", func() {
 	It("is pushed along, kept current, and removed with the last Pod that needs it", func(ctx SpecContext) {
 		s := begin(ctx)
@@ -89,12 +103,8 @@ var _ = Describe("What a Pod refers to", func() {
 		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}}
 		inMember(ctx, member, settings.DeepCopy())
 		Expect(x.Host.API.Create(ctx, settings)).To(Succeed())
-		s.pod(ctx, "app", boundTo(nodeOne), func(p *corev1.Pod) {
-			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "password"}}}}
-		})
-		s.pod(ctx, "other", boundTo(nodeOne), func(p *corev1.Pod) {
-			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
-		})
+		s.pod(ctx, "app", boundTo(nodeOne), readingSecret("password"))
+		s.pod(ctx, "other", boundTo(nodeOne), readingConfigMap("settings"))
 		copied := s.copies(ctx)
 		until[corev1.Pod](ctx, s, member, "app", HaveField("Spec.Containers", ContainElement(
 			HaveField("EnvFrom", ContainElement(HaveField("SecretRef.Name", copied.Name("password")))))))
@@ -122,12 +132,8 @@ var _ = Describe("What a Pod refers to", func() {
 			mine.SetUID("")
 			Expect(x.Host.API.Create(ctx, mine)).To(Succeed())
 		}
-		s.pod(ctx, "configured", boundTo(nodeOne), func(p *corev1.Pod) {
-			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
-		})
-		s.pod(ctx, "secretive", boundTo(nodeOne), func(p *corev1.Pod) {
-			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "password"}}}}
-		})
+		s.pod(ctx, "configured", boundTo(nodeOne), readingConfigMap("settings"))
+		s.pod(ctx, "secretive", boundTo(nodeOne), readingSecret("password"))
 		s.noted(ctx, "Pod", "configured", v1alpha1.ReasonNameTaken, copied.Name("settings"), one)
 		s.noted(ctx, "Pod", "secretive", v1alpha1.ReasonNameTaken, copied.Name("password"), one)
 		for _, pod := range []string{"configured", "secretive"} {
@@ -147,9 +153,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.ResourceQuota](ctx, s, member, "full", HaveField("Status.Hard", HaveLen(1)))
 		settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "settings"}}
 		Expect(x.Host.API.Create(ctx, settings)).To(Succeed())
-		s.pod(ctx, "app", boundTo(nodeOne), func(p *corev1.Pod) {
-			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
-		})
+		s.pod(ctx, "app", boundTo(nodeOne), readingConfigMap("settings"))
 		s.noted(ctx, "Pod", "app", "RefusedByMember", "settings", one)
 		gone[corev1.Pod](ctx, s, member, "app")
 		Expect(x.Host.API.Delete(ctx, settings)).To(Succeed())
