@@ -115,7 +115,7 @@ const (
 	// ReasonAmbiguousVolume: several members have a volume of the name that the claim asks
 	// for. To do: have all but the right one removed there.
 	ReasonAmbiguousVolume = "AmbiguousVolume"
-	// ReasonAdoptionUnconfirmed: the volume that the claim names was let go of, or its
+	// ReasonAdoptionUnconfirmed: the volume that the claim names was abandoned, or its
 	// namespace re-created; or a member has a volume for the claim where Xylem never placed
 	// it. To do: an admin can allow it on the registration, by the annotation
 	// xylem.io/adopt; after a restore of the host, confirm that first.

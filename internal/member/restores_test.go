@@ -34,7 +34,7 @@ func (l lease) Get(_ context.Context, key client.ObjectKey, into client.Object, 
 	return apierrors.NewNotFound(coordinationv1.Resource("leases"), key.Name)
 }
 
-// A member that was restored is found out before the next probe, by whoever asks (I2).
+// A member that was restored is noticed before the next probe, by the step that asks (I2).
 func TestMemberCurrent(t *testing.T) {
 	begun := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	at := func(epoch int64, after time.Duration) *coordinationv1.Lease {

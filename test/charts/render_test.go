@@ -262,7 +262,10 @@ var _ = Describe("What the charts render", func() {
 			}
 			return false
 		}
-		for _, address := range []string{"169.254.169.254", "169.254.170.2", "fe80::a9fe:a9fe", "fd00:ec2::23"} {
+		for _, address := range []string{
+			"169.254.169.254", "169.254.170.2", "fd00:ec2::254", "fd00:ec2::23", "fe80::a9fe:a9fe", "fd20:ce::254",
+			"100.100.100.200", "192.0.0.192", "168.63.129.16",
+		} {
 			Expect(reached(address)).To(BeFalse(), address)
 		}
 		for _, service := range mirror.MetadataServices {

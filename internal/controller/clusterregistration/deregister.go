@@ -435,7 +435,8 @@ func (r *Reconciler) force(ctx context.Context, cr *v1alpha1.ClusterRegistration
 	return err
 }
 
-// leaveClaims has root_pvc report, on the claims whose volumes stay in the member, that it is gone.
+// leaveClaims has root_pvc report that the member is gone, on the claims whose volumes stay
+// there.
 func (r *Reconciler) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
 	for i := range claims {
 		if err := r.ReportGone(ctx, r.writer(cr), &claims[i], cr, r.Clock.Now()); client.IgnoreNotFound(err) != nil {

@@ -103,11 +103,10 @@ func (r *reconciler) warn(o observed, problem *mirror.Refusal) {
 	}
 }
 
-// unlessSuspended deletes, unless destruction is suspended: the proofs of a deletion cost
-// lists of all volumes, and it may be suspended for days. While destruction is suspended, a root that
-// waits for the deletion reports that. Without a root, no object reports it: the error
-// stays, which is retried when an admin confirms what the registration's condition asks for
-// (guarded.Settling), because the link starts again then.
+// unlessSuspended deletes, unless destruction is suspended, perhaps for days: the proofs of
+// a deletion cost lists of all volumes. A root that waits for the deletion reports that.
+// Without a root, no object does: the error stays, and is retried when an admin confirms what
+// the registration's condition asks for (guarded.Settling), because the link starts again then.
 func (r *reconciler) unlessSuspended(ctx context.Context, o observed, deletion func(context.Context, observed) error) error {
 	err := r.MayDestroy()
 	if err == nil {

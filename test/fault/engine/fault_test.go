@@ -112,6 +112,9 @@ func TestEnumerate(t *testing.T) {
 	if diff := cmp.Diff(got, described(e.Enumerate(scenarios))); diff != "" {
 		t.Errorf("the same seed gives another order: -first +second:\n%s", diff)
 	}
+	if got[0] != want[0] {
+		t.Errorf("the first run is %q, want %q, which only waits", got[0], want[0])
+	}
 	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
