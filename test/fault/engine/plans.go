@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
 	"iter"
 	"math/rand/v2"
 	"slices"
@@ -48,9 +51,15 @@ func (e *Engine) Enumerate(scenarios []scenario.Scenario, kinds ...Kind) []Spec 
 		rests = append(rests, Spec{Scenario: sc, Minute: true})
 	}
 	all := slices.Concat(deaths, errs)
-	random := rand.New(rand.NewPCG(e.options.Seed, e.options.Seed)) //nolint:gosec // to be replayed, not to be secret
-	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortStableFunc(all, func(a, b Spec) int { return cmp.Compare(e.rank(a), e.rank(b)) })
 	return spread(rests, all)
+}
+
+// rank gives a run its place by the seed: the same, whichever other runs there are.
+func (e *Engine) rank(spec Spec) uint64 {
+	hash := fnv.New64a()
+	fmt.Fprint(hash, e.options.Seed, spec.Command())
+	return hash.Sum64()
 }
 
 // atEach is every point with each of the kinds.

@@ -138,7 +138,8 @@ func (b *bench) restored(ctx context.Context, w *scenario.World, to *restore) (e
 	return end, err
 }
 
-// conditions are the reasons of the condition Connected, and its messages, by registration.
+// conditions are the reasons of the condition Connected, and its messages, by registration
+// that has a member.
 func (b *bench) conditions(ctx context.Context) (map[*v1alpha1.ClusterRegistration][2]string, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := b.Host.API.List(ctx, &list); err != nil {
@@ -146,6 +147,9 @@ func (b *bench) conditions(ctx context.Context) (map[*v1alpha1.ClusterRegistrati
 	}
 	all := map[*v1alpha1.ClusterRegistration][2]string{}
 	for i := range list.Items {
+		if rig.Apart(&list.Items[i]) {
+			continue
+		}
 		all[&list.Items[i]] = [2]string{}
 		if c := meta.FindStatusCondition(list.Items[i].Status.Conditions, v1alpha1.ConditionConnected); c != nil {
 			all[&list.Items[i]] = [2]string{c.Reason, c.Message}

@@ -102,8 +102,8 @@ func (r *Rig) Linked(ctx context.Context) error {
 	}
 	for i := range registrations.Items {
 		cr := &registrations.Items[i]
-		if c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected); c != nil && c.Reason == v1alpha1.ReasonDuplicateCluster {
-			continue // it is another one's
+		if Apart(cr) {
+			continue
 		}
 		name := r.nameOf(cr.Status.ClusterID)
 		if name == "" {
@@ -118,6 +118,16 @@ func (r *Rig) Linked(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// Apart is true for a registration that has no member, and reports why: its cluster is
+// another registration's, or it has never reached one.
+func Apart(cr *v1alpha1.ClusterRegistration) bool {
+	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
+	if c == nil {
+		return false
+	}
+	return c.Reason == v1alpha1.ReasonDuplicateCluster || c.Reason == v1alpha1.ReasonUnreachable && cr.Status.ClusterID == ""
 }
 
 func (r *Rig) nameOf(id string) string {
