@@ -18,12 +18,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 const (
@@ -362,6 +364,53 @@ func TestHostDeletesCarryThePreconditions(t *testing.T) {
 	}
 }
 
+// nothing answers reads: there is nothing, but for a PV.
+type nothing struct {
+	client.Reader
+	pv *corev1.PersistentVolume
+}
+
+func (n nothing) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if pv, ok := into.(*corev1.PersistentVolume); ok && n.pv != nil && n.pv.Name == key.Name {
+		n.pv.DeepCopyInto(pv)
+		return nil
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+func (nothing) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+func prover(pv *corev1.PersistentVolume) proof.Prover {
+	return proof.Prover{
+		Member: mirror.Member{ClusterID: "id38", HostID: hostID}, Host: nothing{}, HostLive: nothing{pv: pv}, Cache: nothing{}, Live: nothing{},
+		Clock: clock.RealClock{}, MayBeRestored: func(metav1.Object) bool { return false }, Unrestored: func(context.Context) error { return nil },
+	}
+}
+
+// lost is evidence for a claim whose root and volume are gone.
+func lost(ctx context.Context, claim *corev1.PersistentVolumeClaim) (e proof.Unmirrored) {
+	p := prover(nil)
+	origin, _ := mirror.OriginIn(hostID, claim)
+	e.Root, _, _ = p.RootGone(ctx, origin.Root, origin.UID)
+	e.Leaf, _, _ = p.LeafVolume(ctx, claim.Spec.VolumeName, proof.Absent)
+	e.None, _, _ = p.NotMirrored(ctx, claim, true)
+	e.Member, _ = p.MemberCurrent(ctx)
+	return e
+}
+
+// destroying is evidence for a leaf PV whose host PV has ended.
+func destroying(ctx context.Context, leaf *corev1.PersistentVolume) (e proof.Destroying) {
+	origin, _ := mirror.OriginIn(hostID, leaf)
+	root := claim()
+	root.UID = origin.UID
+	host := mirror.HostVolume(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38"})
+	host.Status.Phase = corev1.VolumeReleased
+	p := prover(host)
+	e.Host, _, _ = p.HostReleased(ctx, host)
+	e.Root, _, _ = p.RootGone(ctx, origin.Root, origin.UID)
+	return e
+}
+
 func status(kind, uid string) *unstructured.Unstructured {
 	metadata := map[string]any{"namespace": "shop", "name": "data"}
 	if uid != "" {
@@ -387,19 +436,34 @@ func TestWritesAreGuarded(t *testing.T) {
 		write write
 		// foreign: refused as not ours, whatever the guard says.
 		foreign bool
+		// unproven: refused for lack of evidence, whatever the guard says.
+		unproven bool
 		// destroys: stopped while destruction is suspended.
 		destroys bool
 	}{
-		"create a leaf":                    {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim(stamped)) }},
-		"create a leaf without stamp":      {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim()) }, foreign: true},
-		"patch a leaf":                     {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, leafPod, leafPod) }},
-		"patch what only becomes a leaf":   {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, claim(), claim(stamped)) }, foreign: true},
-		"delete a leaf Pod":                {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, leafPod) }},
-		"delete a leaf claim":              {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, claim(stamped)) }, destroys: true},
-		"delete a leaf claim if unchanged": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteUnchanged(ctx, claim(stamped)) }, destroys: true},
-		"delete a leaf PV":                 {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, retained) }, destroys: true},
-		"delete a leaf namespace":          {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, namespace) }, destroys: true},
-		"delete a member's claim":          {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, claim()) }, foreign: true},
+		"create a leaf":                  {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim(stamped)) }},
+		"create a leaf without stamp":    {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim()) }, foreign: true},
+		"patch a leaf":                   {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, leafPod, leafPod) }},
+		"patch what only becomes a leaf": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, claim(), claim(stamped)) }, foreign: true},
+		"delete a leaf Pod":              {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, leafPod) }},
+		"delete a leaf claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			c := claim(stamped)
+			return l.DeleteClaim(ctx, c, lost(ctx, c))
+		}, destroys: true},
+		"delete a leaf claim, of another root": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			other := claim(stamped)
+			other.Annotations[v1alpha1.AnnotationRootUID] = "other-uid"
+			return l.DeleteClaim(ctx, claim(stamped), lost(ctx, other))
+		}, unproven: true},
+		"delete a leaf claim, no evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(stamped), nil) }, unproven: true},
+		"delete a leaf claim, empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.DeleteClaim(ctx, claim(stamped), proof.Keeping{})
+		}, unproven: true},
+		"delete a leaf claim as any object": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, claim(stamped)) }, unproven: true},
+		"delete a leaf PV":                  {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, retained) }, unproven: true},
+		"patch a leaf PV as any object":     {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, retained, deleted) }, foreign: true},
+		"delete a leaf namespace":           {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, namespace) }, destroys: true},
+		"delete a member's claim":           {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.DeleteClaim(ctx, claim(), proof.Keeping{}) }, foreign: true},
 		"delete a leaf without UID": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.Delete(ctx, &corev1.Pod{ObjectMeta: meta("web", stamped, func(m *metav1.ObjectMeta) { m.UID = "" })})
 		}, foreign: true},
@@ -412,9 +476,20 @@ func TestWritesAreGuarded(t *testing.T) {
 		"put a leaf PV to Retain": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, deleted, retained, nil)
 		}},
-		"put a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+		"patch a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, retained, deleted, nil)
+		}, unproven: true},
+		"put a leaf PV to Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.SetDelete(ctx, actor, retained, destroying(ctx, retained))
 		}, destroys: true},
+		"put a leaf PV to Delete, another one": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			other := retained.DeepCopy()
+			other.UID = "other-uid"
+			return l.SetDelete(ctx, actor, retained, destroying(ctx, other))
+		}, unproven: true},
+		"put a leaf PV to Delete, empty evidence": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.SetDelete(ctx, actor, retained, proof.Destroying{})
+		}, unproven: true},
 		"patch a leaf PV that is at Delete": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.PatchVolume(ctx, actor, deleted, deleted, nil)
 		}},
@@ -481,6 +556,12 @@ func TestWritesAreGuarded(t *testing.T) {
 			if tc.foreign {
 				if err := run(untouchable{}, open); !errors.Is(err, ErrForeign) {
 					t.Errorf("not refused as foreign: %v", err)
+				}
+				return
+			}
+			if tc.unproven {
+				if err := run(untouchable{}, open); !errors.Is(err, proof.ErrUnproven) {
+					t.Errorf("not refused without evidence: %v", err)
 				}
 				return
 			}

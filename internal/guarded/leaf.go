@@ -2,6 +2,7 @@ package guarded
 
 import (
 	"context"
+	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // Leaf writes to a member: to objects that carry the stamp of this host, and
@@ -33,27 +35,69 @@ func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
 	return l.create(ctx, by, obj)
 }
 
-// Patch changes a stamped object from before to after.
+// Patch changes a stamped object from before to after; PatchVolume changes a PV.
 func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object) error {
+	if _, volume := before.(*corev1.PersistentVolume); volume {
+		return foreign(before, "what changes of a volume is checked")
+	}
 	if err := l.owned(before); err != nil {
 		return err
 	}
 	return l.patch(ctx, by, before, after)
 }
 
-// Delete deletes a stamped object; what volumes go with (claims, PVs, and the
-// namespaces of claims) only while destruction is allowed.
+// Delete deletes a stamped object that holds no data, or a namespace, which its caller has
+// found empty. DeleteClaim deletes a claim, and nothing deletes a PV.
 func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if err := l.owned(obj); err != nil {
 		return err
 	}
 	switch obj.(type) {
-	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *corev1.Namespace:
+	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolume:
+		return fmt.Errorf("delete %T %s without evidence: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
+	case *corev1.Namespace:
 		if err := l.mayDestroy(ctx); err != nil {
 			return err
 		}
 	}
 	return l.delete(ctx, obj, opts...)
+}
+
+// DeleteClaim deletes a stamped claim, if the evidence covers it and destruction is allowed. A
+// claim that may have been bound since it was read has to be as it was.
+func (l *Leaf) DeleteClaim(ctx context.Context, claim *corev1.PersistentVolumeClaim, evidence proof.Evidence) error {
+	if err := l.covered(ctx, evidence, proof.DeleteClaim, claim); err != nil {
+		return err
+	}
+	switch evidence.(type) {
+	case proof.Destroying, proof.Releasing:
+		return l.delete(ctx, claim)
+	}
+	return l.delete(ctx, claim, unchanged(claim))
+}
+
+// SetDelete sets the reclaim policy of a stamped PV to Delete, if the evidence covers it and
+// destruction is allowed.
+func (l *Leaf) SetDelete(ctx context.Context, by Actor, volume *corev1.PersistentVolume, evidence proof.Evidence) error {
+	if err := l.covered(ctx, evidence, proof.SetDelete, volume); err != nil {
+		return err
+	}
+	after := volume.DeepCopy()
+	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	return l.patch(ctx, by, volume, after)
+}
+
+func (l *Leaf) covered(ctx context.Context, evidence proof.Evidence, action proof.Action, obj client.Object) error {
+	if err := l.owned(obj); err != nil {
+		return err
+	}
+	if evidence == nil {
+		return fmt.Errorf("%T %s: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
+	}
+	if err := evidence.Covers(action, obj); err != nil {
+		return err
+	}
+	return l.mayDestroy(ctx)
 }
 
 // RequestToken asks for a token of a ServiceAccount, which is answered in review. It
@@ -74,24 +118,15 @@ func (l *Leaf) mayDestroy(ctx context.Context) error {
 	return l.guard.HostCurrent(ctx)
 }
 
-// DeleteUnchanged is Delete on condition that nobody has written to the object
-// since it was read: for a claim that must not have been bound meanwhile.
-func (l *Leaf) DeleteUnchanged(ctx context.Context, obj client.Object) error {
-	return l.Delete(ctx, obj, unchanged(obj))
-}
-
 // PatchVolume changes a leaf PV: one that carries our stamp, or the one that
-// the given claim of ours is bound to, UIDs matching. Setting its policy to
-// Delete takes that destruction is allowed.
+// the given claim of ours is bound to, UIDs matching. SetDelete sets its policy to Delete.
 func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if l.owned(before) != nil && !l.holds(claim, before) {
 		return foreign(before, "neither it nor its claim carries our stamp")
 	}
 	if after.Spec.PersistentVolumeReclaimPolicy != before.Spec.PersistentVolumeReclaimPolicy &&
 		after.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
-		if err := l.mayDestroy(ctx); err != nil {
-			return err
-		}
+		return fmt.Errorf("set volume %s to Delete without evidence: %w", before.Name, proof.ErrUnproven)
 	}
 	return l.patch(ctx, by, before, after)
 }

@@ -3,7 +3,6 @@ package index
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -121,16 +120,6 @@ func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]core
 // PodsOfClaim are the host's Pods that use a claim, finished ones included.
 func PodsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]corev1.Pod, error) {
 	return pods(ctx, r, client.InNamespace(claim.Namespace), client.MatchingFields{podsByClaim: claim.Name})
-}
-
-// LivePodsOfClaim are the same by a live list of the claim's namespace, as a proof.
-func LivePodsOfClaim(ctx context.Context, live client.Reader, claim types.NamespacedName) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	var using []corev1.Pod
-	err := Pages(ctx, live, &list, func() {
-		using = append(using, slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !slices.Contains(mirror.ClaimNames(&pod), claim.Name) })...)
-	}, client.InNamespace(claim.Namespace))
-	return using, err
 }
 
 // PodsOfReference are the host's Pods that refer to a ConfigMap or Secret.

@@ -70,7 +70,7 @@ type Link struct {
 	MayDestroy func() error
 	// Restores says when the member and the host were last restored. It reads memory.
 	Restores func() Restores
-	// Unrestored reads the member live; see MemberCurrent.
+	// Unrestored reads the member live; see Fence.MemberCurrent.
 	Unrestored func(context.Context) error
 
 	limiter     *limiter

@@ -8,8 +8,10 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // annotationUnconfirmed is on the host's record: the confirmation that an admin has
@@ -52,14 +54,16 @@ func (l *Link) LastRestores() Restores {
 	return l.Restores()
 }
 
-// MemberCurrent proves, for a step that takes what the member has or lacks as evidence, that
-// the member was not restored under this process. A restored member answers before the next
-// probe notices. The proof is the last one: it has to begin after the reads that it is for.
-func (l *Link) MemberCurrent(ctx context.Context) error {
-	if l.Unrestored == nil {
-		return nil // in tests of controllers
+// Proof reads both clusters live, to prove what a destructive write is decided on.
+func (l *Link) Proof() proof.Prover {
+	p := proof.Prover{
+		Member: l.Member, Host: l.Host, HostLive: l.HostLive, Cache: l.Cache, Live: l.Live,
+		Clock: clock.RealClock{}, MayBeRestored: l.LastRestores().Predates, Unrestored: l.Unrestored,
 	}
-	return l.Unrestored(ctx)
+	if p.Unrestored == nil {
+		p.Unrestored = func(context.Context) error { return nil } // in tests of controllers
+	}
+	return p
 }
 
 // Restores that the fence has noticed, whether or not an admin has confirmed them.

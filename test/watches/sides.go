@@ -19,6 +19,11 @@ var readers = map[string]side{
 	"member.Link.Workloads": other,
 	"member.Link.Live":      live,
 
+	"proof.Prover.Host":     host,
+	"proof.Prover.HostLive": live,
+	"proof.Prover.Cache":    leaf,
+	"proof.Prover.Live":     live,
+
 	"member.HostRevision.Live": live,
 	"member.Records.Live":      live,
 	"member.connection.live":   live,

@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -162,7 +163,7 @@ func (r *reconciler) empty(ctx context.Context, claims []claim) (bool, error) {
 // made reports whether the member has a PV for a leaf claim: by a live read of the
 // one that a provisioner makes, and by what the cache has under any other name.
 func (r *reconciler) made(ctx context.Context, leaf types.UID) (bool, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(index.ProvisionedName(leaf)))
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(proof.ProvisionedName(leaf)))
 	if err != nil || pv != nil {
 		return true, err
 	}

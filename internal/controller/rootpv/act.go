@@ -5,15 +5,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // volumeProtection is the finalizer by which Kubernetes keeps a PV as long as it is
@@ -43,13 +40,14 @@ func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 		r.once(o.host, v1alpha1.ReasonReclaimPolicyUnsupported, func() { r.eventUnsupported(o) })
 		return nil
 	case deleteClaim:
-		if proven, err := r.proven(ctx, o); err != nil || !proven {
+		e, proven, err := r.destroying(ctx, o)
+		if err != nil || !proven {
 			return err
 		}
-		if same, err := r.sameLeaf(ctx, o); err != nil || !same {
+		if e.Leaf, proven, err = r.sameLeaf(ctx, o); err != nil || !proven {
 			return err
 		}
-		return client.IgnoreNotFound(r.Leaf.Delete(ctx, o.claim))
+		return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.claim, e))
 	case release:
 		return r.releaseEnded(ctx, o, d)
 	case releasePromise:
@@ -64,15 +62,26 @@ func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
 // flipEnded sets the leaf PV to Delete, once the root is proven gone, and the one that
 // the leaf PV has the stamp of, if that is another one.
 func (r *reconciler) flipEnded(ctx context.Context, o observed) error {
-	if proven, err := r.proven(ctx, o); err != nil || !proven {
+	e, proven, err := r.destroying(ctx, o)
+	if err != nil || !proven {
 		return err
 	}
 	if o.stampedForAnother() {
-		if gone, err := r.rootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !gone {
+		if e.Stamped, proven, err = r.Proof().RootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !proven {
 			return err
 		}
 	}
-	return r.flip(ctx, o)
+	return r.Leaf.SetDelete(ctx, actor, o.leaf, e)
+}
+
+// destroying begins the evidence of I2 (a): the host PV has ended, and its claim is gone.
+func (r *reconciler) destroying(ctx context.Context, o observed) (proof.Destroying, bool, error) {
+	host, proven, err := r.Proof().HostReleased(ctx, o.host)
+	if err != nil || !proven {
+		return proof.Destroying{}, false, err
+	}
+	gone, proven, err := r.Proof().RootGone(ctx, claimOf(o.host), o.host.Spec.ClaimRef.UID)
+	return proof.Destroying{Host: host, Root: gone}, proven, err
 }
 
 func (r *reconciler) releaseEnded(ctx context.Context, o observed, d release) error {
@@ -85,7 +94,7 @@ func (r *reconciler) releaseEnded(ctx context.Context, o observed, d release) er
 		if err := r.MayDestroy(); err != nil {
 			return err
 		}
-		if gone, err := r.leafGone(ctx, o); err != nil || !gone {
+		if _, gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
 			return err
 		}
 	}
@@ -93,113 +102,38 @@ func (r *reconciler) releaseEnded(ctx context.Context, o observed, d release) er
 	return r.release(ctx, o.host, d.also)
 }
 
-// flip puts the leaf PV to Delete.
-func (r *reconciler) flip(ctx context.Context, o observed) error {
-	after := o.leaf.DeepCopy()
-	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
-	return r.Leaf.PatchVolume(ctx, actor, o.leaf, after, nil)
-}
-
-// proven is the evidence of I2 (a), by live reads at this moment: the host PV is
-// Released from the claim that we saw (or Failed since), its policy is what we saw, and
-// no claim of that UID is left.
-func (r *reconciler) proven(ctx context.Context, o observed) (bool, error) {
-	ref := o.host.Spec.ClaimRef
-	var pv corev1.PersistentVolume
-	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(o.host), &pv); err != nil {
-		return false, fmt.Errorf("prove that volume %s is released: %w", o.host.Name, err)
-	}
-	if pv.UID != o.host.UID || abandoned(&pv) || !mirror.Ended(&pv) || pv.Spec.ClaimRef.UID != ref.UID ||
-		pv.Spec.PersistentVolumeReclaimPolicy != o.host.Spec.PersistentVolumeReclaimPolicy {
-		return false, nil // the cache was behind; its event wakes us
-	}
-	return r.rootGone(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, ref.UID)
-}
-
-// rootGone proves by a live read that no claim of a UID is left.
-func (r *reconciler) rootGone(ctx context.Context, key types.NamespacedName, uid types.UID) (bool, error) {
-	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, key)
-	if err != nil {
-		return false, fmt.Errorf("prove that claim %s is gone: %w", key, err)
-	}
-	return claim == nil || claim.UID != uid, nil
-}
-
 // deleteStale deletes the leaf claim of an earlier root: if, by live reads, that root is
 // gone, the host PV is for the one that was seen, and the leaf PV is kept.
 func (r *reconciler) deleteStale(ctx context.Context, o observed) error {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(o.host.Name))
-	if err != nil {
-		return fmt.Errorf("prove whose volume %s is: %w", o.host.Name, err)
-	}
-	if pv == nil || pv.UID != o.host.UID || abandoned(pv) || rootOf(pv) != rootOf(o.host) {
-		return nil // the cache was behind; its event enqueues the PV
-	}
-	if gone, err := r.rootGone(ctx, o.staleOrigin.Root, o.staleOrigin.UID); err != nil || !gone {
+	var e proof.Keeping
+	var proven bool
+	var err error
+	if e.Host, proven, err = r.Proof().HostAssigned(ctx, o.host); err != nil || !proven {
 		return err
 	}
-	if same, err := r.sameLeaf(ctx, o); err != nil || !same {
+	if e.Root, proven, err = r.Proof().RootGone(ctx, o.staleOrigin.Root, o.staleOrigin.UID); err != nil || !proven {
 		return err
 	}
-	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.stale))
+	if e.Leaf, proven, err = r.sameLeaf(ctx, o); err != nil || !proven {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.stale, e))
 }
 
-// rootOf is the UID of the claim that a host PV is for, if any.
-func rootOf(pv *corev1.PersistentVolume) types.UID {
-	if pv.Spec.ClaimRef == nil {
-		return ""
-	}
-	return pv.Spec.ClaimRef.UID
-}
-
-// sameLeaf proves by a live read that the leaf claim's volume is what it was
-// decided on: the one that was mirrored, at the policy that was seen, or none.
-// Another one by that name, which was re-created, is not ours to destroy: it is to be
-// the one that was seen, and to outlive the claim.
-func (r *reconciler) sameLeaf(ctx context.Context, o observed) (bool, error) {
-	var leaf corev1.PersistentVolume
-	err := r.Live.Get(ctx, types.NamespacedName{Name: o.leafName}, &leaf)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("read leaf volume %s: %w", o.leafName, err)
-	}
-	if o.replacement != nil {
-		return leaf.UID == o.replacement.UID && o.claim != nil && outlives(&leaf, o.claim), nil
-	}
-	return o.leaf != nil && leaf.UID == o.leafUID && leaf.Spec.PersistentVolumeReclaimPolicy == o.leaf.Spec.PersistentVolumeReclaimPolicy, nil
-}
-
-// leafGone proves by live reads that neither the leaf claim nor the leaf PV is left.
-func (r *reconciler) leafGone(ctx context.Context, o observed) (bool, error) {
-	var leaf corev1.PersistentVolume
-	err := r.Live.Get(ctx, types.NamespacedName{Name: o.leafName}, &leaf)
-	if err == nil && leaf.UID == o.leafUID {
-		return false, nil
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("prove that leaf volume %s is gone: %w", o.leafName, err)
-	}
-	return r.leafClaimGone(ctx, o)
-}
-
-// leafClaimGone proves by a live read that the leaf claim is gone, from a member that has
-// forgotten nothing.
-func (r *reconciler) leafClaimGone(ctx context.Context, o observed) (bool, error) {
-	ref := o.host.Spec.ClaimRef
-	var claim corev1.PersistentVolumeClaim
-	err := r.Live.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, &claim)
-	if err == nil && claim.Annotations[v1alpha1.AnnotationRootUID] == string(ref.UID) {
-		return false, nil
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
-	}
-	if err := r.MemberCurrent(ctx); err != nil {
-		return false, err
-	}
-	return true, nil
+// sameLeaf proves that the leaf claim's volume is what it was decided on: the one that was
+// mirrored, at the policy that was seen, or none. Another one by that name, which was
+// re-created, is not ours to destroy: it is to be the one that was seen, and to outlive
+// the claim.
+func (r *reconciler) sameLeaf(ctx context.Context, o observed) (proof.LeafVolume, bool, error) {
+	return r.Proof().LeafVolume(ctx, o.leafName, func(leaf *corev1.PersistentVolume) bool {
+		switch {
+		case leaf == nil:
+			return true
+		case o.replacement != nil:
+			return leaf.UID == o.replacement.UID && o.claim != nil && proof.Outlives(leaf, o.claim)
+		}
+		return o.leaf != nil && leaf.UID == o.leafUID && leaf.Spec.PersistentVolumeReclaimPolicy == o.leaf.Spec.PersistentVolumeReclaimPolicy
+	})
 }
 
 // protected reports whether Kubernetes is about to take its own finalizer off a PV that

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // observed is all that a decision is taken on; nil is absent.
@@ -85,7 +86,7 @@ func decide(o observed) decision {
 		return nothing{} // let go of
 	case o.unfulfilled && mirror.Ended(o.host):
 		return releasePromise{}
-	case o.stale != nil && o.stale.DeletionTimestamp == nil && retained(o.leaf):
+	case o.stale != nil && o.stale.DeletionTimestamp == nil && proof.Retained(o.leaf):
 		return deleteStale{}
 	case mirror.Ended(o.host):
 		return o.released()
@@ -130,26 +131,13 @@ func (o observed) released() decision {
 // mayDelete reports whether the leaf claim may go: its volume is to go, or outlives it.
 func (o observed) mayDelete(destroys bool) bool {
 	if o.replacement != nil {
-		return outlives(o.replacement, o.claim)
+		return proof.Outlives(o.replacement, o.claim)
 	}
-	return destroys || retained(o.leaf)
+	return destroys || proof.Retained(o.leaf)
 }
 
 func supported(policy corev1.PersistentVolumeReclaimPolicy) bool {
 	return policy == corev1.PersistentVolumeReclaimDelete || policy == corev1.PersistentVolumeReclaimRetain
-}
-
-// outlives reports whether a leaf PV that was re-created is kept when a leaf claim that
-// names it goes: it is retained, or bound to another claim.
-func outlives(leaf *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	ref := leaf.Spec.ClaimRef
-	return retained(leaf) || ref != nil && ref.UID != "" && ref.UID != claim.UID
-}
-
-// retained reports whether a leaf PV outlives its claim. One that is not there
-// has nothing to lose, which is proven before the claim is deleted.
-func retained(leaf *corev1.PersistentVolume) bool {
-	return leaf == nil || leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
 // destroys reports whether the volume is to go: the host PV's policy says so at

@@ -93,6 +93,7 @@ func staleClaim(o *observed) {
 	o.staleOrigin = o.origin
 	o.staleOrigin.UID = "earlier-root"
 	o.origin = o.staleOrigin
+	o.staleOrigin.Stamp(&o.stale.ObjectMeta)
 }
 
 func abandon(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // lookAgain is after how long a disk is looked at again that only Pods without a
@@ -101,41 +102,6 @@ func marked(pv *corev1.PersistentVolume) bool {
 	return err == nil
 }
 
-// uses reports whether a Pod keeps the disk of a claim in this member: one that has not
-// finished, and is bound to a node of this member, or may yet be. A cluster may have had
-// another node, by another registration: what counts is the cluster that the Pod's node
-// names, by a reader of the host, and a node that names none may be this one's. What is
-// never pushed keeps nothing.
-func (r *reconciler) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
-	switch {
-	case mirror.Finished(pod), mirror.KeptOut(pod):
-		return false, nil
-	case pod.Spec.NodeName == "", pod.Spec.NodeName == r.NodeName:
-		return true, nil
-	}
-	node, err := index.Find[corev1.Node](ctx, host, index.Named(pod.Spec.NodeName))
-	if node == nil {
-		return true, err
-	}
-	cluster := node.Labels[v1alpha1.LabelClusterID]
-	return cluster == "" || cluster == r.ClusterID, err
-}
-
-// using are those of some Pods that keep the disk.
-func (r *reconciler) using(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
-	var using []corev1.Pod
-	for i := range pods {
-		uses, err := r.uses(ctx, host, &pods[i])
-		if err != nil {
-			return nil, err
-		}
-		if uses {
-			using = append(using, pods[i])
-		}
-	}
-	return using, nil
-}
-
 func (r *reconciler) observeConsumers(ctx context.Context, o *observed) error {
 	class, err := mirror.ReadClass(mirror.PromiseClass(o.host))
 	if err != nil {
@@ -147,7 +113,7 @@ func (r *reconciler) observeConsumers(ctx context.Context, o *observed) error {
 	if err != nil {
 		return err
 	}
-	o.consumers, err = r.using(ctx, r.Host, pods)
+	o.consumers, err = r.Proof().Using(ctx, r.Host, pods)
 	return err
 }
 
@@ -156,28 +122,11 @@ func claimOf(pv *corev1.PersistentVolume) types.NamespacedName {
 	return types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
 }
 
-// consumed lists the Pods of the claim's namespace, live.
-func (r *reconciler) consumed(ctx context.Context, o observed) (bool, error) {
-	key := claimOf(o.host)
-	pods, err := index.LivePodsOfClaim(ctx, r.HostLive, key)
-	if err != nil {
-		return true, fmt.Errorf("prove that no Pod uses claim %s: %w", key, err)
-	}
-	using, err := r.using(ctx, r.HostLive, pods)
-	return len(using) > 0, err
-}
-
-// current proves by a live read that a host PV is as it was seen.
-func (r *reconciler) current(ctx context.Context, o observed) (bool, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(o.host.Name))
-	return pv != nil && pv.UID == o.host.UID && pv.ResourceVersion == o.host.ResourceVersion, err
-}
-
 // actUnused carries out what unused and releasing decide.
 func (r *reconciler) actUnused(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
 	switch d := d.(type) {
 	case markUnused:
-		return r.unlessConsumed(ctx, o, func() error {
+		return r.unlessConsumed(ctx, o, func(proof.Releasing) error {
 			listed, mark := r.Clock.Now(), o.now.UTC().Format(time.RFC3339)
 			err := r.annotate(ctx, o, v1alpha1.AnnotationUnusedSince, mark)
 			if err == nil {
@@ -186,7 +135,7 @@ func (r *reconciler) actUnused(ctx context.Context, o observed, d decision) (rec
 			return err
 		})
 	case listUnused:
-		result, err := r.unlessConsumed(ctx, o, func() error {
+		result, err := r.unlessConsumed(ctx, o, func(proof.Releasing) error {
 			r.idle.begin(o.host.UID, o.host.Annotations[v1alpha1.AnnotationUnusedSince], r.Clock.Now())
 			return nil
 		})
@@ -195,21 +144,15 @@ func (r *reconciler) actUnused(ctx context.Context, o observed, d decision) (rec
 		}
 		return result, err
 	case markReleasing:
-		return r.unlessConsumed(ctx, o, func() error {
+		return r.unlessConsumed(ctx, o, func(proof.Releasing) error {
 			return r.annotate(ctx, o, v1alpha1.AnnotationReleasing, string(o.leafUID))
 		})
 	case flipUnused:
-		return r.unlessConsumed(ctx, o, func() error { return r.flip(ctx, o) })
+		return r.unlessConsumed(ctx, o, func(e proof.Releasing) error { return r.Leaf.SetDelete(ctx, actor, o.leaf, e) })
 	case unmark:
 		return reconcile.Result{}, r.unmark(ctx, o)
 	case deleteUnused:
-		if same, err := r.current(ctx, o); err != nil || !same {
-			return reconcile.Result{}, err // if a mark is gone, leaf_pv holds the leaf PV again
-		}
-		if same, err := r.sameLeaf(ctx, o); err != nil || !same {
-			return reconcile.Result{}, err
-		}
-		return reconcile.Result{}, client.IgnoreNotFound(r.Leaf.Delete(ctx, o.claim))
+		return reconcile.Result{}, r.deleteUnused(ctx, o)
 	case unfulfil:
 		return reconcile.Result{}, r.unfulfil(ctx, o)
 	case keep:
@@ -222,21 +165,36 @@ func (r *reconciler) actUnused(ctx context.Context, o observed, d decision) (rec
 
 // unlessConsumed does a step of the release if live reads show that the promise is
 // as it was seen, and that no Pod uses the claim. Else both marks are taken off.
-func (r *reconciler) unlessConsumed(ctx context.Context, o observed, step func() error) (reconcile.Result, error) {
+func (r *reconciler) unlessConsumed(ctx context.Context, o observed, step func(proof.Releasing) error) (reconcile.Result, error) {
 	if err := r.MayDestroy(); err != nil {
 		return reconcile.Result{}, err
 	}
-	if same, err := r.current(ctx, o); err != nil || !same {
+	promise, same, err := r.Proof().HostUnchanged(ctx, o.host)
+	if err != nil || !same {
 		return reconcile.Result{}, err
 	}
-	consumed, err := r.consumed(ctx, o)
+	pods, unused, err := r.Proof().Unused(ctx, claimOf(o.host))
 	switch {
 	case err != nil:
 		return reconcile.Result{}, err
-	case consumed:
+	case !unused:
 		return reconcile.Result{RequeueAfter: lookAgain}, r.unmark(ctx, o)
 	}
-	return reconcile.Result{}, step()
+	return reconcile.Result{}, step(proof.Releasing{Promise: promise, Pods: pods})
+}
+
+// deleteUnused deletes the leaf claim, if a live read shows that the promise is still marked:
+// if a mark is gone, leaf_pv holds the leaf PV again.
+func (r *reconciler) deleteUnused(ctx context.Context, o observed) error {
+	promise, same, err := r.Proof().HostUnchanged(ctx, o.host)
+	if err != nil || !same {
+		return err
+	}
+	leaf, same, err := r.sameLeaf(ctx, o)
+	if err != nil || !same {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.claim, proof.Releasing{Promise: promise, Leaf: leaf}))
 }
 
 func (r *reconciler) annotate(ctx context.Context, o observed, key, value string) error {
@@ -249,7 +207,7 @@ func (r *reconciler) annotate(ctx context.Context, o observed, key, value string
 // Delete may not have seen that in the cache yet.
 func (r *reconciler) unmark(ctx context.Context, o observed) error {
 	if mirror.Releasing(o.host) {
-		if held, err := r.held(ctx, o); err != nil || !held {
+		if _, held, err := r.Proof().LeafVolume(ctx, o.leafName, o.held); err != nil || !held {
 			return err // its event wakes us
 		}
 	}
@@ -263,10 +221,9 @@ func (r *reconciler) unmark(ctx context.Context, o observed) error {
 	return r.Root.Patch(ctx, actor, o.host, after)
 }
 
-// held proves by a live read that the leaf PV is there, and not put to Delete.
-func (r *reconciler) held(ctx context.Context, o observed) (bool, error) {
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leafName))
-	return leaf != nil && leaf.UID == o.leafUID && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete, err
+// held reports whether a leaf PV is the one that was mirrored, and not put to Delete.
+func (o observed) held(leaf *corev1.PersistentVolume) bool {
+	return leaf != nil && leaf.UID == o.leafUID && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete
 }
 
 func (r *reconciler) unfulfil(ctx context.Context, o observed) error {
@@ -274,7 +231,7 @@ func (r *reconciler) unfulfil(ctx context.Context, o observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	if gone, err := r.leafGone(ctx, o); err != nil || !gone {
+	if _, gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
 		return err
 	}
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, claimOf(o.host))
@@ -298,13 +255,13 @@ func (r *reconciler) releasePromise(ctx context.Context, o observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	if proven, err := r.proven(ctx, o); err != nil || !proven {
+	if _, proven, err := r.destroying(ctx, o); err != nil || !proven {
 		return err
 	}
-	if same, err := r.current(ctx, o); err != nil || !same {
+	if _, same, err := r.Proof().HostUnchanged(ctx, o.host); err != nil || !same {
 		return err
 	}
-	if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {
+	if _, gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
 		return err
 	}
 	return r.release(ctx, o.host, true)

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -25,7 +26,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case nothing:
 		return r.say(ctx, o, d.problem)
 	case doubt:
-		if same, err := r.rootUnchanged(ctx, o.root); err != nil || !same {
+		if _, same, err := r.Proof().RootUnchanged(ctx, o.root); err != nil || !same {
 			return err
 		}
 		return r.say(ctx, o, d.problem)
@@ -121,35 +122,33 @@ func (r *reconciler) unlessSuspended(ctx context.Context, o observed, deletion f
 }
 
 func (r *reconciler) withdraw(ctx context.Context, o observed, rootGone bool) error {
+	var e proof.Withdrawing
+	var proven bool
+	var err error
 	if rootGone {
-		if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
-			return err
-		}
-	} else if same, err := r.rootUnchanged(ctx, o.root); err != nil || !same {
+		e.Root, proven, err = r.Proof().RootGone(ctx, o.origin.Root, o.origin.UID)
+	} else {
+		e.Seen, proven, err = r.Proof().RootUnchanged(ctx, o.root)
+	}
+	if err != nil || !proven {
 		return err
 	}
-	if proven, err := r.nothingMirrored(ctx, o); err != nil || !proven {
-		return err
+	if e.Made, proven, err = r.Proof().NothingMade(ctx, o.leaf, o.origin); err != nil || !proven {
+		return r.keep(ctx, o, e.Made.By, err)
 	}
 	if err := r.rememberWithdrawn(ctx, o); err != nil {
 		return err
 	}
-	if err := r.deleteLeaf(ctx, o); err != nil {
+	if e.Member, err = r.Proof().MemberCurrent(ctx); err != nil {
+		return err
+	}
+	if err := client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.leaf, e)); err != nil {
 		return err
 	}
 	if o.root != nil {
 		r.eventWithdrawn(o.root)
 	}
 	return nil
-}
-
-// deleteLeaf deletes a leaf claim as it was seen, if the member was not restored under this
-// process: a restored one may have forgotten that the claim's volume was mirrored.
-func (r *reconciler) deleteLeaf(ctx context.Context, o observed) error {
-	if err := r.MemberCurrent(ctx); err != nil {
-		return err
-	}
-	return client.IgnoreNotFound(r.Leaf.DeleteUnchanged(ctx, o.leaf))
 }
 
 // rememberWithdrawn notes, in the host's record of the member, a leaf claim for
@@ -263,19 +262,6 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Persisten
 	return err
 }
 
-// rootGone proves by a live read that no claim of the origin's UID is left.
-func (r *reconciler) rootGone(ctx context.Context, origin mirror.Origin) (bool, error) {
-	var root corev1.PersistentVolumeClaim
-	err := r.HostLive.Get(ctx, origin.Root, &root)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("prove that claim %s is gone: %w", origin.Root, err)
-	}
-	return root.UID != origin.UID, nil
-}
-
 // destroyUnmirrored is I2 (b): the leaf PV has no stamp, the root's UID is gone, no PV of
 // the host has the leaf PV's handle, all by live reads; the leaf claim is younger than the
 // member's last restore, and the fence is ours. What the leaf PV's own policy says happens
@@ -284,45 +270,76 @@ func (r *reconciler) destroyUnmirrored(ctx context.Context, o observed) error {
 	if r.LastRestores().Predates(o.leaf) {
 		return nil // leaf_pv sets its volume to Retain
 	}
-	return r.deleteBound(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return !stamped(pv, r.Member) })
+	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return holds(pv, o.leaf) && !stamped(pv, r.Member) })
+	if err != nil || !proven {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.leaf, e))
 }
 
 // deleteRetained destroys nothing: the leaf PV has policy Retain, by a live read. After a
 // restore of the member there may be thousands, for which all host PVs are not listed.
 func (r *reconciler) deleteRetained(ctx context.Context, o observed) error {
-	return r.deleteBound(ctx, o, false, func(pv *corev1.PersistentVolume) bool {
-		return pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-	})
+	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return holds(pv, o.leaf) && proof.Retained(pv) })
+	if err != nil || !proven {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.leaf, proof.Keeping{Root: e.Root, Leaf: e.Leaf, None: e.None, Member: e.Member}))
 }
 
 // deleteLost removes what is left of a claim whose root and volume are both gone.
 func (r *reconciler) deleteLost(ctx context.Context, o observed) error {
-	if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
+	e, proven, err := r.unmirrored(ctx, o, true, proof.Absent)
+	if err != nil || !proven {
 		return err
 	}
-	if pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Spec.VolumeName)); err != nil || pv != nil {
-		return err
-	}
-	if proven, err := r.notMirrored(ctx, o, o.leaf.Spec.VolumeName, true); err != nil || !proven {
-		return err // root_pv
-	}
-	return r.deleteLeaf(ctx, o)
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.leaf, e))
 }
 
-// deleteBound deletes a bound leaf claim whose root is proven gone, if its volume is, by a
-// live read, what it has to be, and no host PV represents it; thorough as for mirrorOf.
-func (r *reconciler) deleteBound(ctx context.Context, o observed, thorough bool, right func(*corev1.PersistentVolume) bool) error {
-	if gone, err := r.rootGone(ctx, o.origin); err != nil || !gone {
+// unmirrored proves that the root of a bound leaf claim is gone, that its volume is as wanted,
+// and that no host PV represents it; thorough as for proof.NotMirrored. A member that was
+// restored under this process may have forgotten that the volume was mirrored. If a host PV
+// represents the volume, Xylem keeps the leaf claim, and says so where root_pv does not end it:
+// on a host PV of this very volume, the claim's end is root_pv's.
+func (r *reconciler) unmirrored(ctx context.Context, o observed, thorough bool, wanted func(*corev1.PersistentVolume) bool) (e proof.Unmirrored, proven bool, err error) {
+	if e.Root, proven, err = r.Proof().RootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !proven {
+		return e, false, err
+	}
+	if e.Leaf, proven, err = r.Proof().LeafVolume(ctx, o.leaf.Spec.VolumeName, wanted); err != nil || !proven {
+		return e, false, err
+	}
+	if e.None, proven, err = r.Proof().NotMirrored(ctx, o.leaf, thorough); err != nil || !proven {
+		if by := e.None.By; by != nil {
+			if _, _, uid, ours := mirror.LeafVolumeOf(by); ours && o.leafVolume != nil && uid == o.leafVolume.UID {
+				return e, false, nil
+			}
+		}
+		return e, false, r.keep(ctx, o, e.None.By, err)
+	}
+	e.Member, err = r.Proof().MemberCurrent(ctx)
+	return e, err == nil, err
+}
+
+// holds reports whether a leaf PV is bound to a leaf claim.
+func holds(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
+}
+
+// keep reports that a leaf claim is kept, because a host PV represents its volume: on the
+// root that waits for its end, or on that PV. It returns an error of the proof.
+func (r *reconciler) keep(ctx context.Context, o observed, by *corev1.PersistentVolume, err error) error {
+	if err != nil || by == nil {
 		return err
 	}
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Spec.VolumeName))
-	if err != nil || pv == nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.leaf.UID || !right(pv) {
-		return err
+	problem := &mirror.Refusal{Reason: v1alpha1.ReasonVolumeKept, Message: fmt.Sprintf(
+		"Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data might go with the claim. "+
+			"Check that PersistentVolume: its label %s has to be %q. To give the volume up and keep its data, annotate it %s=true",
+		o.origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)}
+	if o.root == nil {
+		r.eventProblem(by, problem)
+		return nil
 	}
-	if proven, err := r.notMirrored(ctx, o, pv.Name, thorough); err != nil || !proven {
-		return err
-	}
-	return r.deleteLeaf(ctx, o)
+	return r.say(ctx, o, problem)
 }
 
 // empty proves by a live read that the member holds no leaf claim for a root. One

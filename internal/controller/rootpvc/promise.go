@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -236,7 +237,7 @@ func (r *reconciler) stands(ctx context.Context, o observed, d decision) (bool, 
 		return true, nil
 	}
 	key := client.ObjectKeyFromObject(o.root)
-	using, err := index.LivePodsOfClaim(ctx, r.HostLive, key)
+	using, err := proof.PodsOfClaim(ctx, r.HostLive, key)
 	if err != nil {
 		return false, fmt.Errorf("prove that no Pod here waits for claim %s: %w", key, err)
 	}

@@ -15,7 +15,8 @@ func own() []Mutation {
 		},
 		{
 			Name: "cache-proves", Class: "I2: what a cache does not have is taken for gone",
-			Edits:    []Edit{{rootPVCAct, "	err := r.HostLive.Get(ctx, origin.Root, &root)\n	if apierrors.IsNotFound(err) {", "	err := r.Host.Get(ctx, origin.Root, &root)\n	if apierrors.IsNotFound(err) {"}},
+			Edits: []Edit{{rootPVCAct, "	if e.Root, proven, err = r.Proof().RootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !proven {", "	p := r.Proof()\n	p.HostLive = p.Host\n	if e.Root, proven, err = p.RootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !proven {"},
+				{rootPVCAct, "		e.Root, proven, err = r.Proof().RootGone(ctx, o.origin.Root, o.origin.UID)\n", "		p := r.Proof()\n		p.HostLive = p.Host\n		e.Root, proven, err = p.RootGone(ctx, o.origin.Root, o.origin.UID)\n"}},
 			Scenario: "create-immediate", Fault: "stale-host@cluster38/create/persistentvolumeclaims/data#1",
 			Caught: []string{"I2", "I6"},
 		},
@@ -29,7 +30,7 @@ func own() []Mutation {
 		},
 		{
 			Name: "releases-in-use", Class: "I2: a disk that goes with its last Pod goes while a Pod uses it",
-			Edits:    []Edit{{"internal/controller/rootpv/promise.go", "	case pod.Spec.NodeName == \"\", pod.Spec.NodeName == r.NodeName:\n		return true, nil\n", "	case pod.Spec.NodeName == \"\", pod.Spec.NodeName == r.NodeName:\n		return false, nil\n"}},
+			Edits:    []Edit{{"internal/proof/host.go", "	case pod.Spec.NodeName == \"\", pod.Spec.NodeName == p.NodeName:\n		return true, nil\n", "	case pod.Spec.NodeName == \"\", pod.Spec.NodeName == p.NodeName:\n		return false, nil\n"}},
 			Scenario: "promise-scratch", Caught: []string{"I2", "I5", "I6"},
 		},
 		{
@@ -66,7 +67,7 @@ func own() []Mutation {
 			Edits: []Edit{
 				{rootPVAct, "import (\n	\"context\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"fmt\"\n	\"sync\"\n"},
 				{rootPVAct, "func (r *reconciler) act(", "var flipped sync.Map\n\nfunc (r *reconciler) act("},
-				{rootPVAct, "	after := o.leaf.DeepCopy()\n	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete\n", "	flipped.Store(o.host.UID, true)\n	after := o.leaf.DeepCopy()\n	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete\n"},
+				{rootPVAct, "	return r.Leaf.SetDelete(ctx, actor, o.leaf, e)\n", "	flipped.Store(o.host.UID, true)\n	return r.Leaf.SetDelete(ctx, actor, o.leaf, e)\n"},
 				{rootPVAct, "	case deleteClaim:\n", "	case deleteClaim:\n		if _, known := flipped.Load(o.host.UID); !known {\n			return nil\n		}\n"},
 			},
 			Scenario: "delete", Fault: "kill-after@cluster38/patch/persistentvolumes/volume#1",

@@ -7,7 +7,7 @@ func reviewed() []Mutation {
 		{
 			Name: "other-uid-unmirrored", Class: "I2: a host PV whose leaf PV has another UID by now does not count: the volume is taken as never mirrored",
 			Edits: []Edit{
-				{"internal/index/proof.go", "	if len(known) > 0 {\n		return false, &known[0], nil\n	}", "	if len(known) > 0 {\n		return true, nil, nil\n	}"},
+				{"internal/proof/mirrored.go", "	if len(known) > 0 {\n		return &known[0], nil\n	}", "	if len(known) > 0 {\n		return nil, nil\n	}"},
 				{leafPVController, "	o.remembered = len(hosts) > 0 || o.claim", "	o.remembered = o.claim"},
 				{leafPVController, "		o.replaced = &hosts[i]\n", ""},
 				{rootPVCDecide, "(retained || len(o.mirrors) > 0 || o.restores.Predates(o.leaf))", "(retained || o.restores.Predates(o.leaf))"},
@@ -16,7 +16,7 @@ func reviewed() []Mutation {
 		},
 		{
 			Name: "waits-for-replaced", Class: "I1: root_pv waits for ever for a leaf PV that was re-created under its name: the leaf claim stays, and its name is blocked",
-			Edits:    []Edit{{rootPVDecide, "		return outlives(o.replacement, o.claim)\n", "		return false\n"}},
+			Edits:    []Edit{{rootPVDecide, "		return proof.Outlives(o.replacement, o.claim)\n", "		return false\n"}},
 			Scenario: "replaced-delete", Caught: []string{"I6"},
 		},
 		{

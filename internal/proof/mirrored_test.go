@@ -1,4 +1,4 @@
-package index
+package proof
 
 import (
 	"context"
@@ -88,7 +88,11 @@ func TestNotMirrored(t *testing.T) {
 		"the second page fails":           {live: pages{pages: [][]corev1.PersistentVolume{{other}, {}}, oneFails: down}, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
-			proven, by, err := NotMirrored(t.Context(), tc.cached, tc.live, "id38", "pv-1")
+			p := prover(&tc.live)
+			p.Host = tc.cached
+			claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
+			none, proven, err := p.NotMirrored(t.Context(), claim, true)
+			by := none.By
 			if !errors.Is(err, tc.err) || proven != (tc.by == "" && tc.err == nil) {
 				t.Errorf("proven: %t, error %v", proven, err)
 			}

@@ -1,0 +1,215 @@
+package proof
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// Action is a write that takes evidence.
+type Action int
+
+const (
+	// DeleteClaim deletes a leaf claim.
+	DeleteClaim Action = iota
+	// SetDelete sets a leaf PV's reclaim policy to Delete.
+	SetDelete
+)
+
+// Evidence is what a destructive write is decided on. Its proofs are fields, in the order of
+// their reads.
+type Evidence interface {
+	// Covers is nil if the evidence is for this action and this very object, was not used
+	// before, and has not expired. It uses the evidence up.
+	Covers(Action, client.Object) error
+	sealed()
+}
+
+// Destroying is evidence that a volume goes with its root (I2 a): its host PV ended, the root
+// is gone, and so is the root that the leaf PV carries the stamp of, if it is another one. For
+// the leaf claim: the leaf PV is the one that was mirrored, or outlives the claim.
+type Destroying struct {
+	Host    HostReleased
+	Root    RootGone
+	Stamped RootGone
+	Leaf    LeafVolume
+}
+
+// Keeping is evidence that a leaf claim's data outlive it: its root is gone, and its leaf PV is
+// retained. And that no other controller needs the claim: its host PV is for another root
+// (Host), or no host PV represents the volume (None).
+type Keeping struct {
+	Host   HostAssigned
+	Root   RootGone
+	Leaf   LeafVolume
+	None   NotMirrored
+	Member MemberCurrent
+}
+
+// Unmirrored is evidence that the host never knew a leaf claim's volume (I2 b): the root is
+// gone, the leaf PV carries no stamp, or is gone, and no host PV represents it.
+type Unmirrored struct {
+	Root   RootGone
+	Leaf   LeafVolume
+	None   NotMirrored
+	Member MemberCurrent
+}
+
+// Withdrawing is evidence that a leaf claim has no volume that the host represents: its root
+// is gone or as it was seen, and nothing was made for the claim.
+type Withdrawing struct {
+	Root   RootGone
+	Seen   RootUnchanged
+	Made   NothingMade
+	Member MemberCurrent
+}
+
+// Releasing is evidence that a promise's disk goes with its last Pod (I2 c): the promise is
+// marked as releasing. For the leaf PV: no Pod uses the claim. For the leaf claim: the leaf PV
+// is set to Delete, or gone.
+type Releasing struct {
+	Promise HostUnchanged
+	Pods    Unused
+	Leaf    LeafVolume
+}
+
+func (Destroying) sealed()  {}
+func (Keeping) sealed()     {}
+func (Unmirrored) sealed()  {}
+func (Withdrawing) sealed() {}
+func (Releasing) sealed()   {}
+
+// Covers is the check of Evidence.
+func (e Destroying) Covers(action Action, object client.Object) error {
+	if e.Host.w == nil || e.Root.w == nil || e.Root.w.uid != rootOf(e.Host.pv) {
+		return unproven("it is not known that the host PV ended with its root")
+	}
+	destroys := e.Host.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+	switch object := object.(type) {
+	case *corev1.PersistentVolume:
+		stamp := stampedRoot(object)
+		another := stamp != e.Root.w.uid
+		if action != SetDelete || !destroys || object.UID != leafOf(e.Host.pv) ||
+			another && (e.Stamped.w == nil || e.Stamped.w.uid != stamp) {
+			return unproven("the evidence is not for leaf volume %s", object.Name)
+		}
+		if another {
+			return spend(e.Host.w, e.Root.w, e.Stamped.w)
+		}
+		return spend(e.Host.w, e.Root.w)
+	case *corev1.PersistentVolumeClaim:
+		if action != DeleteClaim || stampedRoot(object) != e.Root.w.uid || !e.Leaf.ends(object, e.Host.pv, destroys) {
+			return unproven("the evidence is not for leaf claim %s", client.ObjectKeyFromObject(object))
+		}
+		return spend(e.Host.w, e.Root.w, e.Leaf.w)
+	}
+	return unproven("the evidence is not for a %T", object)
+}
+
+// Covers is the check of Evidence.
+func (e Keeping) Covers(action Action, object client.Object) error {
+	claim, err := endsRoot(action, object, e.Root)
+	if err != nil {
+		return err
+	}
+	if !e.Leaf.of(claim) || !Retained(e.Leaf.pv) {
+		return unproven("the volume of leaf claim %s may go with it", client.ObjectKeyFromObject(claim))
+	}
+	if e.Host.w == nil {
+		if !e.None.of(claim) {
+			return unproven("a host PV may represent the volume of leaf claim %s", client.ObjectKeyFromObject(claim))
+		}
+		return spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
+	}
+	if e.Leaf.pv != nil && e.Leaf.pv.UID != leafOf(e.Host.pv) {
+		return unproven("the host PV does not represent the volume of leaf claim %s", client.ObjectKeyFromObject(claim))
+	}
+	return spend(e.Host.w, e.Root.w, e.Leaf.w)
+}
+
+// Covers is the check of Evidence.
+func (e Unmirrored) Covers(action Action, object client.Object) error {
+	claim, err := endsRoot(action, object, e.Root)
+	if err != nil {
+		return err
+	}
+	if pv := e.Leaf.pv; !e.Leaf.of(claim) || pv != nil && (e.Leaf.stamped || e.None.restored || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID) {
+		return unproven("the volume of leaf claim %s may have been mirrored", client.ObjectKeyFromObject(claim))
+	}
+	if !e.None.of(claim) || !e.None.thorough {
+		return unproven("a host PV may represent the volume of leaf claim %s", client.ObjectKeyFromObject(claim))
+	}
+	return spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
+}
+
+// Covers is the check of Evidence.
+func (e Withdrawing) Covers(action Action, object client.Object) error {
+	root := e.Root
+	if e.Seen.w != nil {
+		root.w = e.Seen.w
+	}
+	claim, err := endsRoot(action, object, root)
+	if err != nil {
+		return err
+	}
+	if claim.Spec.VolumeName != "" || e.Made.w == nil || e.Made.w.uid != claim.UID {
+		return unproven("leaf claim %s may have a volume", client.ObjectKeyFromObject(claim))
+	}
+	return spend(root.w, e.Made.w, e.Member.w)
+}
+
+// Covers is the check of Evidence.
+func (e Releasing) Covers(action Action, object client.Object) error {
+	if e.Promise.w == nil || !mirror.Releasing(e.Promise.pv) || e.Promise.pv.Spec.ClaimRef == nil {
+		return unproven("no promise is marked as releasing")
+	}
+	ref := e.Promise.pv.Spec.ClaimRef
+	switch object := object.(type) {
+	case *corev1.PersistentVolume:
+		if action != SetDelete || object.UID != leafOf(e.Promise.pv) || e.Pods.claim != (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
+			return unproven("the evidence is not for leaf volume %s", object.Name)
+		}
+		return spend(e.Promise.w, e.Pods.w)
+	case *corev1.PersistentVolumeClaim:
+		if action != DeleteClaim || stampedRoot(object) != ref.UID || !e.Leaf.ends(object, e.Promise.pv, true) {
+			return unproven("the evidence is not for leaf claim %s", client.ObjectKeyFromObject(object))
+		}
+		return spend(e.Promise.w, e.Leaf.w)
+	}
+	return unproven("the evidence is not for a %T", object)
+}
+
+// endsRoot is the leaf claim that is to be deleted, if the proof is for its root.
+func endsRoot(action Action, object client.Object, root RootGone) (*corev1.PersistentVolumeClaim, error) {
+	claim, ok := object.(*corev1.PersistentVolumeClaim)
+	if !ok || action != DeleteClaim || root.w == nil || root.w.uid != stampedRoot(claim) {
+		return nil, unproven("the evidence is not for %T %s", object, client.ObjectKeyFromObject(object))
+	}
+	return claim, nil
+}
+
+// of reports whether the proof is for the leaf PV that a leaf claim names.
+func (l LeafVolume) of(claim *corev1.PersistentVolumeClaim) bool {
+	return l.w != nil && l.name == claim.Spec.VolumeName
+}
+
+// ends reports whether a leaf claim may go, for all that its leaf PV holds: that is the one
+// that the host PV represents, and is retained or to go, or another one that outlives the
+// claim, or none.
+func (l LeafVolume) ends(claim *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, destroys bool) bool {
+	switch {
+	case !l.of(claim):
+		return false
+	case l.pv == nil, Outlives(l.pv, claim):
+		return true
+	}
+	return destroys && l.pv.UID == leafOf(host)
+}
+
+// stampedRoot is the UID of the root that a leaf says it belongs to.
+func stampedRoot(leaf client.Object) types.UID {
+	return types.UID(leaf.GetAnnotations()[v1alpha1.AnnotationRootUID])
+}

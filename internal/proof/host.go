@@ -1,0 +1,183 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// RootGone says that the host has no claim of a UID.
+type RootGone struct{ w *witness }
+
+// RootGone proves it by a live read of the claim's name.
+func (p Prover) RootGone(ctx context.Context, root types.NamespacedName, uid types.UID) (RootGone, bool, error) {
+	began := p.Clock.Now()
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, root)
+	if err != nil {
+		return RootGone{}, false, fmt.Errorf("prove that claim %s is gone: %w", root, err)
+	}
+	if root.Name == "" || uid == "" || claim != nil && claim.UID == uid {
+		return RootGone{}, false, nil
+	}
+	return RootGone{p.testify(began, uid, "")}, true, nil
+}
+
+// RootUnchanged says that a root claim is, in what it says of its place, as it was seen.
+type RootUnchanged struct{ w *witness }
+
+// RootUnchanged proves it by a live read of the claim. A cache that was filled by an API
+// server that lags behind may lack a placement.
+func (p Prover) RootUnchanged(ctx context.Context, seen *corev1.PersistentVolumeClaim) (RootUnchanged, bool, error) {
+	began := p.Clock.Now()
+	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, client.ObjectKeyFromObject(seen))
+	if err != nil {
+		return RootUnchanged{}, false, fmt.Errorf("prove that claim %s is still as it was: %w", client.ObjectKeyFromObject(seen), err)
+	}
+	if now == nil || now.UID != seen.UID || now.Spec.VolumeName != seen.Spec.VolumeName ||
+		now.Annotations[v1alpha1.AnnotationPlacedIn] != seen.Annotations[v1alpha1.AnnotationPlacedIn] ||
+		now.Annotations[route.AnnSelectedNode] != seen.Annotations[route.AnnSelectedNode] {
+		return RootUnchanged{}, false, nil
+	}
+	return RootUnchanged{p.testify(began, now.UID, now.ResourceVersion)}, true, nil
+}
+
+// HostReleased says that a host PV has ended: its claim is gone, says the host.
+type HostReleased struct{ hostVolume }
+
+// HostUnchanged says that nobody has written to a host PV.
+type HostUnchanged struct{ hostVolume }
+
+// HostAssigned says that a host PV is for the same claim as before, or for none.
+type HostAssigned struct{ hostVolume }
+
+// hostVolume is a host PV as a live read showed it.
+type hostVolume struct {
+	w  *witness
+	pv *corev1.PersistentVolume
+}
+
+// HostReleased proves, by a live read of the host PV, that it is Released from the claim that
+// was seen, or Failed since, has the reclaim policy that was seen, and is not abandoned.
+func (p Prover) HostReleased(ctx context.Context, seen *corev1.PersistentVolume) (HostReleased, bool, error) {
+	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool {
+		return !abandoned(now) && mirror.Ended(now) && rootOf(now) == rootOf(seen) &&
+			now.Spec.PersistentVolumeReclaimPolicy == seen.Spec.PersistentVolumeReclaimPolicy
+	})
+	return HostReleased{v}, ok, err
+}
+
+// HostUnchanged proves it by a live read of the host PV.
+func (p Prover) HostUnchanged(ctx context.Context, seen *corev1.PersistentVolume) (HostUnchanged, bool, error) {
+	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return now.ResourceVersion == seen.ResourceVersion })
+	return HostUnchanged{v}, ok, err
+}
+
+// HostAssigned proves, by a live read of the host PV, that it is for the claim that was seen,
+// and not abandoned.
+func (p Prover) HostAssigned(ctx context.Context, seen *corev1.PersistentVolume) (HostAssigned, bool, error) {
+	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return !abandoned(now) && rootOf(now) == rootOf(seen) })
+	return HostAssigned{v}, ok, err
+}
+
+func (p Prover) hostVolume(ctx context.Context, seen *corev1.PersistentVolume, still func(*corev1.PersistentVolume) bool) (hostVolume, bool, error) {
+	began := p.Clock.Now()
+	now, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(seen.Name))
+	if err != nil {
+		return hostVolume{}, false, fmt.Errorf("prove that volume %s is as it was seen: %w", seen.Name, err)
+	}
+	if now == nil || now.UID != seen.UID || leafOf(now) != leafOf(seen) || !still(now) {
+		return hostVolume{}, false, nil
+	}
+	return hostVolume{p.testify(began, now.UID, now.ResourceVersion), now}, true, nil
+}
+
+func abandoned(host *corev1.PersistentVolume) bool {
+	return host.Annotations[v1alpha1.AnnotationAbandon] == "true"
+}
+
+// rootOf is the UID of the claim that a host PV is for, if any.
+func rootOf(host *corev1.PersistentVolume) types.UID {
+	if host.Spec.ClaimRef == nil {
+		return ""
+	}
+	return host.Spec.ClaimRef.UID
+}
+
+// leafOf is the UID of the leaf PV that a host PV records, if any.
+func leafOf(host *corev1.PersistentVolume) types.UID {
+	_, _, uid, _ := mirror.LeafVolumeOf(host)
+	return uid
+}
+
+// Unused says that no Pod keeps the disk of a claim in this member.
+type Unused struct {
+	w     *witness
+	claim types.NamespacedName
+}
+
+// Unused proves it by a live list of the Pods of the claim's namespace, and live reads of the
+// nodes that they are on.
+func (p Prover) Unused(ctx context.Context, claim types.NamespacedName) (Unused, bool, error) {
+	began := p.Clock.Now()
+	pods, err := PodsOfClaim(ctx, p.HostLive, claim)
+	if err != nil {
+		return Unused{}, false, fmt.Errorf("prove that no Pod uses claim %s: %w", claim, err)
+	}
+	if using, err := p.Using(ctx, p.HostLive, pods); err != nil || len(using) > 0 {
+		return Unused{}, false, err
+	}
+	return Unused{p.testify(began, "", ""), claim}, true, nil
+}
+
+// PodsOfClaim are the host's Pods that use a claim, by a live list of its namespace.
+func PodsOfClaim(ctx context.Context, live client.Reader, claim types.NamespacedName) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	var using []corev1.Pod
+	err := index.Pages(ctx, live, &list, func() {
+		using = append(using, slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !slices.Contains(mirror.ClaimNames(&pod), claim.Name) })...)
+	}, client.InNamespace(claim.Namespace))
+	return using, err
+}
+
+// Using are those of some Pods that keep a disk in this member, by a reader of the host.
+func (p Prover) Using(ctx context.Context, host client.Reader, pods []corev1.Pod) ([]corev1.Pod, error) {
+	var using []corev1.Pod
+	for i := range pods {
+		uses, err := p.uses(ctx, host, &pods[i])
+		if err != nil {
+			return nil, err
+		}
+		if uses {
+			using = append(using, pods[i])
+		}
+	}
+	return using, nil
+}
+
+// uses reports whether a Pod keeps the disk of a claim in this member: one that has not
+// finished, and is bound to a node of this member, or may yet be. A cluster may have had
+// another node, by another registration: what counts is the cluster that the Pod's node
+// names, and a node that names none may be this one's. What is never pushed keeps nothing.
+func (p Prover) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
+	switch {
+	case mirror.Finished(pod), mirror.KeptOut(pod):
+		return false, nil
+	case pod.Spec.NodeName == "", pod.Spec.NodeName == p.NodeName:
+		return true, nil
+	}
+	node, err := index.Find[corev1.Node](ctx, host, index.Named(pod.Spec.NodeName))
+	if node == nil {
+		return true, err
+	}
+	cluster := node.Labels[v1alpha1.LabelClusterID]
+	return cluster == "" || cluster == p.ClusterID, err
+}

@@ -1,0 +1,83 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// LeafVolume says what the member has under the name of a leaf PV.
+type LeafVolume struct {
+	w       *witness
+	name    string
+	pv      *corev1.PersistentVolume // nil: none
+	stamped bool
+}
+
+// LeafVolume proves, by a live read of the leaf PV, that it is as wanted; nil is absent.
+func (p Prover) LeafVolume(ctx context.Context, name string, wanted func(*corev1.PersistentVolume) bool) (LeafVolume, bool, error) {
+	began := p.Clock.Now()
+	pv, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
+	if err != nil || !wanted(pv) {
+		return LeafVolume{}, false, err
+	}
+	if pv == nil {
+		return LeafVolume{w: p.testify(began, "", ""), name: name}, true, nil
+	}
+	_, stamped := mirror.OriginIn(p.HostID, pv)
+	return LeafVolume{p.testify(began, pv.UID, pv.ResourceVersion), name, pv, stamped}, true, nil
+}
+
+// Absent wants no leaf PV of a name.
+func Absent(pv *corev1.PersistentVolume) bool { return pv == nil }
+
+// Retained reports whether a leaf PV outlives its claim by its reclaim policy. One that is not
+// there has nothing to lose.
+func Retained(pv *corev1.PersistentVolume) bool {
+	return pv == nil || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+}
+
+// Outlives reports whether a leaf PV is kept when a leaf claim that names it goes: it is
+// retained, or bound to another claim.
+func Outlives(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return Retained(pv) || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && pv.Spec.ClaimRef.UID != claim.UID
+}
+
+// LeafGone says that the member has nothing left of what a host PV represents.
+type LeafGone struct{ w *witness }
+
+// LeafGone proves, by live reads, that neither the leaf PV that a host PV records is left, nor
+// the leaf claim of its root, in a member that has forgotten nothing. A promise without a
+// disk records no leaf PV.
+func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (LeafGone, bool, error) {
+	began := p.Clock.Now()
+	if cluster, name, uid, ours := mirror.LeafVolumeOf(host); ours && cluster == p.ClusterID {
+		leaf, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
+		if err != nil {
+			return LeafGone{}, false, fmt.Errorf("prove that leaf volume %s is gone: %w", name, err)
+		}
+		if leaf != nil && leaf.UID == uid {
+			return LeafGone{}, false, nil
+		}
+	} else if !mirror.IsPromiseIn(host, p.ClusterID) {
+		return LeafGone{}, false, nil
+	}
+	ref := host.Spec.ClaimRef
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil {
+		return LeafGone{}, false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
+	}
+	if claim != nil && claim.Annotations[v1alpha1.AnnotationRootUID] == string(ref.UID) {
+		return LeafGone{}, false, nil
+	}
+	if err := p.Unrestored(ctx); err != nil {
+		return LeafGone{}, false, err
+	}
+	return LeafGone{p.testify(began, host.UID, host.ResourceVersion)}, true, nil
+}

@@ -1,0 +1,196 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// provisionedPrefix begins the name that a provisioner gives the PV of a claim by default;
+// the claim's UID follows (external-provisioner: --volume-name-prefix).
+const provisionedPrefix = "pvc-"
+
+// ProvisionedName is the name of the PV that a provisioner makes for a claim by default. It
+// is the same each time, and so is the disk: a provisioner that is asked again returns it.
+func ProvisionedName(claim types.UID) string { return provisionedPrefix + string(claim) }
+
+// NotMirrored says that no host PV represents the volume of a leaf claim. If it is not
+// proven, By is one that does.
+type NotMirrored struct {
+	w  *witness
+	By *corev1.PersistentVolume
+
+	leaf               string
+	thorough, restored bool
+}
+
+// NotMirrored proves by live reads that the host has no PV with the handle of the leaf PV
+// that a leaf claim names, whatever UID that leaf PV has by now. A member that was restored
+// lacks the stamp, and may have the leaf PV under another UID, so that only the host knows
+// that the volume is in use or is to be kept. It looks for the mirror under both of its names.
+//
+// If thorough, which is for what destroys data, it looks for a PV of any other name and for a
+// promise that records the leaf as well, by a paged list of all PVs of the host. The cache is
+// looked at first then: it can refute, and never proves.
+func (p Prover) NotMirrored(ctx context.Context, claim *corev1.PersistentVolumeClaim, thorough bool) (NotMirrored, bool, error) {
+	began, leaf := p.Clock.Now(), claim.Spec.VolumeName
+	by, err := p.mirrorOf(ctx, leaf, thorough)
+	if err != nil || by != nil {
+		return NotMirrored{By: by}, false, err
+	}
+	return NotMirrored{w: p.testify(began, claim.UID, claim.ResourceVersion), leaf: leaf, thorough: thorough, restored: p.MayBeRestored(claim)}, true, nil
+}
+
+// of reports whether the proof is for the volume of a leaf claim.
+func (n NotMirrored) of(claim *corev1.PersistentVolumeClaim) bool {
+	return n.w != nil && n.w.uid == claim.UID && n.leaf == claim.Spec.VolumeName
+}
+
+// mirrorOf is a host PV that represents a leaf PV; thorough as for NotMirrored.
+func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*corev1.PersistentVolume, error) {
+	if !thorough {
+		return p.mirrorByName(ctx, leaf)
+	}
+	known, err := index.VolumesOfLeaf(ctx, p.Host, p.ClusterID, leaf)
+	if err != nil {
+		return nil, err
+	}
+	if len(known) > 0 {
+		return &known[0], nil
+	}
+	by, err := p.mirrorByName(ctx, leaf)
+	if err != nil || by != nil {
+		return by, err
+	}
+	var list corev1.PersistentVolumeList
+	err = index.Pages(ctx, p.HostLive, &list, func() {
+		for i := range list.Items {
+			if by == nil && mirror.RecordsLeaf(&list.Items[i], p.ClusterID, leaf) {
+				by = list.Items[i].DeepCopy()
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("prove that no volume of the host represents %s: %w", leaf, err)
+	}
+	return by, nil
+}
+
+// mirrorByName is the host PV that represents a leaf PV under one of the two names of a mirror.
+func (p Prover) mirrorByName(ctx context.Context, leaf string) (*corev1.PersistentVolume, error) {
+	for _, collides := range []bool{false, true} {
+		pv, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(mirror.HostVolumeName(leaf, p.ClusterID, collides)))
+		if err != nil {
+			return nil, err
+		}
+		if pv != nil && mirror.RecordsLeaf(pv, p.ClusterID, leaf) {
+			return pv, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+}
+
+// NothingMade says that an unbound leaf claim has no volume that the host represents: nothing
+// was made for it, or what was made is not mirrored. If it is not proven, By is a host PV that
+// represents a volume of the claim, or nil: the member is about to bind one.
+type NothingMade struct {
+	w  *witness
+	By *corev1.PersistentVolume
+}
+
+// NothingMade proves it by live reads of the host PVs for the claim's root, of the leaf PVs
+// that these record, and of the host PVs that represent a volume made for the claim. A claim is never unbound again once it
+// was bound, so that only a claim that may come from a backup of the member can have had one:
+// for that, it lists all PVs of both clusters.
+func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (NothingMade, bool, error) {
+	began := p.Clock.Now()
+	made, err := index.VolumesForClaim(ctx, p.Cache, claim.UID)
+	if err != nil {
+		return NothingMade{}, false, err
+	}
+	restored := p.MayBeRestored(claim)
+	if restored {
+		if made, err = p.volumesFor(ctx, claim); err != nil || len(made) > 0 {
+			return NothingMade{}, false, err // the member is about to bind it: what is bound has a stamp, or gets one
+		}
+	}
+	if by, err := p.mirrorOfRoot(ctx, claim, origin); err != nil || by != nil {
+		return NothingMade{By: by}, false, err
+	}
+	names := map[string]struct{}{ProvisionedName(claim.UID): {}}
+	for i := range made {
+		names[made[i].Name] = struct{}{}
+	}
+	for name := range names {
+		by, err := p.mirrorOf(ctx, name, restored)
+		if err != nil {
+			return NothingMade{}, false, err
+		}
+		if by != nil && !endsWith(by, origin.UID) {
+			return NothingMade{By: by}, false, nil
+		}
+	}
+	return NothingMade{w: p.testify(began, claim.UID, claim.ResourceVersion)}, true, nil
+}
+
+// mirrorOfRoot is a host PV of this member that was made for the leaf claim's root, and
+// whose leaf PV may be the one of this leaf claim: it is not there, or points at the claim.
+func (p Prover) mirrorOfRoot(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*corev1.PersistentVolume, error) {
+	hosts, err := index.VolumesOfClaim(ctx, p.Host, origin.Root)
+	if err != nil {
+		return nil, err
+	}
+	for i := range hosts {
+		cluster, name, _, _ := mirror.LeafVolumeOf(&hosts[i])
+		if cluster != p.ClusterID || rootOf(&hosts[i]) != origin.UID {
+			continue
+		}
+		host, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(hosts[i].Name))
+		if err != nil {
+			return nil, err
+		}
+		if host == nil || endsWith(host, origin.UID) {
+			continue
+		}
+		leaf, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
+		if err != nil {
+			return nil, err
+		}
+		if leaf == nil || mirror.PointsAt(leaf, claim) {
+			return host, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+}
+
+// endsWith reports whether the data of a host PV go with the claim that it was released from.
+// root_pv waits for the leaf claim to go, then.
+func endsWith(host *corev1.PersistentVolume, claim types.UID) bool {
+	return mirror.Ended(host) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+		rootOf(host) == claim && host.Annotations[v1alpha1.AnnotationAbandon] == ""
+}
+
+// volumesFor are the member's PVs, by a live list, that were made for a claim or wait to be
+// bound to it.
+func (p Prover) volumesFor(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.PersistentVolume, error) {
+	var list corev1.PersistentVolumeList
+	var found []corev1.PersistentVolume
+	err := index.Pages(ctx, p.Live, &list, func() {
+		for i := range list.Items {
+			if mirror.PointsAt(&list.Items[i], claim) {
+				found = append(found, list.Items[i])
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the volumes that were made for claim %s: %w", client.ObjectKeyFromObject(claim), err)
+	}
+	return found, nil
+}
