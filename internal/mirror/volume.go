@@ -188,6 +188,11 @@ func Ended(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)
 }
 
+// Abandoned reports whether an admin gives up the volume that a host PV represents.
+func Abandoned(pv *corev1.PersistentVolume) bool {
+	return pv.Annotations[v1alpha1.AnnotationAbandon] == "true"
+}
+
 // Policy is the reclaim policy of a host PV: Delete only if the host's class
 // and the leaf PV's own policy both say so. A class that is not there any more
 // (nil) cannot say so, and neither does Recycle: what nobody has asked to be

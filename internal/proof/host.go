@@ -69,7 +69,7 @@ type hostVolume struct {
 // was seen, or Failed since, has the reclaim policy that was seen, and is not abandoned.
 func (p Prover) HostReleased(ctx context.Context, seen *corev1.PersistentVolume) (HostReleased, bool, error) {
 	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool {
-		return !abandoned(now) && mirror.Ended(now) && rootOf(now) == rootOf(seen) &&
+		return !mirror.Abandoned(now) && mirror.Ended(now) && rootOf(now) == rootOf(seen) &&
 			now.Spec.PersistentVolumeReclaimPolicy == seen.Spec.PersistentVolumeReclaimPolicy
 	})
 	return HostReleased{v}, ok, err
@@ -84,7 +84,7 @@ func (p Prover) HostUnchanged(ctx context.Context, seen *corev1.PersistentVolume
 // HostAssigned proves, by a live read of the host PV, that it is for the claim that was seen,
 // and not abandoned.
 func (p Prover) HostAssigned(ctx context.Context, seen *corev1.PersistentVolume) (HostAssigned, bool, error) {
-	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return !abandoned(now) && rootOf(now) == rootOf(seen) })
+	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return !mirror.Abandoned(now) && rootOf(now) == rootOf(seen) })
 	return HostAssigned{v}, ok, err
 }
 
@@ -98,10 +98,6 @@ func (p Prover) hostVolume(ctx context.Context, seen *corev1.PersistentVolume, s
 		return hostVolume{}, false, nil
 	}
 	return hostVolume{p.testify(began, now.UID, now.ResourceVersion), now}, true, nil
-}
-
-func abandoned(host *corev1.PersistentVolume) bool {
-	return host.Annotations[v1alpha1.AnnotationAbandon] == "true"
 }
 
 // rootOf is the UID of the claim that a host PV is for, if any.
@@ -128,7 +124,7 @@ type Unused struct {
 // nodes that they are on.
 func (p Prover) Unused(ctx context.Context, claim types.NamespacedName) (Unused, bool, error) {
 	began := p.Clock.Now()
-	pods, err := PodsOfClaim(ctx, p.HostLive, claim)
+	pods, err := p.LivePodsOfClaim(ctx, claim)
 	if err != nil {
 		return Unused{}, false, fmt.Errorf("prove that no Pod uses claim %s: %w", claim, err)
 	}
@@ -138,11 +134,11 @@ func (p Prover) Unused(ctx context.Context, claim types.NamespacedName) (Unused,
 	return Unused{p.testify(began, "", ""), claim}, true, nil
 }
 
-// PodsOfClaim are the host's Pods that use a claim, by a live list of its namespace.
-func PodsOfClaim(ctx context.Context, live client.Reader, claim types.NamespacedName) ([]corev1.Pod, error) {
+// LivePodsOfClaim are the host's Pods that use a claim, by a live list of its namespace.
+func (p Prover) LivePodsOfClaim(ctx context.Context, claim types.NamespacedName) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	var using []corev1.Pod
-	err := index.Pages(ctx, live, &list, func() {
+	err := index.Pages(ctx, p.HostLive, &list, func() {
 		using = append(using, slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !slices.Contains(mirror.ClaimNames(&pod), claim.Name) })...)
 	}, client.InNamespace(claim.Namespace))
 	return using, err
@@ -180,4 +176,27 @@ func (p Prover) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (
 	}
 	cluster := node.Labels[v1alpha1.LabelClusterID]
 	return cluster == "" || cluster == p.ClusterID, err
+}
+
+// PlacedHere proves, by a live read, that a root is placed in this member. A cache that was
+// filled by an API server that lags behind, after a restart, can show a placement that was
+// over long ago, and placed-in alone says who may push (I3).
+func (p Prover) PlacedHere(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.HostLive, client.ObjectKeyFromObject(root))
+	return now != nil && now.UID == root.UID && now.Annotations[v1alpha1.AnnotationPlacedIn] == p.ClusterID, err
+}
+
+// Promised proves, by a live read, that a promise is this member's and has no disk; or, if
+// one is named, that this leaf PV is still its disk, and does not go. One that goes with its
+// last Pod may have gone since, and a cache that lags still has it.
+func (p Prover) Promised(ctx context.Context, promise *corev1.PersistentVolume, disk string) (bool, error) {
+	now, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(promise.Name))
+	if err != nil || now == nil || now.UID != promise.UID {
+		return false, err
+	}
+	if disk == "" {
+		return mirror.IsPromiseIn(now, p.ClusterID), nil
+	}
+	cluster, leaf, _, fulfilled := mirror.LeafVolumeOf(now)
+	return fulfilled && cluster == p.ClusterID && leaf == disk && !mirror.Releasing(now), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
@@ -80,4 +81,48 @@ func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (Le
 		return LeafGone{}, false, err
 	}
 	return LeafGone{p.testify(began, host.UID, host.ResourceVersion)}, true, nil
+}
+
+// LeafClaimGone proves, by a live read of its name, that the member has no leaf claim of a
+// root. What has its name there and is not its leaf says nothing of it.
+func (p Prover) LeafClaimGone(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	leaf, err := p.leafClaim(ctx, root)
+	return leaf == nil, err
+}
+
+// Unbound proves, by a live read of its name, that no leaf claim of a root is bound.
+func (p Prover) Unbound(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	leaf, err := p.leafClaim(ctx, root)
+	return leaf == nil || leaf.Spec.VolumeName == "", err
+}
+
+// Unprovisioned proves that a root has no volume in the member: by live reads, its leaf claim
+// is not bound, and the member has no PV of the name that a provisioner gives one. The cache
+// has none of another name.
+func (p Prover) Unprovisioned(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
+	leaf, err := p.leafClaim(ctx, root)
+	if err != nil || leaf == nil {
+		return err == nil, err
+	}
+	if leaf.Spec.VolumeName != "" {
+		return false, nil
+	}
+	pv, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(provisionedName(leaf.UID)))
+	if err != nil || pv != nil {
+		return false, err
+	}
+	volumes, err := index.VolumesForClaim(ctx, p.Cache, leaf.UID)
+	return err == nil && len(volumes) == 0, err
+}
+
+func (p Prover) leafClaim(ctx context.Context, root *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	key := client.ObjectKeyFromObject(root)
+	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, p.Live, p.HostID, key)
+	if err != nil {
+		return nil, fmt.Errorf("prove what the member has of claim %s: %w", key, err)
+	}
+	if leaf == nil || origin.UID != root.UID {
+		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+	}
+	return leaf, nil
 }

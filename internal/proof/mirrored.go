@@ -17,9 +17,9 @@ import (
 // the claim's UID follows (external-provisioner: --volume-name-prefix).
 const provisionedPrefix = "pvc-"
 
-// ProvisionedName is the name of the PV that a provisioner makes for a claim by default. It
+// provisionedName is the name of the PV that a provisioner makes for a claim by default. It
 // is the same each time, and so is the disk: a provisioner that is asked again returns it.
-func ProvisionedName(claim types.UID) string { return provisionedPrefix + string(claim) }
+func provisionedName(claim types.UID) string { return provisionedPrefix + string(claim) }
 
 // NotMirrored says that no host PV represents the volume of a leaf claim. If it is not
 // proven, By is one that does.
@@ -124,7 +124,7 @@ func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeC
 	if by, err := p.mirrorOfRoot(ctx, claim, origin); err != nil || by != nil {
 		return NothingMade{By: by}, false, err
 	}
-	names := map[string]struct{}{ProvisionedName(claim.UID): {}}
+	names := map[string]struct{}{provisionedName(claim.UID): {}}
 	for i := range made {
 		names[made[i].Name] = struct{}{}
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -134,7 +136,7 @@ func (r *Reconciler) unplace(ctx context.Context, host *guarded.Root, pv *corev1
 	if err != nil || claim == nil || claim.Annotations[v1alpha1.AnnotationPlacedIn] != pv.Annotations[v1alpha1.AnnotationAbandon] {
 		return err
 	}
-	if same, err := r.current(ctx, pv); err != nil || !same {
+	if same, err := r.unchanged(ctx, pv); err != nil || !same {
 		return err
 	}
 	after := claim.DeepCopy()
@@ -151,10 +153,10 @@ func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (
 	return claim, err
 }
 
-// current proves by a live read that a host PV is as it was seen.
-func (r *Reconciler) current(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
-	live, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(pv.Name))
-	return live != nil && live.UID == pv.UID && live.ResourceVersion == pv.ResourceVersion, err
+// unchanged proves by a live read that a host PV is as it was seen.
+func (r *Reconciler) unchanged(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
+	_, same, err := proof.Prover{HostLive: r.Live, Clock: clock.RealClock{}}.HostUnchanged(ctx, pv)
+	return same, err
 }
 
 // neverUsed proves by live reads that a promise is as it was seen, so that no member
@@ -164,7 +166,7 @@ func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume)
 	if err != nil || wanted(pv, claim) {
 		return false, err
 	}
-	return r.current(ctx, pv)
+	return r.unchanged(ctx, pv)
 }
 
 // drop takes our finalizer off.

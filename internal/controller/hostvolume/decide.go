@@ -32,7 +32,7 @@ const (
 // thousands, on few.
 func concerned(obj client.Object) bool {
 	pv, ok := obj.(*corev1.PersistentVolume)
-	return ok && (mirror.IsUnused(pv) || pv.Annotations[v1alpha1.AnnotationAbandon] == "true")
+	return ok && (mirror.IsUnused(pv) || mirror.Abandoned(pv))
 }
 
 // decide on a host PV; nil is absent.

@@ -107,7 +107,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	d := decide(o)
 	if f, failing := d.(fail); failing && f.unmet != "" {
-		unbound, err := r.unbound(ctx, o.unmet.claim)
+		unbound, err := r.Proof().Unbound(ctx, o.unmet.claim)
 		if err != nil || !unbound {
 			return reconcile.Result{RequeueAfter: o.unmet.timeout}, err // no claim's event brings us back
 		}
@@ -165,8 +165,8 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		if err != nil || !still {
 			return err
 		}
-		if d.leafGone {
-			if gone, err := r.leafGone(ctx, o.root); err != nil || !gone {
+		if d.leafPodGone {
+			if gone, err := r.leafPodGone(ctx, o.root); err != nil || !gone {
 				return err
 			}
 		}
@@ -206,8 +206,8 @@ func (r *reconciler) stillFails(ctx context.Context, o *observed) (fail, bool, e
 	return d, still, nil
 }
 
-// leafGone proves by a live read that nothing runs for the root in the member.
-func (r *reconciler) leafGone(ctx context.Context, root *corev1.Pod) (bool, error) {
+// leafPodGone proves by a live read that nothing runs for the root in the member.
+func (r *reconciler) leafPodGone(ctx context.Context, root *corev1.Pod) (bool, error) {
 	var leaf corev1.Pod
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(root), &leaf)
 	if apierrors.IsNotFound(err) {

@@ -40,11 +40,11 @@ type (
 	nothing struct{}
 	// show the leaf's status.
 	show struct{ status corev1.PodStatus }
-	// fail the root. If leafGone, the leaf's absence is to be proven first; if a claim
+	// fail the root. If leafPodGone, the leaf's absence is to be proven first; if a claim
 	// is unmet, that it has no volume.
 	fail struct {
 		status   corev1.PodStatus
-		leafGone bool
+		leafPodGone bool
 		unmet    string
 	}
 )
@@ -77,12 +77,12 @@ func decide(o observed) decision {
 	case o.unhandled:
 		return nothing{} // the event of the deletion enqueues the root
 	case o.root.DeletionTimestamp != nil:
-		return fail{status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonTerminated, "the Pod was deleted"), leafGone: true}
+		return fail{status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonTerminated, "the Pod was deleted"), leafPodGone: true}
 	case mirror.Pushed(o.root) != corev1.ConditionTrue:
 		return o.admission()
 	}
 	return fail{status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonLeafVanished, fmt.Sprintf(
-		"the Pod's counterpart in member %s is gone, evicted or deleted there; it is not run again under this name", o.member.Registration)), leafGone: true}
+		"the Pod's counterpart in member %s is gone, evicted or deleted there; it is not run again under this name", o.member.Registration)), leafPodGone: true}
 }
 
 // shows is the decision to show a leaf's status, with an event if that is the end
@@ -125,10 +125,10 @@ func (o observed) admission() decision {
 		return nothing{}
 	}
 	if refusal := mirror.Admit(o.root, o.node); refusal != nil {
-		return fail{status: mirror.FailedPodStatus(o.root, refusal.Reason, refusal.Message), leafGone: true}
+		return fail{status: mirror.FailedPodStatus(o.root, refusal.Reason, refusal.Message), leafPodGone: true}
 	}
 	if o.stranded != nil {
-		return fail{status: mirror.FailedPodStatus(o.root, o.stranded.Reason, o.stranded.Message), leafGone: true}
+		return fail{status: mirror.FailedPodStatus(o.root, o.stranded.Reason, o.stranded.Message), leafPodGone: true}
 	}
 	return nothing{}
 }

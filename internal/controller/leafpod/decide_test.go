@@ -82,8 +82,8 @@ func daemonSet(o *observed) {
 
 func showing(p corev1.PodPhase) decision { return show{corev1.PodStatus{Phase: p}} }
 
-func fails(reason string, leafGone bool) decision {
-	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}, leafGone: leafGone}
+func fails(reason string, leafPodGone bool) decision {
+	return fail{status: corev1.PodStatus{Phase: corev1.PodFailed, Reason: reason}, leafPodGone: leafPodGone}
 }
 
 func stranded(o *observed) { o.stranded = &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere} }

@@ -168,17 +168,6 @@ func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string,
 	return others, nil
 }
 
-// unbound proves by a live read that a root claim has no volume in the member. What
-// has its name there and is not its leaf says nothing of it.
-func (r *reconciler) unbound(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
-	key := client.ObjectKeyFromObject(root)
-	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Live, r.HostID, key)
-	if err != nil {
-		return false, fmt.Errorf("prove that claim %s has no volume in the member: %w", key, err)
-	}
-	return leaf == nil || origin.UID != root.UID || leaf.Spec.VolumeName == "", nil
-}
-
 // ofUnmet wakes the Pods here that wait for a promise which cannot be kept.
 func (r *reconciler) ofUnmet(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)

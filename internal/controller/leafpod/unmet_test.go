@@ -47,7 +47,7 @@ func TestUnbound(t *testing.T) {
 				mirror.Origin{HostID: tc.host, Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: tc.uid}.Stamp(leaf)
 			}
 			r := &reconciler{Link: &member.Link{Member: here, Live: reads{claim: leaf}}}
-			unbound, err := r.unbound(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid"}})
+			unbound, err := r.Proof().Unbound(t.Context(), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid"}})
 			if err != nil || unbound != tc.want {
 				t.Errorf("unbound is %v (%v), not %v", unbound, err, tc.want)
 			}

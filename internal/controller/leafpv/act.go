@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
 )
 
 func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
@@ -64,9 +65,10 @@ func (r *reconciler) adopt(ctx context.Context, o observed, host *corev1.Persist
 // fulfil records the leaf PV on its promise, if a live read shows that it is there
 // and held: a promise may have had a disk before, which a cache that lags still has.
 func (r *reconciler) fulfil(ctx context.Context, o observed, after *corev1.PersistentVolume) error {
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Name))
-	if err != nil || leaf == nil || leaf.UID != o.leaf.UID || leaf.DeletionTimestamp != nil ||
-		leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+	_, held, err := r.Proof().LeafVolume(ctx, o.leaf.Name, func(leaf *corev1.PersistentVolume) bool {
+		return leaf != nil && leaf.UID == o.leaf.UID && leaf.DeletionTimestamp == nil && proof.Retained(leaf)
+	})
+	if err != nil || !held {
 		return err
 	}
 	if err := r.Root.Patch(ctx, actor, o.promise, after); err != nil {

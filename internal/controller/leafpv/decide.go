@@ -164,7 +164,7 @@ func (o observed) withoutRoot() decision {
 		return o.fulfil() // so that root_pv ends it in order
 	case o.host == nil:
 		return orphan{}
-	case o.host.Annotations[v1alpha1.AnnotationAbandon] == "true":
+	case mirror.Abandoned(o.host):
 		return nothing{} // the leaf PV is its member's
 	case (o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || policyOf(o.leaf) != corev1.PersistentVolumeReclaimDelete || o.freed()) &&
 		o.leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain:
@@ -372,7 +372,7 @@ func (o observed) create() decision {
 // attributes; the registration's present name; our finalizer; and Retain where
 // the member retains.
 func (o observed) current() decision {
-	if o.host.DeletionTimestamp != nil || o.host.Annotations[v1alpha1.AnnotationAbandon] == "true" {
+	if o.host.DeletionTimestamp != nil || mirror.Abandoned(o.host) {
 		return nothing{}
 	}
 	after := changed(o.host, func(after *corev1.PersistentVolume) {

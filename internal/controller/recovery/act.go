@@ -6,14 +6,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -70,7 +66,7 @@ func (r *reconciler) hear(o observed) {
 
 // move steers claims to another member, if none of them has a volume here.
 func (r *reconciler) move(ctx context.Context, o observed, d move) error {
-	if empty, err := r.empty(ctx, d.claims); err != nil || !empty {
+	if proven, err := r.unprovisioned(ctx, d.claims); err != nil || !proven {
 		return err
 	}
 	text, err := d.tried.Annotation()
@@ -94,7 +90,7 @@ func (r *reconciler) move(ctx context.Context, o observed, d move) error {
 
 // free gives claims back to the scheduler, which chooses among all members again.
 func (r *reconciler) free(ctx context.Context, o observed, d free) error {
-	if empty, err := r.empty(ctx, d.claims); err != nil || !empty {
+	if proven, err := r.unprovisioned(ctx, d.claims); err != nil || !proven {
 		return err
 	}
 	text, err := d.tried.Annotation()
@@ -137,36 +133,12 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 	return r.Root.AnnotateClaim(ctx, actor, before, after)
 }
 
-// empty proves, by live reads, that no claim has a volume in this member: its leaf
-// is not there, or is not bound, and nothing was made for it.
-func (r *reconciler) empty(ctx context.Context, claims []claim) (bool, error) {
+// unprovisioned proves that none of some claims has a volume in this member.
+func (r *reconciler) unprovisioned(ctx context.Context, claims []claim) (bool, error) {
 	for _, c := range claims {
-		key := client.ObjectKeyFromObject(c.root)
-		leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Live, r.HostID, key)
-		if err != nil {
-			return false, fmt.Errorf("prove that claim %s has no volume in the member: %w", key, err)
-		}
-		if leaf == nil || origin.UID != c.root.UID {
-			continue
-		}
-		if leaf.Spec.VolumeName != "" {
-			return false, nil
-		}
-		made, err := r.made(ctx, leaf.UID)
-		if err != nil || made {
+		if proven, err := r.Proof().Unprovisioned(ctx, c.root); err != nil || !proven {
 			return false, err
 		}
 	}
 	return true, nil
-}
-
-// made reports whether the member has a PV for a leaf claim: by a live read of the
-// one that a provisioner makes, and by what the cache has under any other name.
-func (r *reconciler) made(ctx context.Context, leaf types.UID) (bool, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(proof.ProvisionedName(leaf)))
-	if err != nil || pv != nil {
-		return true, err
-	}
-	volumes, err := index.VolumesForClaim(ctx, r.Cache, leaf)
-	return len(volumes) > 0, err
 }

@@ -78,7 +78,7 @@ func decide(o observed) decision {
 	switch {
 	case o.host == nil:
 		return nothing{}
-	case abandoned(o.host):
+	case mirror.Abandoned(o.host):
 		return nothing{} // host_volume lets go of it
 	case o.inUse() && mirror.Releasing(o.host):
 		return o.unused() // also if it was let go of meanwhile, and the leaf PV is gone for which leaf_pv would hold it again
@@ -102,10 +102,6 @@ func decide(o observed) decision {
 // goes with its last Pod.
 func (o observed) inUse() bool {
 	return !o.unfulfilled && mirror.WhenUnused(o.host) && o.host.Status.Phase == corev1.VolumeBound && o.host.Spec.ClaimRef != nil
-}
-
-func abandoned(host *corev1.PersistentVolume) bool {
-	return host.Annotations[v1alpha1.AnnotationAbandon] == "true"
 }
 
 // released: the claim is gone, says the host's PV controller.

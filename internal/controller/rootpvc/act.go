@@ -210,7 +210,7 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 // create makes the leaf claim. One that is there already and was not seen in
 // the cache is either ours, just made, or somebody else's.
 func (r *reconciler) create(ctx context.Context, o observed, leaf *corev1.PersistentVolumeClaim) error {
-	if placed, err := r.placed(ctx, o.root); err != nil || !placed {
+	if placed, err := r.Proof().PlacedHere(ctx, o.root); err != nil || !placed {
 		return err
 	}
 	if awaited, err := r.awaited(ctx, o); err != nil || !awaited {
@@ -239,14 +239,6 @@ func (r *reconciler) create(ctx context.Context, o observed, leaf *corev1.Persis
 		return err
 	}
 	return problem // the claim in the way is not watched: try again, at a bounded rate
-}
-
-// placed reports, by a live read, whether the root is placed in this member. A
-// cache that was filled by an API server that lags behind, after a restart, can
-// show a placement that was over long ago, and placed-in alone says who may push (I3).
-func (r *reconciler) placed(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
-	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(root))
-	return now != nil && now.UID == root.UID && now.Annotations[v1alpha1.AnnotationPlacedIn] == r.ClusterID, err
 }
 
 // refusedByMember tells the user what the member's API server holds against a
@@ -342,21 +334,6 @@ func (r *reconciler) keep(ctx context.Context, o observed, by *corev1.Persistent
 	return r.say(ctx, o, problem)
 }
 
-// empty proves by a live read that the member holds no leaf claim for a root. One
-// that is there is seen by the cache before long.
-func (r *reconciler) empty(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
-	key := client.ObjectKeyFromObject(root)
-	leaf, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Live, key)
-	if err != nil {
-		return false, fmt.Errorf("prove that the member is empty of claim %s: %w", key, err)
-	}
-	if leaf == nil {
-		return true, nil
-	}
-	origin, ours := mirror.OriginIn(r.HostID, leaf)
-	return !ours || origin.UID != root.UID, nil
-}
-
 // mirroredFor reports whether a host PV was created for a root that was seen unbound: it
 // is about to be bound. That enqueues it, as does the end of that PV.
 func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
@@ -370,7 +347,7 @@ func (r *reconciler) mirroredFor(ctx context.Context, root *corev1.PersistentVol
 // unplace lets another member have the claim, once a live read proves that this
 // one holds no leaf claim for it, and no volume was mirrored for it.
 func (r *reconciler) unplace(ctx context.Context, root *corev1.PersistentVolumeClaim) error {
-	if empty, err := r.empty(ctx, root); err != nil || !empty {
+	if gone, err := r.Proof().LeafClaimGone(ctx, root); err != nil || !gone {
 		return err
 	}
 	if mirrored, err := r.mirroredFor(ctx, root); err != nil || mirrored {

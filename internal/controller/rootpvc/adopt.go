@@ -14,7 +14,7 @@ import (
 // stamp is all that changes, so that the volume is never unbound. leaf_pv then
 // stamps the volume and makes its host PV.
 func (r *reconciler) adopt(ctx context.Context, o observed) error {
-	if proven, err := r.abandoned(ctx, o); err != nil || !proven {
+	if proven, err := r.stillAsked(ctx, o); err != nil || !proven {
 		return err
 	}
 	after := o.leaf.DeepCopy()
@@ -26,11 +26,11 @@ func (r *reconciler) adopt(ctx context.Context, o observed) error {
 	return nil
 }
 
-// abandoned proves, by live reads, that the root is the claim that was decided on
+// stillAsked proves, by live reads, that the root is the claim that was decided on
 // and asks for the volume still, so that the earlier claim of that name is gone;
 // that the host has no PV that could stand for the volume; and that the volume is
 // what it was seen to be.
-func (r *reconciler) abandoned(ctx context.Context, o observed) (bool, error) {
+func (r *reconciler) stillAsked(ctx context.Context, o observed) (bool, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.root))
 	if err != nil || root == nil || root.UID != o.root.UID || !mirror.AsksFor(root, o.asked, r.Member) {
 		return false, err

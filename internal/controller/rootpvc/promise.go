@@ -17,7 +17,6 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -123,27 +122,16 @@ func (o observed) createPromised() decision {
 	}
 }
 
-// awaited proves by a live read of a promise, before a leaf claim is made for it,
-// that it is this member's and has no disk; or, where the leaf claim of its disk was
-// lost, that the disk is still its. One that goes with its last Pod may have gone
-// since, and a cache that lags still has it.
+// awaited proves by a live read of a promise, before a leaf claim is made for it, that it is
+// to have a disk here; or, where the leaf claim of its disk was lost, that it still has it.
 func (r *reconciler) awaited(ctx context.Context, o observed) (bool, error) {
-	seen := o.promise
-	if seen == nil && o.hostVolume != nil && mirror.WhenUnused(o.hostVolume) {
-		seen = o.hostVolume
+	switch {
+	case o.promise != nil:
+		return r.Proof().Promised(ctx, o.promise, "")
+	case o.hostVolume != nil && mirror.WhenUnused(o.hostVolume):
+		return r.Proof().Promised(ctx, o.hostVolume, o.boundTo)
 	}
-	if seen == nil {
-		return true, nil
-	}
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(seen.Name))
-	if err != nil || pv == nil || pv.UID != seen.UID {
-		return false, err
-	}
-	if o.promise != nil {
-		return mirror.IsPromiseIn(pv, r.ClusterID), nil
-	}
-	cluster, leaf, _, fulfilled := mirror.LeafVolumeOf(pv)
-	return fulfilled && cluster == r.ClusterID && leaf == o.boundTo && !mirror.Releasing(pv), nil
+	return true, nil
 }
 
 // observePromise looks up the Pods of the root that have landed in the member. The
@@ -237,7 +225,7 @@ func (r *reconciler) stands(ctx context.Context, o observed, d decision) (bool, 
 		return true, nil
 	}
 	key := client.ObjectKeyFromObject(o.root)
-	using, err := proof.PodsOfClaim(ctx, r.HostLive, key)
+	using, err := r.Proof().LivePodsOfClaim(ctx, key)
 	if err != nil {
 		return false, fmt.Errorf("prove that no Pod here waits for claim %s: %w", key, err)
 	}
@@ -305,7 +293,7 @@ func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reco
 // unlabel proves by a live read that the member is empty of the claim. What was
 // said of it here is taken back first: nobody speaks of a claim that none has.
 func (r *reconciler) unlabel(ctx context.Context, o observed) error {
-	if empty, err := r.empty(ctx, o.root); err != nil || !empty {
+	if gone, err := r.Proof().LeafClaimGone(ctx, o.root); err != nil || !gone {
 		return err
 	}
 	if o.speaks() {

@@ -1,0 +1,74 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// liveReads are the functions of the controllers of volumes that read a cluster live without
+// package proof, and why.
+var liveReads = map[string]string{
+	"hostvolume.claimOf":        "tells to which claim a promise is handed back, and destroys nothing",
+	"hostvolume.neverUsed":      "asks which claim wants a promise that no member has",
+	"hostvolume.unchanged":      "hands the reader to package proof",
+	"leafpod.leafPodGone":       "proves the end of a Pod",
+	"leafpod.stillFails":        "decides again on the Pod as it is",
+	"leafpv.adopt":              "gives a volume to the claim that asks for it, and destroys nothing",
+	"leafpv.create":             "tells whose the object in the way is",
+	"rootpvc.create":            "tells whose the object in the way is",
+	"rootpvc.rememberWithdrawn": "reads the record that it writes",
+	"rootpvc.stands":            "decides again on the Pods as they are",
+	"rootpvc.stillAsked":        "gives a volume to the claim that asks for it, and destroys nothing",
+}
+
+// TestOnlyProofProves keeps a controller of volumes from proving anything by live reads of its
+// own, under a name of its own.
+func TestOnlyProofProves(t *testing.T) {
+	found := map[string]bool{}
+	for _, controller := range []string{"hostvolume", "leafpod", "leafpv", "promise", "recovery", "rootpv", "rootpvc"} {
+		files, err := filepath.Glob(filepath.Join("controller", controller, "*.go"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files of controller %s: %v", controller, err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, declaration := range file.Decls {
+				function, ok := declaration.(*ast.FuncDecl)
+				if ok && readsLive(function) {
+					found[controller+"."+function.Name.Name] = true
+				}
+			}
+		}
+	}
+	for name := range found {
+		if liveReads[name] == "" {
+			t.Errorf("%s reads a cluster live: use internal/proof, or say here why it does not prove anything", name)
+		}
+	}
+	for name := range liveReads {
+		if !found[name] {
+			t.Errorf("%s does not read a cluster live any more: remove it here", name)
+		}
+	}
+}
+
+// readsLive reports whether a function uses a live reader.
+func readsLive(function *ast.FuncDecl) bool {
+	found := false
+	ast.Inspect(function, func(node ast.Node) bool {
+		selector, ok := node.(*ast.SelectorExpr)
+		found = found || ok && (selector.Sel.Name == "HostLive" || selector.Sel.Name == "Live")
+		return !found
+	})
+	return found
+}
