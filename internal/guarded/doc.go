@@ -1,7 +1,8 @@
 // Package guarded is the only place that writes to a cluster on behalf of a
 // member's controllers. Each write is checked first: is the fence still ours
 // (DESIGN: the fence), is the object ours (I4: stamp or label, and UID), may
-// anything be destroyed at present (I2). Deletes carry a UID precondition, in the
+// anything be destroyed at present (I2). What ends a leaf claim, or sets a leaf PV to Delete,
+// takes evidence of package proof that covers the object. Deletes carry a UID precondition, in the
 // host a resourceVersion as well, patches both, server-side applies a UID, so that a
 // write meant for one object can never meet another of the same name.
 //

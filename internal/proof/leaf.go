@@ -50,37 +50,31 @@ func Outlives(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 	return Retained(pv) || pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != "" && pv.Spec.ClaimRef.UID != claim.UID
 }
 
-// LeafGone says that the member has nothing left of what a host PV represents.
-type LeafGone struct{ w *witness }
-
 // LeafGone proves, by live reads, that neither the leaf PV that a host PV records is left, nor
 // the leaf claim of its root, in a member that has forgotten nothing. A promise without a
 // disk records no leaf PV.
-func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (LeafGone, bool, error) {
-	began := p.Clock.Now()
+func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bool, error) {
 	if cluster, name, uid, ours := mirror.LeafVolumeOf(host); ours && cluster == p.ClusterID {
 		leaf, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
 		if err != nil {
-			return LeafGone{}, false, fmt.Errorf("prove that leaf volume %s is gone: %w", name, err)
+			return false, fmt.Errorf("prove that leaf volume %s is gone: %w", name, err)
 		}
 		if leaf != nil && leaf.UID == uid {
-			return LeafGone{}, false, nil
+			return false, nil
 		}
 	} else if !mirror.IsPromiseIn(host, p.ClusterID) {
-		return LeafGone{}, false, nil
+		return false, nil
 	}
 	ref := host.Spec.ClaimRef
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, p.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	if err != nil {
-		return LeafGone{}, false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
+		return false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
 	}
 	if claim != nil && claim.Annotations[v1alpha1.AnnotationRootUID] == string(ref.UID) {
-		return LeafGone{}, false, nil
+		return false, nil
 	}
-	if err := p.Unrestored(ctx); err != nil {
-		return LeafGone{}, false, err
-	}
-	return LeafGone{p.testify(began, host.UID, host.ResourceVersion)}, true, nil
+	err = p.Unrestored(ctx)
+	return err == nil, err
 }
 
 // LeafClaimGone proves, by a live read of its name, that the member has no leaf claim of a

@@ -43,9 +43,9 @@ type (
 	// fail the root. If leafPodGone, the leaf's absence is to be proven first; if a claim
 	// is unmet, that it has no volume.
 	fail struct {
-		status   corev1.PodStatus
+		status      corev1.PodStatus
 		leafPodGone bool
-		unmet    string
+		unmet       string
 	}
 )
 

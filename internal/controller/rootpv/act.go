@@ -94,7 +94,7 @@ func (r *reconciler) releaseEnded(ctx context.Context, o observed, d release) er
 		if err := r.MayDestroy(); err != nil {
 			return err
 		}
-		if _, gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
+		if gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
 			return err
 		}
 	}

@@ -231,7 +231,7 @@ func (r *reconciler) unfulfil(ctx context.Context, o observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	if _, gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
+	if gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
 		return err
 	}
 	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, claimOf(o.host))
@@ -261,7 +261,7 @@ func (r *reconciler) releasePromise(ctx context.Context, o observed) error {
 	if _, same, err := r.Proof().HostUnchanged(ctx, o.host); err != nil || !same {
 		return err
 	}
-	if _, gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
+	if gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
 		return err
 	}
 	return r.release(ctx, o.host, true)
