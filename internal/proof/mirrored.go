@@ -106,9 +106,9 @@ type NothingMade struct {
 }
 
 // NothingMade proves it by live reads of the host PVs for the claim's root, of the leaf PVs
-// that these record, and of the host PVs that represent a volume made for the claim. A claim is never unbound again once it
-// was bound, so that only a claim that may come from a backup of the member can have had one:
-// for that, it lists all PVs of both clusters.
+// that these record, and of the host PVs that represent a volume made for the claim. A claim
+// is never unbound again once it was bound, so that only a claim that may come from a backup
+// of the member can have had one: for that, it lists all PVs of both clusters.
 func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (NothingMade, bool, error) {
 	began := p.Clock.Now()
 	made, err := index.VolumesForClaim(ctx, p.Cache, claim.UID)

@@ -96,7 +96,7 @@ func parse(name string, args []string) (*command, error) {
 	flags.StringVar(&c.dumps, "dumps", filepath.Join(os.TempDir(), "xylem-fault"), "Directory for what there was at each failure.")
 	flags.StringVar(&c.record, "record", "", "File to add the totals to, such as test/fault/runs.json.")
 	flags.IntVar(&c.repeat, "repeat", 1, "replay: how many times.")
-	flags.IntVar(&c.skip, "skip", 0, "enumerate: leave out as many runs as a command with this seed has made; exact only if the writes of all scenarios came in the same order.")
+	flags.IntVar(&c.skip, "skip", 0, "enumerate: leave out as many runs as a command with this seed has made.")
 	flags.StringVar(&c.mutations, "mutation", "", "mutants: only these, by commas.")
 	names := flags.String("scenario", "", "Only these scenarios, by commas.")
 	flags.Func("fault", "replay: a fault, as a failure prints it; may be given twice.", func(s string) error {
