@@ -100,6 +100,7 @@ func hostWalks() {
 
 	It("restores the host under a running manager within an epoch, and a claim deleted since keeps its disk (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
+		earlier := *lease(ctx, one).Spec.HolderIdentity
 		Expect(x.Manager.Stop()).To(Succeed())
 		By("running a manager whose epoch never ends, and that probes once a minute")
 		manager, err := x.AnotherManager(ctx, "one-epoch", x.Fleet.Host, "--fence-epoch-interval=24h", "--fence-duration=3m", "--probe-interval=1m")
@@ -109,6 +110,8 @@ func hostWalks() {
 			Expect(x.Manager.Start(ctx)).To(Succeed())
 		}, NodeTimeout(settle))
 		Expect(manager.Start(ctx)).To(Succeed())
+		// A manager that was too busy to give the fence back holds it for its duration.
+		Eventually(ctx, func() string { return *lease(ctx, one).Spec.HolderIdentity }).WithTimeout(storyTime).Should(And(Not(BeEmpty()), Not(Equal(earlier))))
 		well(ctx, one)
 		well(ctx, two)
 		volume := s.use(ctx, "old", nodeOne)
@@ -141,7 +144,7 @@ func hostWalks() {
 		Eventually(func() []string { return s.disks(one, "old") }).Should(BeEmpty())
 		Expect(s.disks(one, "new")).To(HaveLen(1), "an orphan, which nobody destroys")
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed + 1))
-	}, SpecTimeout(storyTime))
+	}, SpecTimeout(2*storyTime))
 
 	It("clones the host by mistake, and the clone writes nothing to members (I2, I7)", func(ctx SpecContext) {
 		s := begin(ctx)

@@ -206,7 +206,7 @@ var _ = Describe("A burst", func() {
 			return len(slices.DeleteFunc(volumes.Items, func(pv corev1.PersistentVolume) bool {
 				return pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != s.namespace || pv.Status.Phase == corev1.VolumeBound
 			})), err
-		}).WithTimeout(storyTime / 2).Should(Equal(crowds * each))
+		}).WithTimeout(storyTime).Should(Equal(crowds * each))
 
 		By("letting a few more through from time to time, since nobody may ever bind those, and holding the others back")
 		s.pod(ctx, "app", claims("data", more)...)
