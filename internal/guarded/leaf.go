@@ -132,8 +132,7 @@ func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.
 }
 
 func (l *Leaf) holds(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) bool {
-	return claim != nil && l.owned(claim) == nil && claim.Spec.VolumeName == volume.Name &&
-		volume.Spec.ClaimRef != nil && volume.Spec.ClaimRef.UID == claim.UID
+	return claim != nil && l.owned(claim) == nil && claim.Spec.VolumeName == volume.Name && mirror.HeldBy(volume, claim)
 }
 
 func (l *Leaf) owned(obj client.Object) error {

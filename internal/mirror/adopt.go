@@ -63,6 +63,11 @@ func PointsAt(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == claim.UID || ref.UID == "")
 }
 
+// HeldBy reports whether a PV's claimRef names this very claim.
+func HeldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return pv != nil && claim != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
+}
+
 func unconfirmed(leaf *corev1.PersistentVolume, m Member, why string) *Refusal {
 	return &Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed, Message: fmt.Sprintf(
 		"volume %s in member %s was made for an earlier claim of this name, but %s: an admin can let this claim have it by `kubectl annotate clusterregistration %s %s=%s`",

@@ -136,7 +136,7 @@ func (e Unmirrored) Covers(action Action, object client.Object) error {
 	if err != nil {
 		return err
 	}
-	if pv := e.Leaf.pv; !e.Leaf.of(claim) || pv != nil && (e.Leaf.stamped || e.None.restored || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != claim.UID) {
+	if pv := e.Leaf.pv; !e.Leaf.of(claim) || pv != nil && (e.Leaf.stamped || e.None.restored || !mirror.HeldBy(pv, claim)) {
 		return unproven("the volume of leaf claim %s may have been mirrored", client.ObjectKeyFromObject(claim))
 	}
 	if !e.None.of(claim) || !e.None.thorough {

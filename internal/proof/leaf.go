@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 )
@@ -70,7 +69,7 @@ func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bo
 	if err != nil {
 		return false, fmt.Errorf("prove that leaf claim %s/%s is gone: %w", ref.Namespace, ref.Name, err)
 	}
-	if claim != nil && claim.Annotations[v1alpha1.AnnotationRootUID] == string(ref.UID) {
+	if claim != nil && stampedRoot(claim) == ref.UID {
 		return false, nil
 	}
 	err = p.Unrestored(ctx)

@@ -121,7 +121,7 @@ func decide(o observed) decision {
 	if o.claim == nil {
 		return o.unclaimed()
 	}
-	if ref := o.leaf.Spec.ClaimRef; ref == nil || ref.UID != o.claim.UID {
+	if !mirror.HeldBy(o.leaf, o.claim) {
 		return o.repoint()
 	}
 	if o.leaf.Status.Phase != corev1.VolumeBound || o.claim.Status.Phase != corev1.ClaimBound {
@@ -177,9 +177,8 @@ func (o observed) withoutRoot() decision {
 // although it has no stamp: the member retains it, or it may have been mirrored before the
 // member was restored. root_pvc destroys the others.
 func (o observed) keepsData() bool {
-	ref := o.leaf.Spec.ClaimRef
 	return o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain ||
-		o.remembered && ref != nil && ref.UID == o.claim.UID
+		o.remembered && mirror.HeldBy(o.leaf, o.claim)
 }
 
 // freed reports whether an admin cleared the host PV's claimRef, so that another claim may
@@ -202,9 +201,8 @@ func (o observed) keep(then decision) decision {
 }
 
 func (o observed) changedToKeep() *corev1.PersistentVolume {
-	held := o.claim != nil && o.leaf.Spec.ClaimRef != nil && o.leaf.Spec.ClaimRef.UID == o.claim.UID
 	switch {
-	case held:
+	case mirror.HeldBy(o.leaf, o.claim):
 		return changed(o.leaf, o.hold)
 	case o.stamped:
 		return changed(o.leaf, func(after *corev1.PersistentVolume) {

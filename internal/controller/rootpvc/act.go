@@ -262,7 +262,7 @@ func (r *reconciler) destroyUnmirrored(ctx context.Context, o observed) error {
 	if r.LastRestores().Predates(o.leaf) {
 		return nil // leaf_pv sets its volume to Retain
 	}
-	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return holds(pv, o.leaf) && !stamped(pv, r.Member) })
+	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return mirror.HeldBy(pv, o.leaf) && !stamped(pv, r.Member) })
 	if err != nil || !proven {
 		return err
 	}
@@ -272,7 +272,7 @@ func (r *reconciler) destroyUnmirrored(ctx context.Context, o observed) error {
 // deleteRetained destroys nothing: the leaf PV has policy Retain, by a live read. After a
 // restore of the member there may be thousands, for which all host PVs are not listed.
 func (r *reconciler) deleteRetained(ctx context.Context, o observed) error {
-	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return holds(pv, o.leaf) && proof.Retained(pv) })
+	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return mirror.HeldBy(pv, o.leaf) && proof.Retained(pv) })
 	if err != nil || !proven {
 		return err
 	}
@@ -310,11 +310,6 @@ func (r *reconciler) unmirrored(ctx context.Context, o observed, thorough bool, 
 	}
 	e.Member, err = r.Proof().MemberCurrent(ctx)
 	return e, err == nil, err
-}
-
-// holds reports whether a leaf PV is bound to a leaf claim.
-func holds(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
 }
 
 // keep reports that a leaf claim is kept, because a host PV represents its volume: on the

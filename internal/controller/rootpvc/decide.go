@@ -184,7 +184,7 @@ func (o observed) withoutRoot() decision {
 	if o.leafVolume == nil && o.leaf.Status.Phase == corev1.ClaimLost && len(o.mirrors) == 0 {
 		return deleteLost{} // else root_pv ends it
 	}
-	if o.leafVolume == nil || o.leafVolume.Spec.ClaimRef == nil || o.leafVolume.Spec.ClaimRef.UID != o.leaf.UID {
+	if !mirror.HeldBy(o.leafVolume, o.leaf) {
 		return nothing{}
 	}
 	retained := o.leafVolume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
@@ -219,8 +219,7 @@ func (o observed) endsWithMirror() decision {
 // that the root asks for, and both agree on whose they were.
 func (o observed) keeps() bool {
 	origin, ours := mirror.OriginIn(o.member.HostID, o.asked)
-	ref := o.asked.Spec.ClaimRef
-	return ours && origin.UID == o.origin.UID && o.leaf.Spec.VolumeName == o.asked.Name && ref != nil && ref.UID == o.leaf.UID
+	return ours && origin.UID == o.origin.UID && o.leaf.Spec.VolumeName == o.asked.Name && mirror.HeldBy(o.asked, o.leaf)
 }
 
 // readopt gives the root the volume that it asks for, if it may have it. Of one
@@ -303,7 +302,7 @@ func (o observed) kept() decision {
 	case o.leaf.Status.Phase == corev1.ClaimLost:
 		return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", o.member.Registration, o.boundTo)
 	}
-	if ref := o.boundLeaf.Spec.ClaimRef; o.leaf.Status.Phase == corev1.ClaimPending && ref != nil && ref.UID == o.leaf.UID &&
+	if o.leaf.Status.Phase == corev1.ClaimPending && mirror.HeldBy(o.boundLeaf, o.leaf) &&
 		o.leaf.Annotations[v1alpha1.AnnotationVolumeUID] != string(o.boundLeaf.UID) {
 		return nudge{}
 	}

@@ -120,8 +120,8 @@ func (r *Rig) Linked(ctx context.Context) error {
 	return nil
 }
 
-// Apart is true for a registration that has no member, and reports why: its cluster is
-// another registration's, or it has never reached one.
+// Apart reports whether a registration has no member: its cluster is another registration's,
+// or it has never reached one.
 func Apart(cr *v1alpha1.ClusterRegistration) bool {
 	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	if c == nil {
