@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -189,6 +190,7 @@ var _ = Describe("A burst", func() {
 		Expect(binder.Stop(ctx)).To(Succeed())
 		DeferCleanup(binder.Start, NodeTimeout(storyTime))
 		const crowds, each, more = 3, 100, 80
+		const rarely = time.Second // what is read is large
 		claims := func(name string, n int) (options []podOption) {
 			for i := range n {
 				s.claim(ctx, fmt.Sprintf("%s-%d", name, i))
@@ -206,7 +208,7 @@ var _ = Describe("A burst", func() {
 			return len(slices.DeleteFunc(volumes.Items, func(pv corev1.PersistentVolume) bool {
 				return pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.Namespace != s.namespace || pv.Status.Phase == corev1.VolumeBound
 			})), err
-		}).WithTimeout(storyTime).Should(Equal(crowds * each))
+		}).WithTimeout(storyTime).WithPolling(rarely).Should(Equal(crowds * each))
 
 		By("letting a few more through from time to time, since nobody may ever bind those, and holding the others back")
 		s.pod(ctx, "app", claims("data", more)...)
@@ -215,19 +217,20 @@ var _ = Describe("A burst", func() {
 			var told corev1.EventList
 			err := x.Host.API.List(ctx, &told, client.InNamespace(s.namespace))
 			return told.Items, err
-		}).Should(ContainElement(And(
+		}).WithPolling(rarely).Should(ContainElement(And(
 			HaveField("InvolvedObject.Kind", "PersistentVolumeClaim"), HaveField("Reason", v1alpha1.ReasonHeldBack),
 			HaveField("Message", And(ContainSubstring("member "+one), MatchRegexp("3[0-9][0-9] wait for it now"))),
 		)))
 
 		By("placing all once the volumes are bound")
 		Expect(binder.Start(ctx)).To(Succeed())
-		for i := range crowds {
-			s.running(ctx, fmt.Sprint("crowd-", i), nodeOne)
-		}
-		s.running(ctx, "app", nodeOne)
+		Eventually(ctx, func(ctx context.Context) ([]corev1.Pod, error) {
+			var pods corev1.PodList
+			err := x.Host.API.List(ctx, &pods, client.InNamespace(s.namespace))
+			return pods.Items, err
+		}).WithTimeout(storyTime).WithPolling(rarely).Should(And(HaveLen(crowds+2), HaveEach(And(phase(corev1.PodRunning), isTrue(corev1.PodReady), HaveField("Spec.NodeName", nodeOne)))))
 		measured(ctx, "xylem_claims_held_back", one, Equal("0"))
-	}, SpecTimeout(2*storyTime))
+	}, SpecTimeout(3*storyTime))
 })
 
 // memberOf is the member that a Pod of the host runs in.

@@ -42,7 +42,7 @@ func begin(ctx context.Context) *story {
 func beginIn(ctx context.Context, namespace string) *story {
 	GinkgoHelper()
 	s := &story{namespace: newNamespace(ctx, namespace).Name}
-	DeferCleanup(s.end, NodeTimeout(storyTime))
+	DeferCleanup(s.end, NodeTimeout(2*storyTime))
 	return s
 }
 
@@ -123,7 +123,7 @@ func (s *story) cleanUp(ctx context.Context) {
 			g.Expect(x.Host.API.DeleteAllOf(ctx, obj, in)).To(Succeed())
 		}
 		g.Expect(s.left(ctx, x.Host)).To(BeEmpty())
-	}).WithContext(ctx).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(storyTime).Should(Succeed())
 }
 
 // left names the Pods and claims of the namespace in a cluster.
