@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/fault/oracle"
+	"github.com/xylem-io/xylem/test/fault/proxy"
 	"github.com/xylem-io/xylem/test/fault/rig"
 	"github.com/xylem-io/xylem/test/fault/scenario"
 )
@@ -30,7 +31,7 @@ type restore struct {
 	start chan func(context.Context) error
 
 	mu    sync.Mutex
-	begun bool
+	began time.Time
 	done  time.Time // when it was finished
 	err   error
 }
@@ -82,7 +83,7 @@ func restoredBy(f Fault) string {
 // stays away until that is done.
 func (t *restore) begin(r *rig.Rig, kind Kind) {
 	t.mu.Lock()
-	t.begun = true
+	t.began = time.Now()
 	t.mu.Unlock()
 	killed := kind == KillRestoreHost || kind == KillRestoreMember
 	release := func() {}
@@ -102,7 +103,7 @@ func (t *restore) begin(r *rig.Rig, kind Kind) {
 func (t *restore) underWay() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.begun && t.done.IsZero()
+	return !t.began.IsZero() && t.done.IsZero()
 }
 
 // made is when it was finished; zero before.
@@ -124,7 +125,14 @@ func (b *bench) restored(ctx context.Context, w *scenario.World, to *restore) (e
 	if err != nil {
 		return end, err
 	}
-	end.restored = &oracle.Restore{Cluster: to.cluster, At: at}
+	end.restored = &oracle.Restore{Cluster: to.cluster, Began: to.began, At: at}
+	// A member that the scenario has cut off is reached again: without an answer from it, there
+	// is nothing to confirm.
+	for _, member := range []string{rig.One, rig.Two} {
+		if err := w.Proxy(member).SetMode(proxy.Pass); err != nil {
+			return end, err
+		}
+	}
 	if _, end.unsettled, err = b.still(ctx, func(ctx context.Context) error { return b.suspended(ctx, to.cluster) }, w.Namespace); err != nil || end.unsettled != "" {
 		return end, err
 	}

@@ -29,8 +29,9 @@ type Canary struct {
 // Restore is a cluster that went back to the state that it had before the run.
 type Restore struct {
 	Cluster string
-	// At is when that was done, Confirmed when an admin confirmed it; zero: nobody did.
-	At, Confirmed time.Time
+	// Began is when that began, At when it was done, Confirmed when an admin confirmed it;
+	// zero: nobody did.
+	Began, At, Confirmed time.Time
 }
 
 // Evidence is what there is to judge a run by.

@@ -257,6 +257,18 @@ func TestJudge(t *testing.T) {
 		"a leaf claim whose root was placed before it was looked at": {Evidence{
 			History: []Sighting{seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
+		"a leaf claim whose root the host has again since it was restored": {Evidence{
+			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
+			History:  []Sighting{seen(host, 1, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
+		}, nil},
+		"I3: a leaf claim without a place, by what was seen since the restore": {Evidence{
+			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
+			History:  []Sighting{seen(host, 4, rootClaim()), seen(one, 5, leafClaimOf(rootUID))},
+		}, []string{"I3 placed"}},
+		"I3: a leaf claim without a place, and a member was restored": {Evidence{
+			Restored: &Restore{Cluster: one, Began: second(2), At: second(3), Confirmed: second(9)},
+			History:  []Sighting{seen(host, 1, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
+		}, []string{"I3 placed"}},
 		"I3: a place is taken from another member": {Evidence{
 			History: []Sighting{seen(host, 1, placed("another")), seen(host, 2, placed(oneID))},
 		}, []string{"I3 placed"}},

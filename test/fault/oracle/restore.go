@@ -32,6 +32,12 @@ func (e Evidence) unconfirmed(cluster string, at time.Time) bool {
 		at.After(from) && (to.IsZero() || at.Before(to))
 }
 
+// undone reports whether what was seen in the host at a time may not hold at a later one,
+// because the host was restored in between.
+func (e Evidence) undone(seen, later time.Time) bool {
+	return e.Restored != nil && e.Restored.Cluster == e.Host && seen.Before(e.Restored.At) && later.After(e.Restored.Began)
+}
+
 // deletedUnconfirmed finds claims and volumes that were deleted before the confirmation.
 func deletedUnconfirmed(e Evidence) []Violation {
 	var found []Violation

@@ -204,7 +204,7 @@ func once(e Evidence, h *history) []Violation {
 // the host's claim said that its place is there, and the place never went from one
 // member to another at once: it is taken off when the first is proven empty. Claims
 // that were not seen in the host before, since nothing was written to them, say
-// nothing.
+// nothing, and neither do those that were seen only before the host was restored.
 func unplaced(e Evidence, h *history) []Violation {
 	var found []Violation
 	for uid, states := range h.claims {
@@ -224,7 +224,7 @@ func unplaced(e Evidence, h *history) []Violation {
 		}
 		seen[leaf.UID] = true
 		root, known := before(h.claims[types.UID(leaf.Annotations[v1alpha1.AnnotationRootUID])], s.At.Add(lag))
-		if place := placedIn(root); known && place != e.IDs[s.Cluster] {
+		if place := placedIn(root); known && !e.undone(root.time, s.At) && place != e.IDs[s.Cluster] {
 			found = append(found, Violation{"I3", "placed", fmt.Sprintf("leaf claim %s was made in %s while its root was placed in %q", leaf.Name, s.Cluster, place)})
 		}
 	}
