@@ -49,7 +49,7 @@ func decide(pv *corev1.PersistentVolume) decision {
 	switch {
 	case mirror.Movable(pv):
 		return letGo
-	case mirror.Ended(pv) && pv.DeletionTimestamp == nil:
+	case (mirror.Ended(pv) || pv.Spec.ClaimRef == nil) && pv.DeletionTimestamp == nil:
 		return remove
 	case controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume):
 		return release

@@ -101,8 +101,6 @@ func decide(o observed) decision {
 	switch {
 	case o.leaf == nil, o.claim == nil && !o.stamped:
 		return nothing{} // gone, or none of ours
-	case o.leaf.DeletionTimestamp != nil:
-		return nothing{}
 	case o.root == nil:
 		return o.withoutRoot()
 	}
@@ -115,8 +113,8 @@ func decide(o observed) decision {
 	if o.root.Annotations[v1alpha1.AnnotationPlacedIn] == "" && !o.own() {
 		return nothing{} // whether it is placed here, root_pvc decides, and reports
 	}
-	if o.host != nil && mirror.Releasing(o.host) {
-		return o.current() // root_pv destroys the leaf, since no Pod uses it
+	if o.host != nil && (mirror.Releasing(o.host) || mirror.Ended(o.host)) {
+		return o.current() // root_pv destroys the leaf: no Pod uses it, or the root is gone, which the cache may not show yet
 	}
 	if o.claim == nil {
 		return o.unclaimed()
@@ -133,11 +131,17 @@ func decide(o observed) decision {
 	return o.shown()
 }
 
+// going: somebody in the member has deleted the leaf PV. Kubernetes keeps it while it is
+// Bound, so it is held like any other; but nothing is begun with it any more.
+func (o observed) going() bool { return o.leaf.DeletionTimestamp != nil }
+
 // shown: the leaf PV is held, and its root is to have it.
 func (o observed) shown() decision {
 	switch {
 	case o.host != nil:
 		return o.current()
+	case o.going():
+		return nothing{} // root_pvc says why the claim waits
 	case mirror.NamesPromise(o.root.Spec.VolumeName):
 		return o.fulfil()
 	}
@@ -163,7 +167,7 @@ func (o observed) withoutRoot() decision {
 	case o.host == nil && o.mayFulfil():
 		return o.fulfil() // so that root_pv ends it in order
 	case o.host == nil:
-		return orphan{}
+		return o.keep(orphan{}) // root_pv may have set it to Delete for a host PV that was abandoned then
 	case mirror.Abandoned(o.host):
 		return nothing{} // the leaf PV is its member's
 	case (o.host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || policyOf(o.leaf) != corev1.PersistentVolumeReclaimDelete || o.freed()) &&
@@ -285,7 +289,7 @@ func (o observed) mayFulfil() bool {
 
 // fulfil the promise, once root_pvc has recorded on it that it is placed here.
 func (o observed) fulfil() decision {
-	if !o.mayFulfil() {
+	if !o.mayFulfil() || o.going() {
 		return nothing{}
 	}
 	return fulfil{mirror.Fulfil(o.promise, o.leaf, policyOf(o.leaf), o.member)}
@@ -296,7 +300,7 @@ func (o observed) fulfil() decision {
 // root is bound to this volume. One that is Bound is in use, perhaps by a claim
 // of the member's own, or is about to be Released, which wakes us.
 func (o observed) repoint() decision {
-	if !o.stamped || o.leaf.Status.Phase == corev1.VolumeBound || o.host == nil || o.host.Spec.ClaimRef == nil || o.host.Spec.ClaimRef.UID != o.root.UID || o.claim.DeletionTimestamp != nil {
+	if !o.stamped || o.going() || o.leaf.Status.Phase == corev1.VolumeBound || o.host == nil || o.host.Spec.ClaimRef == nil || o.host.Spec.ClaimRef.UID != o.root.UID || o.claim.DeletionTimestamp != nil {
 		return nothing{}
 	}
 	return patchLeaf{changed(o.leaf, func(after *corev1.PersistentVolume) {

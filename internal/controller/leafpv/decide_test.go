@@ -90,6 +90,12 @@ func recreated(o *observed) {
 	o.replaced, o.host, o.nameTaken = o.host, nil, true
 }
 
+// released: the host's PV controller says that the root is gone.
+func released(o *observed) { o.host.Status.Phase = corev1.VolumeReleased }
+
+// going: somebody in the member deletes the leaf PV.
+func going(o *observed) { o.leaf.DeletionTimestamp = &now }
+
 func rootGone(o *observed)   { o.root, o.class = nil, nil }
 func noClaim(o *observed)    { o.claim, o.claimOrigin = nil, mirror.Origin{} }
 func noHost(o *observed)     { o.host = nil }
@@ -226,18 +232,25 @@ func TestDecide(t *testing.T) {
 		"a PV of the member's own (I4)": {seen(noClaim, rootGone), rest},
 		"its root is gone before it was stamped, and it outlives its claim: not forgotten (I1)": {seen(rootGone, leafPolicy(retains)), stamp},
 		"its root is gone before it was stamped, and it goes with its claim":                    {seen(rootGone), rest},
-		"the PV is being deleted in the member":                                                 {seen(mirrored, func(o *observed) { o.leaf.DeletionTimestamp = &now }), rest},
-		"just bound: stamped and held at Retain in one patch (I2)":                              {seen(), stamp},
-		"the member's PV controller has not bound the PV yet":                                   {seen(leafPhase(corev1.VolumeAvailable)), rest},
-		"the member's PV controller has not bound the claim yet":                                {seen(func(o *observed) { o.claim.Status.Phase = corev1.ClaimPending }), rest},
-		"stamped: the host PV is made, with the root's UID":                                     {seen(stamped), host},
-		"stamped, the name is taken in the host: suffixed (I4)":                                 {seen(stamped, nameTaken), result{"create", mirror.HostVolumeName("pv-1", here.ClusterID, true), deletes, "root-uid", true}},
-		"the host's class retains (I2)":                                                         {seen(stamped, func(o *observed) { o.class.ReclaimPolicy = ptr.To(retains) }), result{"create", "pv-1", retains, "root-uid", true}},
-		"the host's class is gone: nobody asked for Delete (I2)":                                {seen(stamped, func(o *observed) { o.class = nil }), result{"create", "pv-1", retains, "root-uid", true}},
-		"the member retains (I2)":                                                               {seen(leafPolicy(retains), stamped), result{"create", "pv-1", retains, "root-uid", true}},
-		"what the member gave is not known (I2)":                                                {seen(stamped, gave("Recycle")), result{"create", "pv-1", retains, "root-uid", true}},
-		"mirrored and bound: at rest (I5)":                                                      {seen(mirrored), rest},
-		"the member's admin sets Delete while it is in use: Retain again (I2)":                  {seen(mirrored, leafPolicy(deletes)), stamp},
+		"the PV is being deleted in the member, and held":                                       {seen(mirrored, going), rest},
+		"it is being deleted, and goes with its leaf claim: held (I2)":                          {seen(mirrored, going, leafPolicy(deletes)), stamp},
+		"it is being deleted before it was mirrored: it is held, and not mirrored":              {seen(going), stamp},
+		"it is held by then": {seen(stamped, going), rest},
+		"it is being deleted, its root is gone, and it outlives its claim: not forgotten (I1)": {seen(going, rootGone, leafPolicy(retains)), stamp},
+		"it was to be destroyed when its host PV was abandoned, and is gone: kept (I2)":        {seen(stamped, rootGone, leafPolicy(deletes)), stamp},
+		"its root is gone, which the cache does not show: root_pv destroys it":                 {seen(mirrored, released, leafPolicy(deletes)), rest},
+		"the same, and its leaf claim is gone":                                                 {seen(mirrored, released, leafPolicy(deletes), noClaim), rest},
+		"just bound: stamped and held at Retain in one patch (I2)":                             {seen(), stamp},
+		"the member's PV controller has not bound the PV yet":                                  {seen(leafPhase(corev1.VolumeAvailable)), rest},
+		"the member's PV controller has not bound the claim yet":                               {seen(func(o *observed) { o.claim.Status.Phase = corev1.ClaimPending }), rest},
+		"stamped: the host PV is made, with the root's UID":                                    {seen(stamped), host},
+		"stamped, the name is taken in the host: suffixed (I4)":                                {seen(stamped, nameTaken), result{"create", mirror.HostVolumeName("pv-1", here.ClusterID, true), deletes, "root-uid", true}},
+		"the host's class retains (I2)":                                                        {seen(stamped, func(o *observed) { o.class.ReclaimPolicy = ptr.To(retains) }), result{"create", "pv-1", retains, "root-uid", true}},
+		"the host's class is gone: nobody asked for Delete (I2)":                               {seen(stamped, func(o *observed) { o.class = nil }), result{"create", "pv-1", retains, "root-uid", true}},
+		"the member retains (I2)":                                                              {seen(leafPolicy(retains), stamped), result{"create", "pv-1", retains, "root-uid", true}},
+		"what the member gave is not known (I2)":                                               {seen(stamped, gave("Recycle")), result{"create", "pv-1", retains, "root-uid", true}},
+		"mirrored and bound: at rest (I5)":                                                     {seen(mirrored), rest},
+		"the member's admin sets Delete while it is in use: Retain again (I2)":                 {seen(mirrored, leafPolicy(deletes)), stamp},
 		"the stamp was taken off in the member": {seen(mirrored, notStamped, func(o *observed) {
 			o.leaf.Labels, o.leaf.Annotations = nil, nil
 			o.leaf.Spec.PersistentVolumeReclaimPolicy = deletes

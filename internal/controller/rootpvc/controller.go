@@ -108,13 +108,8 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, err
 	}
 	if o.leaf != nil {
-		if o.leafVolume, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.leaf.Spec.VolumeName)); err != nil {
+		if err = r.observeLeafVolume(ctx, &o); err != nil {
 			return o, err
-		}
-		if o.leaf.Spec.VolumeName != "" {
-			if o.mirrors, err = index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Spec.VolumeName); err != nil {
-				return o, err
-			}
 		}
 		if o.leafClass, err = index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(o.leaf.Spec.StorageClassName, ""))); err != nil {
 			return o, err
@@ -141,9 +136,29 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
+// observeLeafVolume looks up the PV of the leaf claim, and the host PVs that represent it.
+func (r *reconciler) observeLeafVolume(ctx context.Context, o *observed) error {
+	if o.leaf.Spec.VolumeName == "" {
+		made, err := index.VolumesForClaim(ctx, r.Cache, o.leaf.UID)
+		if len(made) > 0 {
+			o.leafVolume = &made[0]
+		}
+		return err
+	}
+	var err error
+	if o.leafVolume, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.leaf.Spec.VolumeName)); err != nil {
+		return err
+	}
+	o.mirrors, err = index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Spec.VolumeName)
+	return err
+}
+
 // observeVolume looks up the host PV that the root is bound to, and the leaf PV
 // that it stands for.
 func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
+	if o.root.Spec.VolumeName == "" {
+		return r.observeMirror(ctx, o)
+	}
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(o.root.Spec.VolumeName))
 	if err == nil && pv == nil {
 		o.lost = mirror.NamesPromise(o.root.Spec.VolumeName)
@@ -174,6 +189,17 @@ func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 	return nil
 }
 
+// observeMirror looks up the host PV that was made for a root that is not bound yet.
+func (r *reconciler) observeMirror(ctx context.Context, o *observed) error {
+	hosts, err := index.VolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(o.root))
+	for i := range hosts {
+		if cluster, _, _, _ := mirror.LeafVolumeOf(&hosts[i]); cluster == r.ClusterID && hosts[i].Spec.ClaimRef.UID == o.root.UID {
+			o.mirror = &hosts[i]
+		}
+	}
+	return err
+}
+
 // observePlacement looks up the name of the other member that the root is placed in.
 func (r *reconciler) observePlacement(ctx context.Context, o *observed) error {
 	placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]
@@ -202,7 +228,7 @@ func (r *reconciler) observeToFulfil(ctx context.Context, o *observed) error {
 // no PV for it.
 func (r *reconciler) observeAsked(ctx context.Context, o *observed) error {
 	candidate := o.leafVolume
-	if candidate == nil {
+	if candidate == nil || o.leaf.Spec.VolumeName == "" {
 		var err error
 		if candidate, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.root.Spec.VolumeName)); err != nil {
 			return err

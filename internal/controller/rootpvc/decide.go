@@ -30,10 +30,13 @@ type observed struct {
 	origin mirror.Origin
 	// leafClass is the leaf claim's class in the member.
 	leafClass *storagev1.StorageClass
-	// leafVolume is the PV that the leaf claim names; mirrors are the host PVs that
-	// represent a leaf PV of that name, of whatever UID.
+	// leafVolume is the PV that the leaf claim names, or, if it names none, the one that was
+	// made for it; mirrors are the host PVs that
+	// represent a leaf PV of the name that the claim names, of whatever UID.
 	leafVolume *corev1.PersistentVolume
 	mirrors    []corev1.PersistentVolume
+	// mirror is the host PV of this member that was made for the root, which is not bound yet.
+	mirror *corev1.PersistentVolume
 	// restores says when the two clusters were last restored.
 	restores member.Restores
 	// hostVolume is the PV of this member that the root is bound to; boundTo is
@@ -171,6 +174,8 @@ func decide(o observed) decision {
 		return o.promised()
 	case o.root.Spec.VolumeName != "":
 		return o.boundElsewhere()
+	case terminating(o.mirror):
+		return o.terminated(fmt.Sprintf("PersistentVolume %q", o.mirror.Name))
 	default:
 		return o.unbound()
 	}
@@ -283,6 +288,9 @@ func (o observed) bound() decision {
 	case o.boundLeaf == nil:
 		return refuse(v1alpha1.ReasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
 			o.boundTo, o.member.Registration)
+	case o.boundLeaf.DeletionTimestamp != nil:
+		return refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
+			"The deletion cannot be taken back: copy the data that you need, then delete the claim", o.boundTo, o.member.Registration)
 	case o.leaf == nil:
 		return o.createFor(o.boundTo)
 	case o.leaf.Spec.VolumeName == "" && mirror.PointsAt(o.boundLeaf, o.leaf):
@@ -402,7 +410,7 @@ func (o observed) unbound() decision {
 		}
 		return o.unplaced()
 	case o.leaf != nil:
-		return nothing{o.attempt.failure(o.member)} // the member's part, unless it fails
+		return o.made()
 	case placed == "" && !o.attempt.agreed(o.root, o.member):
 		return nothing{} // steered here by us: the scheduler has still to agree
 	}
@@ -429,8 +437,26 @@ func (o observed) unwanted(placed string) decision {
 		return o.unplaced()
 	case o.leaf != nil && o.leaf.Spec.VolumeName == "":
 		return withdraw{}
+	case terminating(o.leafVolume):
+		return o.made()
 	}
 	return nothing{}
+}
+
+// terminating reports whether somebody has deleted a PV before it was bound to the claim that
+// it was made for: the PV controller passes over such a PV.
+func terminating(pv *corev1.PersistentVolume) bool { return pv != nil && pv.DeletionTimestamp != nil }
+
+func (o observed) terminated(what string) decision {
+	return refuse(v1alpha1.ReasonVolumeTerminating, "%s, which was made for the claim, is being deleted, so that the claim cannot be bound to it any more. Delete the claim and create it again", what)
+}
+
+// made: the leaf claim is there. What comes next is the member's part, unless it fails.
+func (o observed) made() decision {
+	if terminating(o.leafVolume) {
+		return o.terminated(fmt.Sprintf("volume %q in member %q", o.leafVolume.Name, o.member.Registration))
+	}
+	return nothing{o.attempt.failure(o.member)}
 }
 
 func (o observed) elsewhere(placed string) decision {

@@ -167,6 +167,18 @@ func comesBack(o *observed) {
 	o.asked, o.tenant = o.leafVolume, "namespace-uid"
 }
 
+// leafGoing: somebody in the member deletes the volume that was made for the leaf claim.
+func leafGoing(o *observed) {
+	o.leafVolume = leafPV()
+	o.leafVolume.DeletionTimestamp = &now
+}
+
+// mirrorGoing: somebody deletes the host PV before it was bound.
+func mirrorGoing(o *observed) {
+	o.mirror = mirror.HostVolume(leafPV(), o.root, corev1.PersistentVolumeReclaimDelete, here)
+	o.mirror.DeletionTimestamp = &now
+}
+
 func leafLost(o *observed)  { o.leaf.Status.Phase = corev1.ClaimLost }
 func newTenant(o *observed) { o.tenant = "another-uid" }
 func allowed(o *observed)   { o.member.Adopt = []string{"pv-1"} }
@@ -350,6 +362,13 @@ func TestDecide(t *testing.T) {
 		"bound, placed elsewhere: reported (I3)":                                   {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"bound, and the member lost the volume: nothing is made (I2)":              {seen(bound, func(o *observed) { o.boundLeaf = nil }), says(v1alpha1.ReasonVolumeLost)},
 		"bound, and the member lost volume and class: nothing is made (I2)":        {seen(bound, noClass, func(o *observed) { o.boundLeaf = nil; o.leaf = nil }), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the volume is being deleted there":                             {seen(leafBound, bound, func(o *observed) { o.boundLeaf.DeletionTimestamp = &now }), says(v1alpha1.ReasonVolumeTerminating)},
+		"the same, and the leaf claim is gone: none is made":                       {seen(bound, func(o *observed) { o.boundLeaf.DeletionTimestamp = &now }), says(v1alpha1.ReasonVolumeTerminating)},
+		"not bound yet, and the volume is being deleted in the member":             {seen(leafBound, leafGoing), says(v1alpha1.ReasonVolumeTerminating)},
+		"the same, and the scheduler has chosen another node":                      {seen(leafBound, leafGoing, selected("other")), says(v1alpha1.ReasonVolumeTerminating)},
+		"not bound there either, and the scheduler has chosen another node":        {seen(pushed, leafGoing, selected("other")), withdraw{}},
+		"not bound yet, and the host PV is being deleted":                          {seen(leafBound, mirrorGoing), says(v1alpha1.ReasonVolumeTerminating)},
+		"the same, and the leaf claim is gone":                                     {seen(mirrorGoing), says(v1alpha1.ReasonVolumeTerminating)},
 		"bound, and the volume there was replaced by another (I2)":                 {seen(bound, func(o *observed) { o.replaced, o.boundLeaf = o.boundLeaf, nil }), says(v1alpha1.ReasonVolumeReplaced)},
 		"bound, and the member lost the claim: made again for that volume":         {seen(bound), again},
 		"bound, the member lost the claim, the class is gone from the host":        {seen(bound, noClass), again},
