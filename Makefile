@@ -53,7 +53,7 @@ VULNDB ?=
 
 # Directories with Go code of the product, and with tests on real clusters.
 GO_DIRS := $(wildcard api cmd internal test)
-UNIT := $(foreach d,$(wildcard api internal cmd test/image test/e2e),./$(d)/...)
+UNIT := $(foreach d,$(wildcard api internal cmd test/image test/model test/e2e),./$(d)/...)
 # The longest first: two packages are tested at a time, which wait more than they
 # compute.
 INTEGRATION := $(foreach d,$(wildcard test/integration/stories test/integration test/controlplane test/fault test/charts test/docs),./$(d)/...)

@@ -76,9 +76,19 @@ type Link struct {
 	limiter     *limiter
 	log         logr.Logger
 	publish     func(NodeFacts)
-	controllers []controller.Controller
+	controllers []Controller
 	runnables   []func(context.Context) error
 }
+
+// Controller of a link, by its name, with what wakes it.
+type Controller struct {
+	Name    string
+	Sources []source.Source
+	controller.Controller
+}
+
+// Controllers that were added, in their order.
+func (l *Link) Controllers() []Controller { return l.controllers }
 
 // NodeFacts is what a member's nodes add up to.
 type NodeFacts struct {
@@ -133,7 +143,7 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 			return fmt.Errorf("add a source to controller %s: %w", name, err)
 		}
 	}
-	l.controllers = append(l.controllers, c)
+	l.controllers = append(l.controllers, Controller{name, sources, c})
 	return nil
 }
 

@@ -1,0 +1,222 @@
+package model
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Model is what all worlds of a check have in common.
+type Model struct {
+	objects *objects
+	indexes map[indexed]client.IndexerFunc
+
+	mu    sync.Mutex
+	taken map[stepKey][]step
+}
+
+// New makes a model without worlds.
+func New() (*Model, error) {
+	m := &Model{objects: newObjects(), indexes: map[indexed]client.IndexerFunc{}, taken: map[stepKey][]step{}}
+	return m, m.setup()
+}
+
+// Result of a check.
+type Result struct {
+	// Worlds that were visited, Moves between them, and how many of these were Xylem's.
+	Worlds, Moves, Steps int
+	// ByController is how many of these each took.
+	ByController map[string]int
+	// Reconciles that were run: worlds in which the controllers see the same share them.
+	Reconciles int
+	// Ends are the worlds in which nothing moves.
+	Ends int
+	// Findings by what is wrong.
+	Findings map[string]*Finding
+}
+
+// Finding is something that is wrong, in so many worlds, and how the first was reached.
+type Finding struct {
+	Worlds int
+	Trace  string
+}
+
+// String is how much was visited.
+func (r Result) String() string {
+	return fmt.Sprintf("%d worlds, %d moves, %d of them Xylem's (%v), from %d reconciles; nothing moves in %d worlds",
+		r.Worlds, r.Moves, r.Steps, r.ByController, r.Reconciles, r.Ends)
+}
+
+// search is a breadth-first visit of all worlds.
+type search struct {
+	model  *Model
+	ids    map[world]int
+	worlds []world
+	from   []int    // the world that each was reached from first
+	by     []string // by which move
+	next   [][]edge // the moves of Kubernetes and of Xylem from each
+	result Result
+}
+
+// edge is a move to a world that will be made in the end.
+type edge struct {
+	to   int
+	ours bool
+}
+
+// Check visits all worlds that are reached with at most so many disruptions.
+func (m *Model) Check(disruptions uint8) Result {
+	s := &search{model: m, ids: map[world]int{}, result: Result{Findings: map[string]*Finding{}, ByController: map[string]int{}}}
+	for _, host := range []policy{destroy, retain} {
+		for _, leaf := range []policy{destroy, retain} {
+			w := world{budget: disruptions, state: state{hostPolicy: host, leafPolicy: leaf}}
+			w.root = m.objects.keep(newRoot(rootUIDs[0]))
+			s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", host.reclaim(), leaf.reclaim()))
+		}
+	}
+	for done := 0; done < len(s.worlds); {
+		level := s.worlds[done:]
+		m.take(level)
+		for i := range level {
+			s.expand(done + i)
+		}
+		done += len(level)
+	}
+	s.cycles()
+	s.result.Worlds, s.result.Reconciles = len(s.worlds), len(m.taken)
+	return s.result
+}
+
+// take runs the controllers in each of some worlds, unless they have been in one that looks
+// the same to them.
+func (m *Model) take(worlds []world) {
+	keys := make(chan world)
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for w := range keys {
+				key := m.keyOf(w)
+				m.mu.Lock()
+				_, known := m.taken[key]
+				if !known {
+					m.taken[key] = nil
+				}
+				m.mu.Unlock()
+				if known {
+					continue
+				}
+				steps := m.steps(w)
+				m.mu.Lock()
+				m.taken[key] = steps
+				m.mu.Unlock()
+			}
+		})
+	}
+	for _, w := range worlds {
+		keys <- w
+	}
+	close(keys)
+	group.Wait()
+}
+
+// visit a world, and return its place among all.
+func (s *search) visit(w world, from int, by string) int {
+	for n := range w.disks {
+		if w.disks[n] && len(s.model.mirrorsOf(w.hostState, leafNames[n])) > 0 {
+			w.mirrored[n] = true
+		}
+	}
+	if known, ok := s.ids[w]; ok {
+		return known
+	}
+	at := len(s.worlds)
+	s.ids[w] = at
+	s.worlds, s.from, s.by, s.next = append(s.worlds, w), append(s.from, from), append(s.by, by), append(s.next, nil)
+	return at
+}
+
+// expand a world: all its moves.
+func (s *search) expand(at int) {
+	m, w := s.model, s.worlds[at]
+	var told []string
+	writers := map[string]string{}
+	steps := m.taken[m.keyOf(w)]
+	for _, step := range steps {
+		for _, violation := range step.violations {
+			s.find(at, fmt.Sprintf("%s: %s%s", step.controller, violation, w.lagging), step.wrote)
+		}
+		told = append(told, step.told...)
+		if step.wrote == "" {
+			continue
+		}
+		_, object, _ := strings.Cut(step.wrote, " ")
+		if other := writers[object+s.side(w, step)]; other != "" && other != step.controller && w.lagging == none {
+			s.find(at, fmt.Sprintf("%s and %s both write one %s", min(other, step.controller), max(other, step.controller), strings.Fields(object)[0]), step.wrote)
+		}
+		writers[object+s.side(w, step)] = step.controller
+		to := w
+		to.state = step.to
+		s.next[at] = append(s.next[at], edge{s.visit(to, at, step.controller+": "+step.wrote), true})
+		s.result.Steps++
+		s.result.ByController[step.controller]++
+	}
+	for _, move := range m.kubernetes(w) {
+		s.next[at] = append(s.next[at], edge{s.visit(move.to, at, move.name), false})
+	}
+	for _, move := range m.disruptions(w) {
+		s.visit(move.to, at, "DISRUPTION: "+move.name)
+	}
+	s.result.Moves += len(s.next[at])
+	if len(s.next[at]) == 0 {
+		s.result.Ends++
+		s.ended(at, told)
+	}
+}
+
+// side of the object that a step wrote.
+func (s *search) side(w world, step step) string {
+	if w.hostState != step.to.hostState {
+		return hostSide.String()
+	}
+	return memberSide.String()
+}
+
+// ended: nothing moves in a world.
+func (s *search) ended(at int, told []string) {
+	m, w := s.model, s.worlds[at]
+	if m.unused(w, claimUIDs[:]...) == "" {
+		return // a leaf claim cannot be made for want of a UID
+	}
+	for _, what := range m.unsettled(w) {
+		if strings.HasPrefix(what, "I1") || len(told) == 0 {
+			s.find(at, what+", nothing moves, and nobody is told", "")
+		}
+	}
+	for _, reason := range told {
+		if strings.HasPrefix(reason, "error") {
+			s.find(at, "nothing moves, but for an "+reason, "")
+		}
+	}
+}
+
+func (s *search) find(at int, what, last string) {
+	f := s.result.Findings[what]
+	if f == nil {
+		f = &Finding{}
+		s.result.Findings[what] = f
+		var trace []string
+		for i := at; i >= 0; i = s.from[i] {
+			trace = append(trace, "  "+s.by[i])
+		}
+		slices.Reverse(trace)
+		if last != "" {
+			trace = append(trace, "  => "+last)
+		}
+		f.Trace = strings.Join(append(trace, "    "+s.model.describe(s.worlds[at])), "\n")
+	}
+	f.Worlds++
+}

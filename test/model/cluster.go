@@ -1,0 +1,417 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errKilled ends a reconcile at the write that follows its first.
+var errKilled = errors.New("the process was killed")
+
+// side is which cluster a reader or a writer is of.
+type side int
+
+const (
+	hostSide side = iota
+	memberSide
+)
+
+// contents are the objects of a cluster in a state.
+type contents struct {
+	model *Model
+	side  side
+	state func() state
+}
+
+func (c contents) claims() []*corev1.PersistentVolumeClaim {
+	s := c.state()
+	i := s.root
+	if c.side == memberSide {
+		i = s.claim
+	}
+	if claim := c.model.objects.claim(i); claim != nil {
+		return []*corev1.PersistentVolumeClaim{claim}
+	}
+	return nil
+}
+
+func (c contents) pvs() []*corev1.PersistentVolume {
+	s := c.state()
+	ids := s.hostState.pvs[:]
+	if c.side == memberSide {
+		ids = s.memberState.pvs[:]
+	}
+	var found []*corev1.PersistentVolume
+	for _, i := range ids {
+		if pv := c.model.objects.pv(i); pv != nil {
+			found = append(found, pv)
+		}
+	}
+	if root := c.model.objects.claim(s.root); c.side == hostSide && root != nil && root.Spec.VolumeName == elsewhereName {
+		found = append(found, elsewhere(root))
+	}
+	return found
+}
+
+// objects of a kind, by the type of one.
+func (c contents) objects(like client.Object) []client.Object {
+	var found []client.Object
+	switch like.(type) {
+	case *corev1.PersistentVolumeClaim:
+		for _, claim := range c.claims() {
+			found = append(found, claim)
+		}
+	case *corev1.PersistentVolume:
+		for _, pv := range c.pvs() {
+			found = append(found, pv)
+		}
+	case *storagev1.StorageClass:
+		if c.side == hostSide {
+			return []client.Object{hostClass(c.state().hostPolicy.reclaim())}
+		}
+		return []client.Object{leafClass(c.state().leafPolicy.reclaim())}
+	case *corev1.Namespace:
+		if c.side == hostSide {
+			return []client.Object{hostNamespace()}
+		}
+		return []client.Object{leafNamespace()}
+	case *coordinationv1.Lease:
+		return []client.Object{record()}
+	}
+	return found
+}
+
+// reader of a cluster: of its cache, or live. It embeds a cache for the sake of its type; of
+// that, only Get and List are there.
+type reader struct {
+	cache.Cache
+	contents
+	live bool
+}
+
+func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	for _, obj := range r.objects(into) {
+		if obj.GetName() == key.Name && obj.GetNamespace() == key.Namespace {
+			r.copy(obj, into)
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: fmt.Sprintf("%T", into)}, key.Name)
+}
+
+// copy an object. What a cache has is shared, what was read live is its reader's own.
+func (r reader) copy(obj, into client.Object) {
+	if r.live {
+		obj = as[client.Object](obj.DeepCopyObject())
+	}
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj).Elem())
+}
+
+// as is a value of a type that it is known to have.
+func as[T any](value any) T {
+	typed, ok := value.(T)
+	if !ok {
+		panic(fmt.Sprintf("%T is no %T", value, typed))
+	}
+	return typed
+}
+
+func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var options client.ListOptions
+	options.ApplyOptions(opts)
+	var like client.Object
+	switch list.(type) {
+	case *corev1.PersistentVolumeClaimList:
+		like = &corev1.PersistentVolumeClaim{}
+	case *corev1.PersistentVolumeList:
+		like = &corev1.PersistentVolume{}
+	case *storagev1.StorageClassList:
+		like = &storagev1.StorageClass{}
+	default:
+		return nil // of Pods, events, nodes and registrations there are none
+	}
+	var found []runtime.Object
+	for _, obj := range r.objects(like) {
+		if options.Namespace != "" && obj.GetNamespace() != options.Namespace || !r.model.matches(r.side, obj, options) {
+			continue
+		}
+		if r.live {
+			obj = as[client.Object](obj.DeepCopyObject())
+		}
+		found = append(found, obj)
+	}
+	return meta.SetList(list, found)
+}
+
+// matches reports whether an object has the value in an index that a list asks for.
+func (m *Model) matches(s side, obj client.Object, options client.ListOptions) bool {
+	if options.FieldSelector == nil {
+		return true
+	}
+	for _, want := range options.FieldSelector.Requirements() {
+		extract := m.indexes[indexed{s, fmt.Sprintf("%T", obj), want.Field}]
+		if extract == nil {
+			panic(fmt.Sprintf("there is no index %s of %T", want.Field, obj))
+		}
+		there := false
+		for _, value := range extract(obj) {
+			there = there || value == want.Value
+		}
+		if !there {
+			return false
+		}
+	}
+	return true
+}
+
+// indexed is a field index of a cache.
+type indexed struct {
+	side        side
+	kind, field string
+}
+
+// indexer notes the indexes of one side's caches.
+type indexer struct {
+	model *Model
+	side  side
+}
+
+func (i indexer) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	i.model.indexes[indexed{i.side, fmt.Sprintf("%T", obj), field}] = extract
+	return nil
+}
+
+// writer is an API server as far as Xylem writes to it. The first write that changes the
+// world is made, and any other fails.
+type writer struct {
+	client.Client
+	reader
+	run *run
+}
+
+func (w writer) Get(ctx context.Context, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+	return w.reader.Get(ctx, key, into, opts...)
+}
+
+func (w writer) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return w.reader.List(ctx, list, opts...)
+}
+
+// Status of claims, of which only the condition is Xylem's.
+func (w writer) Status() client.SubResourceWriter { return statusWriter{run: w.run} }
+
+type statusWriter struct {
+	client.SubResourceWriter
+	run *run
+}
+
+func (s statusWriter) Apply(_ context.Context, obj runtime.ApplyConfiguration, _ ...client.SubResourceApplyOption) error {
+	bytes, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	var applied struct {
+		Status struct{ Conditions []metav1.Condition }
+	}
+	if err := json.Unmarshal(bytes, &applied); err != nil {
+		return err
+	}
+	for _, c := range applied.Status.Conditions {
+		s.run.tell(c.Reason)
+	}
+	return nil
+}
+
+// slot is where the world has an object, by its name; nil if it has no room for it.
+func (w writer) slot(obj client.Object) *id {
+	s := &w.run.world.state
+	switch obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		if w.side == hostSide {
+			return &s.root
+		}
+		return &s.claim
+	case *corev1.PersistentVolume:
+		if w.side == hostSide {
+			for n, name := range hostNames {
+				if name == obj.GetName() {
+					return &s.hostState.pvs[n]
+				}
+			}
+		}
+		for n, name := range leafNames {
+			if w.side == memberSide && name == obj.GetName() {
+				return &s.memberState.pvs[n]
+			}
+		}
+	}
+	return nil
+}
+
+// there is the object that the cluster has in a slot, to be changed; nil if there is none.
+func (w writer) there(slot *id, like client.Object) encoded {
+	if _, claim := like.(*corev1.PersistentVolumeClaim); claim {
+		if there := w.model.objects.claim(*slot); there != nil {
+			return there.DeepCopy()
+		}
+		return nil
+	}
+	if there := w.model.objects.pv(*slot); there != nil {
+		return there.DeepCopy()
+	}
+	return nil
+}
+
+// unrecorded are objects of which the world keeps no state.
+func unrecorded(obj client.Object) bool {
+	_, lease := obj.(*coordinationv1.Lease)
+	return lease
+}
+
+func (w writer) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	if unrecorded(obj) {
+		return nil
+	}
+	slot := w.slot(obj)
+	if slot == nil {
+		return fmt.Errorf("the model has no room for %T %s", obj, obj.GetName())
+	}
+	if *slot != 0 {
+		return apierrors.NewAlreadyExists(schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}, obj.GetName())
+	}
+	obj = as[client.Object](obj.DeepCopyObject())
+	switch obj := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		obj.UID = w.model.unused(w.run.world, claimUIDs[:]...)
+		obj.Finalizers, obj.Status.Phase = []string{pvcProtection}, corev1.ClaimPending
+	case *corev1.PersistentVolume:
+		obj.UID = w.model.unused(w.run.world, volumeUIDs("h", obj.Name)...)
+		obj.Finalizers = append(obj.Finalizers, pvProtection)
+		obj.Status.Phase = corev1.VolumePending
+	}
+	if obj.GetUID() == "" {
+		return errors.New("the model has no UID left")
+	}
+	obj.SetCreationTimestamp(w.run.world.now())
+	return w.write("create", slot, nil, as[encoded](obj))
+}
+
+func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	if unrecorded(obj) {
+		return nil
+	}
+	slot := w.slot(obj)
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	var sent struct{ Metadata preconditions }
+	if err := json.Unmarshal(data, &sent); err != nil {
+		return err
+	}
+	before, err := w.checked(slot, obj, sent.Metadata)
+	if err != nil {
+		return err
+	}
+	document, err := json.Marshal(before)
+	if err != nil {
+		return err
+	}
+	if document, err = jsonpatch.MergePatch(document, data); err != nil {
+		return err
+	}
+	after := as[encoded](obj.DeepCopyObject())
+	switch after := after.(type) {
+	case *corev1.PersistentVolumeClaim:
+		*after = corev1.PersistentVolumeClaim{}
+	case *corev1.PersistentVolume:
+		*after = corev1.PersistentVolume{}
+	}
+	if err := json.Unmarshal(document, after); err != nil {
+		return err
+	}
+	return w.write("patch", slot, before, after)
+}
+
+func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	slot := w.slot(obj)
+	var options client.DeleteOptions
+	options.ApplyOptions(opts)
+	var want preconditions
+	if p := options.Preconditions; p != nil {
+		if p.UID != nil {
+			want.UID = *p.UID
+		}
+		if p.ResourceVersion != nil {
+			want.ResourceVersion = *p.ResourceVersion
+		}
+	}
+	before, err := w.checked(slot, obj, want)
+	if err != nil {
+		return err
+	}
+	after := as[encoded](before.DeepCopyObject())
+	if after.GetDeletionTimestamp() == nil {
+		after.SetDeletionTimestamp(&deleted)
+	}
+	return w.write("delete", slot, before, after)
+}
+
+// preconditions of a write, as in the metadata of a patch; empty ones are none.
+type preconditions struct {
+	UID             types.UID `json:"uid"`
+	ResourceVersion string    `json:"resourceVersion"`
+}
+
+// checked is the object that is to be written to, if it is as the preconditions say.
+func (w writer) checked(slot *id, obj client.Object, want preconditions) (encoded, error) {
+	resource := schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
+	if slot == nil || *slot == 0 {
+		return nil, apierrors.NewNotFound(resource, obj.GetName())
+	}
+	there := w.there(slot, obj)
+	if want.UID != "" && want.UID != there.GetUID() || want.ResourceVersion != "" && want.ResourceVersion != strconv.Itoa(int(*slot)) {
+		return nil, apierrors.NewConflict(resource, obj.GetName(), errors.New("it has changed"))
+	}
+	return there, nil
+}
+
+// write an object, if this is the first write that changes anything.
+func (w writer) write(verb string, slot *id, before, after encoded) error {
+	to := w.model.written(after)
+	if to == *slot {
+		return nil
+	}
+	if w.run.wrote != "" {
+		return errKilled
+	}
+	w.run.wrote = fmt.Sprintf("%s %T %s", verb, after, after.GetName())
+	w.run.violations = append(w.run.violations, w.model.violations(w.run.world, w.side, before, after)...)
+	*slot = to
+	return nil
+}
+
+// written is the id of an object that was written to; 0 if it was deleted and nothing holds it.
+func (m *Model) written(obj encoded) id {
+	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
+		return 0
+	}
+	return m.objects.keep(obj)
+}

@@ -1,0 +1,188 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/hostvolume"
+	"github.com/xylem-io/xylem/internal/controller/leafpv"
+	"github.com/xylem-io/xylem/internal/controller/rootpv"
+	"github.com/xylem-io/xylem/internal/controller/rootpvc"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// run is one reconcile, in a world that its first write changes.
+type run struct {
+	world      world
+	wrote      string
+	violations []string
+	told       []string
+}
+
+func (r *run) tell(reason string) {
+	if reason != "" && !slices.Contains(r.told, reason) {
+		r.told = append(r.told, reason)
+	}
+}
+
+// Eventf notes the reason of an event: somebody was told.
+func (r *run) Eventf(_, _ runtime.Object, _, reason, _, _ string, _ ...any) { r.tell(reason) }
+
+// guard of a world in which the fence is held.
+type guard struct{ state state }
+
+func (guard) Held() error { return nil }
+
+func (g guard) MayDestroy() error {
+	if g.state.suspended != neither {
+		return fmt.Errorf("%w: a cluster of the model was restored", guarded.ErrSuspended)
+	}
+	return nil
+}
+
+func (g guard) HostCurrent(context.Context) error { return g.MayDestroy() }
+
+// step is what a reconcile came to.
+type step struct {
+	controller string
+	// wrote says what it wrote first; empty: it wrote nothing, and to is the state before.
+	wrote      string
+	to         state
+	violations []string
+	told       []string
+}
+
+// stepKey is all that the steps in a world depend on.
+type stepKey struct {
+	seen, live state
+	mirrored   [leaves]bool
+	// uids that come next, of claims and of host PVs by their names.
+	claim types.UID
+	pvs   [2 * leaves]types.UID
+}
+
+func (m *Model) keyOf(w world) stepKey {
+	key := stepKey{seen: w.seen(), live: w.state, mirrored: w.mirrored, claim: m.unused(w, claimUIDs[:]...)}
+	for n, name := range hostNames {
+		key.pvs[n] = m.unused(w, volumeUIDs("h", name)...)
+	}
+	return key
+}
+
+// steps of all controllers in a world.
+func (m *Model) steps(w world) []step {
+	seen := w.seen()
+	var all []step
+	at := func(controller string, request reconcile.Request) { all = append(all, m.step(w, controller, request)) }
+	named := func(name string) reconcile.Request {
+		return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+	}
+	at(rootpvc.Name, reconcile.Request{NamespacedName: claimKey})
+	for n, i := range seen.hostState.pvs {
+		if i != 0 {
+			at(rootpv.Name, named(hostNames[n]))
+			at(hostvolume.Name, named(hostNames[n]))
+		}
+	}
+	for n, i := range seen.memberState.pvs {
+		if i != 0 {
+			at(leafpv.Name, named(leafNames[n]))
+		}
+	}
+	return all
+}
+
+// step runs one reconcile of a process that has just been started.
+func (m *Model) step(w world, name string, request reconcile.Request) step {
+	r := &run{world: w}
+	seen := w.seen()
+	cached := func(s side) reader { return reader{contents: contents{m, s, func() state { return seen }}} }
+	live := func(s side) reader {
+		return reader{contents: contents{m, s, func() state { return r.world.state }}, live: true}
+	}
+	host := writer{reader: cached(hostSide), run: r}
+	var reconciler reconcile.Reconciler
+	if name == hostvolume.Name {
+		reconciler = guarded.Settling(&hostvolume.Reconciler{
+			Client: host, Live: live(hostSide), Recorder: r,
+			Records: &member.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
+		})
+	} else {
+		reconciler = m.linked(name, w, r, cached, live)
+	}
+	err := recovered(func() error { _, err := reconciler.Reconcile(context.Background(), request); return err })
+	switch {
+	case err == nil, strings.Contains(err.Error(), errKilled.Error()):
+	case strings.Contains(err.Error(), "panic"):
+		r.violations = append(r.violations, fmt.Sprintf("%s panics: %v", name, err))
+	default:
+		r.tell("error: " + err.Error())
+	}
+	return step{controller: name, wrote: r.wrote, to: r.world.state, violations: r.violations, told: r.told}
+}
+
+func recovered(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return do()
+}
+
+// linked is a controller of the member's link.
+func (m *Model) linked(name string, w world, r *run, cached, live func(side) reader) reconcile.Reconciler {
+	g := guard{w.state}
+	link := &member.Link{
+		Member: here, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
+		Recorder: r, Clock: clock.RealClock{},
+		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
+		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, here.Registration, g),
+		MayDestroy: g.MayDestroy,
+		Restores:   func() member.Restores { return restoresOf(w.state) },
+		Unrestored: func(context.Context) error { return nil },
+	}
+	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
+	var err error
+	switch name {
+	case rootpvc.Name:
+		err = rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{})})
+	case rootpv.Name:
+		err = rootpv.Setup(link)
+	case leafpv.Name:
+		err = leafpv.Setup(link, leafpv.Options{Book: book, Mirrors: mirrors})
+	}
+	if err != nil {
+		panic(err)
+	}
+	return link.Controllers()[0]
+}
+
+func restoresOf(s state) member.Restores {
+	var r member.Restores
+	if s.memberRestored {
+		r.Member = restored
+	}
+	if s.hostRestored {
+		r.Host, r.HostUnconfirmed = restored, s.suspended == theHost
+	}
+	return r
+}
+
+func (m *Model) setup() error {
+	if err := index.SetupHost(context.Background(), indexer{m, hostSide}); err != nil {
+		return err
+	}
+	return index.SetupMember(context.Background(), indexer{m, memberSide})
+}

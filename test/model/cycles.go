@@ -1,0 +1,81 @@
+package model
+
+// cycles finds the sets of worlds that are reached from one another without a disruption
+// (Tarjan's strongly connected components), in which Xylem writes: it would write for ever.
+func (s *search) cycles() {
+	t := tarjan{search: s, index: make([]int, len(s.worlds)), low: make([]int, len(s.worlds)), on: make([]bool, len(s.worlds)), of: make([]int, len(s.worlds))}
+	for at := range s.worlds {
+		if t.index[at] == 0 {
+			t.from(at)
+		}
+	}
+	seen := map[int]bool{}
+	for at, edges := range s.next {
+		for _, e := range edges {
+			if e.ours && t.of[at] == t.of[e.to] && !seen[t.of[at]] {
+				seen[t.of[at]] = true
+				s.find(at, "I5: Xylem writes for ever", s.by[e.to])
+			}
+		}
+	}
+}
+
+type tarjan struct {
+	*search
+	index, low []int
+	on         []bool
+	of         []int // the component of each world
+	stack      []int
+	counted    int
+	components int
+}
+
+type frame struct{ at, edge int }
+
+func (t *tarjan) enter(at int) frame {
+	t.counted++
+	t.index[at], t.low[at] = t.counted, t.counted
+	t.stack = append(t.stack, at)
+	t.on[at] = true
+	return frame{at: at}
+}
+
+func (t *tarjan) from(start int) {
+	frames := []frame{t.enter(start)}
+	for len(frames) > 0 {
+		f := &frames[len(frames)-1]
+		if f.edge < len(t.next[f.at]) {
+			to := t.next[f.at][f.edge].to
+			f.edge++
+			switch {
+			case t.index[to] == 0:
+				frames = append(frames, t.enter(to))
+			case t.on[to]:
+				t.low[f.at] = min(t.low[f.at], t.index[to])
+			}
+			continue
+		}
+		at := f.at
+		frames = frames[:len(frames)-1]
+		if len(frames) > 0 {
+			parent := frames[len(frames)-1].at
+			t.low[parent] = min(t.low[parent], t.low[at])
+		}
+		if t.low[at] == t.index[at] {
+			t.pop(at)
+		}
+	}
+}
+
+// pop the component that a world is the root of.
+func (t *tarjan) pop(root int) {
+	t.components++
+	for {
+		at := t.stack[len(t.stack)-1]
+		t.stack = t.stack[:len(t.stack)-1]
+		t.on[at], t.of[at] = false, t.components
+		if at == root {
+			return
+		}
+	}
+}

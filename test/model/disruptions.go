@@ -1,0 +1,140 @@
+package model
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// disruptions are what users, admins and disasters do. Each takes one of the budget.
+func (m *Model) disruptions(w world) []move {
+	if w.budget == 0 {
+		return nil
+	}
+	w.budget--
+	ms := &moves{model: m, from: w}
+	ms.users()
+	for n := range w.hostState.pvs {
+		ms.hostAdmin(n)
+	}
+	ms.memberAdmin()
+	ms.restores()
+	if w.lagging == none {
+		for k := rootClaims; k <= leafVolumes; k++ {
+			ms.add("a cache stops"+k.String(), func(to *world) { to.lag(k) })
+		}
+	}
+	return ms.made
+}
+
+func (ms *moves) users() {
+	m := ms.model
+	root := m.objects.claim(ms.from.root)
+	if root == nil {
+		ms.add("a user makes the claim", func(to *world) {
+			if uid := m.unused(*to, rootUIDs...); uid != "" {
+				to.root = m.objects.keep(newRoot(uid))
+			}
+		})
+		return
+	}
+	if root.DeletionTimestamp == nil {
+		ms.add("a user deletes the claim", func(to *world) {
+			to.root = m.objects.changeClaim(to.root, func(root *corev1.PersistentVolumeClaim) { root.DeletionTimestamp = &deleted })
+		})
+	}
+	if root.Spec.VolumeName == "" && root.Annotations[volumehelpers.AnnSelectedNode] == here.NodeName {
+		ms.add("the scheduler selects a node of the other member", func(to *world) { m.selectNode(to, there.NodeName) })
+	}
+}
+
+func (ms *moves) hostAdmin(n int) {
+	m := ms.model
+	pv := m.objects.pv(ms.from.hostState.pvs[n])
+	if pv == nil {
+		return
+	}
+	edit := func(what string, change func(*corev1.PersistentVolume)) {
+		ms.add("an admin "+what, func(to *world) { to.hostState.pvs[n] = m.objects.changePV(to.hostState.pvs[n], change) })
+	}
+	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimRecycle} {
+		edit(fmt.Sprintf("sets the host PV to %s", policy), func(pv *corev1.PersistentVolume) { pv.Spec.PersistentVolumeReclaimPolicy = policy })
+	}
+	if pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed {
+		edit("frees the host PV", func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef = nil })
+	}
+	if pv.DeletionTimestamp == nil {
+		edit("deletes the host PV", func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted })
+	}
+	edit("abandons the host PV", func(pv *corev1.PersistentVolume) {
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+	})
+}
+
+func (ms *moves) memberAdmin() {
+	m := ms.model
+	for n, i := range ms.from.memberState.pvs {
+		pv := m.objects.pv(i)
+		if pv == nil || pv.DeletionTimestamp != nil {
+			continue
+		}
+		ms.add("the member's admin deletes the leaf PV", func(to *world) {
+			to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted })
+		})
+		ms.add("the leaf PV is made again under its name", func(to *world) {
+			if uid := m.unused(*to, volumeUIDs("l", leafNames[n])...); uid != "" {
+				to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.UID = uid })
+			}
+		})
+	}
+	if claim := m.objects.claim(ms.from.claim); claim != nil && claim.DeletionTimestamp == nil {
+		ms.add("the member's admin deletes the leaf claim", func(to *world) {
+			to.claim = m.objects.changeClaim(to.claim, func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = &deleted })
+		})
+	}
+}
+
+func (ms *moves) restores() {
+	w := ms.from
+	if !w.backedUp[memberSide] && w.claim != 0 {
+		ms.add("a backup of the member", func(to *world) { to.memberBackup, to.backedUp[memberSide] = to.memberState, true })
+	}
+	if !w.backedUp[hostSide] && w.root != 0 {
+		ms.add("a backup of the host", func(to *world) { to.hostBackup, to.backedUp[hostSide] = to.hostState, true })
+	}
+	if w.suspended != neither {
+		return
+	}
+	if w.backedUp[memberSide] {
+		ms.add("the member is restored", func(to *world) {
+			to.memberState, to.memberBackup, to.backedUp[memberSide] = to.memberBackup, memberState{}, false
+			to.suspended, to.memberRestored, to.theirs = theMember, true, true
+			ms.restored(to)
+		})
+	}
+	if w.backedUp[hostSide] {
+		ms.add("the host is restored", func(to *world) {
+			to.hostState, to.hostBackup, to.backedUp[hostSide] = to.hostBackup, hostState{}, false
+			to.suspended, to.hostRestored = theHost, true
+			ms.restored(to)
+		})
+	}
+}
+
+// restored makes what the member has older than the restore, and has all caches filled again.
+func (ms *moves) restored(to *world) {
+	m := ms.model
+	if to.claim != 0 {
+		to.claim = m.objects.changeClaim(to.claim, func(claim *corev1.PersistentVolumeClaim) { claim.CreationTimestamp = before })
+	}
+	for n, i := range to.memberState.pvs {
+		if i != 0 {
+			to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.CreationTimestamp = before })
+		}
+	}
+	to.follow()
+}

@@ -1,0 +1,246 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// mirrorsOf are the host PVs that represent a leaf PV of a name, of whatever UID.
+func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
+	var found []*corev1.PersistentVolume
+	for _, i := range s.pvs {
+		if pv := m.objects.pv(i); pv != nil && mirror.RecordsLeaf(pv, here.ClusterID, leaf) {
+			found = append(found, pv)
+		}
+	}
+	return found
+}
+
+// violations of the invariants by a write, in the world before it.
+func (m *Model) violations(w world, s side, before, after encoded) []string {
+	switch after := after.(type) {
+	case *corev1.PersistentVolumeClaim:
+		if s == memberSide {
+			was, _ := before.(*corev1.PersistentVolumeClaim)
+			return m.leafClaimWritten(w, was, after)
+		}
+	case *corev1.PersistentVolume:
+		was, _ := before.(*corev1.PersistentVolume)
+		if s == memberSide {
+			return m.leafVolumeWritten(w, was, after)
+		}
+		return m.hostVolumeWritten(w, was, after)
+	}
+	return nil
+}
+
+func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim) []string {
+	root := m.objects.claim(w.root)
+	if was == nil {
+		if root == nil || root.Annotations[v1alpha1.AnnotationPlacedIn] != here.ClusterID {
+			return []string{"I3: a leaf claim is made for a claim that is not placed here"}
+		}
+		return nil
+	}
+	if was.DeletionTimestamp != nil || is.DeletionTimestamp == nil {
+		return nil
+	}
+	var found []string
+	for n, i := range w.memberState.pvs {
+		if pv := m.objects.pv(i); pv != nil && mirror.PointsAt(pv, was) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+			found = append(found, m.destroyed(w, n, was)...)
+		}
+	}
+	origin, _ := mirror.OriginIn(here.HostID, was)
+	if root != nil && root.UID == origin.UID && was.Spec.VolumeName != "" {
+		found = append(found, "I2: the leaf claim of a living claim is deleted, which has a volume")
+	}
+	return found
+}
+
+func (m *Model) leafVolumeWritten(w world, was, is *corev1.PersistentVolume) []string {
+	toDelete := corev1.PersistentVolumeReclaimDelete
+	if was.Spec.PersistentVolumeReclaimPolicy == toDelete || is.Spec.PersistentVolumeReclaimPolicy != toDelete {
+		return nil
+	}
+	return m.destroyed(w, slices.Index(leafNames[:], is.Name), nil)
+}
+
+// destroyed says why the data of a volume may not be destroyed.
+func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []string {
+	if w.suspended != neither {
+		return []string{"I2: destroyed while a restore waits to be confirmed"}
+	}
+	leaf, root := m.objects.pv(w.memberState.pvs[n]), m.objects.claim(w.root)
+	hosts := m.mirrorsOf(w.hostState, leafNames[n])
+	if len(hosts) == 0 {
+		_, stamped := mirror.OriginIn(here.HostID, leaf)
+		switch {
+		case stamped || w.mirrored[n]:
+			return []string{"I2: destroyed although it was mirrored, and the host has no PV for it"}
+		case by == nil:
+			return []string{"I2: destroyed without a host PV"}
+		}
+		return nil
+	}
+	var found []string
+	for _, host := range hosts {
+		_, _, uid, _ := mirror.LeafVolumeOf(host)
+		switch ref := host.Spec.ClaimRef; {
+		case mirror.Abandoned(host):
+			found = append(found, "I2: destroyed although its host PV is abandoned")
+		case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
+			found = append(found, "I2: destroyed although the host PV retains")
+		case !mirror.Ended(host):
+			found = append(found, "I2: destroyed although the host PV is not released")
+		case root != nil && root.UID == ref.UID:
+			found = append(found, "I2: destroyed although the claim lives")
+		case uid != leaf.UID:
+			found = append(found, "I2: another leaf PV is destroyed than the one that was mirrored")
+		}
+	}
+	return found
+}
+
+func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []string {
+	root := m.objects.claim(w.root)
+	if was == nil {
+		return m.hostVolumeMade(w, is)
+	}
+	ours := func(pv *corev1.PersistentVolume) bool {
+		return controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
+	}
+	goes := was.DeletionTimestamp == nil && is.DeletionTimestamp != nil
+	if !goes && (!ours(was) || ours(is)) || mirror.Abandoned(was) {
+		return nil
+	}
+	var found []string
+	_, name, uid, _ := mirror.LeafVolumeOf(was)
+	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
+	if goes && leaf != nil && leaf.UID == uid {
+		found = append(found, "I1: the host PV is deleted before its leaf PV is gone")
+	}
+	if root != nil && was.Spec.ClaimRef != nil && root.UID == was.Spec.ClaimRef.UID && root.Spec.VolumeName == was.Name && was.Status.Phase == corev1.VolumeBound {
+		found = append(found, "I2: the host PV of a bound claim is let go of")
+	}
+	return found
+}
+
+func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string {
+	root, ref := m.objects.claim(w.root), made.Spec.ClaimRef
+	if root == nil || root.UID != ref.UID {
+		return nil // the PV controller releases it
+	}
+	if root.Annotations[v1alpha1.AnnotationPlacedIn] == there.ClusterID {
+		return []string{"I3: mirrored although the claim is placed elsewhere"}
+	}
+	for _, i := range w.hostState.pvs {
+		if pv := m.objects.pv(i); pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == ref.UID && !mirror.Ended(pv) {
+			return []string{"I3: a second host PV is made for a claim"}
+		}
+	}
+	return nil
+}
+
+// unsettled says what is neither at rest nor anybody's loss, in a world without moves.
+func (m *Model) unsettled(w world) []string {
+	var found []string
+	root, claim := m.objects.claim(w.root), m.objects.claim(w.claim)
+	for _, i := range w.hostState.pvs {
+		if pv := m.objects.pv(i); pv != nil {
+			found = append(found, m.unsettledHost(w, pv, root)...)
+		}
+	}
+	for n, there := range w.disks {
+		leaf := m.objects.pv(w.memberState.pvs[n])
+		switch {
+		case there && leaf == nil && !w.theirs:
+			found = append(found, "I1: a disk without a PV")
+		case leaf != nil && leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && m.inUse(w, leaf):
+			found = append(found, "the leaf PV of a host PV that is in use is at Delete")
+		}
+	}
+	if claim != nil {
+		if origin, _ := mirror.OriginIn(here.HostID, claim); root == nil || origin.UID != root.UID {
+			found = append(found, "a leaf claim stays whose claim is gone")
+		}
+	}
+	if root != nil {
+		found = append(found, m.unsettledRoot(w, root, claim)...)
+	}
+	return found
+}
+
+// inUse reports whether a host PV represents a leaf PV, and has not ended.
+func (m *Model) inUse(w world, leaf *corev1.PersistentVolume) bool {
+	return slices.ContainsFunc(m.mirrorsOf(w.hostState, leaf.Name), func(host *corev1.PersistentVolume) bool {
+		_, _, uid, _ := mirror.LeafVolumeOf(host)
+		return uid == leaf.UID && !mirror.Abandoned(host) && !mirror.Ended(host)
+	})
+}
+
+func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim) []string { //nolint:gocyclo // a table
+	held := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
+	_, name, uid, _ := mirror.LeafVolumeOf(pv)
+	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
+	same := leaf != nil && leaf.UID == uid
+	gone := pv.Spec.ClaimRef != nil && (root == nil || root.UID != pv.Spec.ClaimRef.UID)
+	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
+	case mirror.Abandoned(pv):
+		if held {
+			return []string{"an abandoned host PV keeps its finalizer"}
+		}
+	case !held && pv.DeletionTimestamp == nil:
+	case gone && pv.DeletionTimestamp != nil && held:
+		return []string{fmt.Sprintf("a host PV is Terminating (%s, %s)", pv.Status.Phase, policy)}
+	case gone && policy == corev1.PersistentVolumeReclaimDelete && same && leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] == string(policy):
+		return []string{"the disk stays of a host PV that was released with policy Delete"}
+	case gone && policy == corev1.PersistentVolumeReclaimDelete && !same:
+		return []string{"a host PV stays that was released with policy Delete, and whose leaf PV is gone or another"}
+	case gone && policy == corev1.PersistentVolumeReclaimRecycle:
+		return []string{"a host PV stays with policy Recycle"}
+	case pv.Spec.ClaimRef == nil && pv.DeletionTimestamp != nil && held:
+		return []string{"a free host PV is Terminating"}
+	}
+	return nil
+}
+
+func (m *Model) unsettledRoot(w world, root, claim *corev1.PersistentVolumeClaim) []string { //nolint:gocyclo // a table
+	current := false
+	if claim != nil {
+		origin, _ := mirror.OriginIn(here.HostID, claim)
+		current = origin.UID == root.UID
+	}
+	switch root.Spec.VolumeName {
+	case "":
+		return []string{"a claim is Pending"}
+	case elsewhereName:
+		if current {
+			return []string{"a leaf claim stays whose claim has a volume elsewhere"}
+		}
+		if root.Annotations[v1alpha1.AnnotationPlacedIn] == here.ClusterID {
+			return []string{"a claim is placed here that has a volume elsewhere"}
+		}
+		return nil
+	}
+	host := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], root.Spec.VolumeName)])
+	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
+		return []string{"a bound claim and its host PV do not agree"}
+	}
+	_, name, uid, _ := mirror.LeafVolumeOf(host)
+	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
+	if mirror.Abandoned(host) {
+		return nil
+	}
+	if leaf == nil || leaf.UID != uid || !current || claim.Spec.VolumeName != leaf.Name || claim.Status.Phase != corev1.ClaimBound ||
+		!mirror.HeldBy(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != here.ClusterID {
+		return []string{"a bound claim has no whole volume in the member"}
+	}
+	return nil
+}

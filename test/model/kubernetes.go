@@ -1,0 +1,303 @@
+package model
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// move is a transition to another world.
+type move struct {
+	name string
+	to   world
+}
+
+// moves collects those that change a world.
+type moves struct {
+	model *Model
+	from  world
+	made  []move
+}
+
+func (ms *moves) add(name string, change func(*world)) {
+	to := ms.from
+	if change(&to); to != ms.from {
+		ms.made = append(ms.made, move{name, to})
+	}
+}
+
+// kubernetes are the moves of the controllers of both clusters, of the provisioner, the
+// scheduler, and the other member. All of them happen in the end.
+func (m *Model) kubernetes(w world) []move {
+	ms := &moves{model: m, from: w}
+	ms.bindClaim(hostSide)
+	ms.bindClaim(memberSide)
+	for n := range w.hostState.pvs {
+		ms.syncVolume(hostSide, n)
+	}
+	for n := range w.memberState.pvs {
+		ms.syncVolume(memberSide, n)
+		ms.reclaim(n)
+	}
+	ms.finish()
+	ms.provision()
+	ms.schedule()
+	ms.otherMember()
+	if w.suspended != neither {
+		ms.add("an admin confirms the restore", func(to *world) { to.suspended = neither })
+	}
+	if w.lagging != none {
+		ms.add("the cache catches up", func(to *world) { to.follow() })
+	}
+	return ms.made
+}
+
+// claimAt and pvsAt are where a side's objects are in a world.
+func claimAt(w *world, s side) *id {
+	if s == hostSide {
+		return &w.root
+	}
+	return &w.claim
+}
+
+func pvsAt(w *world, s side) []id {
+	if s == hostSide {
+		return w.hostState.pvs[:]
+	}
+	return w.memberState.pvs[:]
+}
+
+func (s side) String() string { return [...]string{"host", "member"}[s] }
+
+// bindClaim is what the PV controller does with the claim (kubernetes/pkg/controller/volume/
+// persistentvolume: syncClaim): its next write.
+func (ms *moves) bindClaim(s side) { //nolint:gocyclo // as the PV controller decides
+	m, w := ms.model, ms.from
+	claim := m.objects.claim(*claimAt(&w, s))
+	if claim == nil {
+		return
+	}
+	bound := metav1.HasAnnotation(claim.ObjectMeta, volumehelpers.AnnBindCompleted)
+	name := claim.Spec.VolumeName
+	for n, i := range pvsAt(&w, s) {
+		pv := m.objects.pv(i)
+		switch {
+		case pv == nil || name != "" && name != pv.Name:
+			continue
+		case name == "" && !bound && pv.DeletionTimestamp == nil && volumehelpers.IsVolumeBoundToClaim(pv, claim),
+			name != "" && (pv.Spec.ClaimRef == nil || volumehelpers.IsVolumeBoundToClaim(pv, claim)):
+			ms.bind(s, n)
+		case name != "" && bound:
+			ms.lose(s)
+		}
+	}
+	if s == hostSide && name == elsewhereName {
+		return
+	}
+	if bound && (name == "" || !slices.ContainsFunc(pvsAt(&w, s), func(i id) bool { pv := m.objects.pv(i); return pv != nil && pv.Name == name })) {
+		ms.lose(s)
+	}
+}
+
+// bind a claim and a PV: first the PV, then the claim.
+func (ms *moves) bind(s side, n int) {
+	m := ms.model
+	ms.add(s.String()+": the PV controller binds the PV", func(to *world) {
+		claim := m.objects.claim(*claimAt(to, s))
+		pvsAt(to, s)[n] = m.objects.changePV(pvsAt(to, s)[n], func(pv *corev1.PersistentVolume) {
+			if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
+				pv.Spec.ClaimRef = reference(claim)
+				metav1.SetMetaDataAnnotation(&pv.ObjectMeta, volumehelpers.AnnBoundByController, "yes")
+			}
+			pv.Status.Phase = corev1.VolumeBound
+		})
+	})
+	if pv := m.objects.pv(pvsAt(&ms.from, s)[n]); pv.Status.Phase != corev1.VolumeBound || pv.Spec.ClaimRef == nil {
+		return
+	}
+	ms.add(s.String()+": the PV controller binds the claim", func(to *world) {
+		pv := m.objects.pv(pvsAt(to, s)[n])
+		*claimAt(to, s) = m.objects.changeClaim(*claimAt(to, s), func(claim *corev1.PersistentVolumeClaim) {
+			claim.Spec.VolumeName = pv.Name
+			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volumehelpers.AnnBindCompleted, "yes")
+			claim.Status.Phase = corev1.ClaimBound
+		})
+	})
+}
+
+func (ms *moves) lose(s side) {
+	ms.add(s.String()+": the claim is Lost", func(to *world) {
+		*claimAt(to, s) = ms.model.objects.changeClaim(*claimAt(to, s), func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = corev1.ClaimLost })
+	})
+}
+
+// syncVolume is what the PV controller does with a PV (syncVolume).
+func (ms *moves) syncVolume(s side, n int) {
+	m, w := ms.model, ms.from
+	pv := m.objects.pv(pvsAt(&w, s)[n])
+	if pv == nil {
+		return
+	}
+	to := func(what string, change func(*corev1.PersistentVolume)) {
+		ms.add(s.String()+": the PV controller "+what, func(to *world) { pvsAt(to, s)[n] = m.objects.changePV(pvsAt(to, s)[n], change) })
+	}
+	phase := func(phase corev1.PersistentVolumePhase) func(*corev1.PersistentVolume) {
+		return func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase }
+	}
+	claim := m.objects.claim(*claimAt(&w, s))
+	ended := pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
+	switch ref := pv.Spec.ClaimRef; {
+	case ref == nil || ref.UID == "":
+		to("makes the PV Available", phase(corev1.VolumeAvailable))
+	case claim == nil || claim.UID != ref.UID:
+		if !ended {
+			to("releases the PV", phase(corev1.VolumeReleased))
+		} else if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+			to("cannot recycle the PV", phase(corev1.VolumeFailed))
+		}
+	case claim.Spec.VolumeName == "":
+	case claim.Spec.VolumeName == pv.Name:
+		to("finds the PV bound", phase(corev1.VolumeBound))
+	case pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && metav1.HasAnnotation(pv.ObjectMeta, volumehelpers.AnnDynamicallyProvisioned):
+		if !ended {
+			to("releases the PV of a claim that has another", phase(corev1.VolumeReleased))
+		}
+	default:
+		to("unbinds the PV of a claim that has another", func(pv *corev1.PersistentVolume) {
+			if metav1.HasAnnotation(pv.ObjectMeta, volumehelpers.AnnBoundByController) {
+				pv.Spec.ClaimRef = nil
+				delete(pv.Annotations, volumehelpers.AnnBoundByController)
+			} else {
+				pv.Spec.ClaimRef = pv.Spec.ClaimRef.DeepCopy()
+				pv.Spec.ClaimRef.UID = ""
+			}
+			pv.Status.Phase = corev1.VolumeAvailable
+		})
+	}
+}
+
+// reclaim is what the provisioner does with a PV that is Released.
+func (ms *moves) reclaim(n int) {
+	pv := ms.model.objects.pv(ms.from.memberState.pvs[n])
+	if pv != nil && pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		ms.add("member: the provisioner destroys the disk", func(to *world) { to.memberState.pvs[n], to.disks[n], to.mirrored[n] = 0, false, false })
+	}
+}
+
+// finish takes Kubernetes' own finalizers off what is deleted.
+func (ms *moves) finish() {
+	m := ms.model
+	for _, s := range []side{hostSide, memberSide} {
+		if claim := m.objects.claim(*claimAt(&ms.from, s)); claim != nil && claim.DeletionTimestamp != nil {
+			ms.add(s.String()+": the claim goes", func(to *world) { *claimAt(to, s) = 0 })
+		}
+		for n, i := range pvsAt(&ms.from, s) {
+			pv := m.objects.pv(i)
+			if pv == nil || pv.DeletionTimestamp == nil || pv.Status.Phase == corev1.VolumeBound || !controllerutil.ContainsFinalizer(pv, pvProtection) {
+				continue
+			}
+			ms.add(s.String()+": nothing protects the PV any more", func(to *world) {
+				without := pv.DeepCopy()
+				controllerutil.RemoveFinalizer(without, pvProtection)
+				pvsAt(to, s)[n] = m.written(without)
+				to.theirs = to.theirs || s == memberSide
+			})
+		}
+	}
+}
+
+// provision makes the volume of a leaf claim. One that is asked for again is the disk that is
+// there.
+func (ms *moves) provision() {
+	m := ms.model
+	claim := m.objects.claim(ms.from.claim)
+	if claim == nil || claim.Spec.VolumeName != "" || claim.DeletionTimestamp != nil {
+		return
+	}
+	n := slices.Index(leafNames[:], leafName(claim.UID))
+	if ms.from.memberState.pvs[n] != 0 {
+		return
+	}
+	ms.add("member: the provisioner makes a volume", func(to *world) {
+		uid := m.unused(*to, volumeUIDs("l", leafNames[n])...)
+		if uid == "" {
+			return
+		}
+		pv := newLeafVolume(claim, uid, to.leafPolicy.reclaim())
+		pv.CreationTimestamp = to.now()
+		to.memberState.pvs[n] = m.objects.keep(pv)
+		if !to.disks[n] {
+			to.mirrored[n] = false
+		}
+		to.disks[n] = true
+	})
+}
+
+// schedule has the scheduler choose the member's node for a claim without a volume, or a
+// volume that is free for it.
+func (ms *moves) schedule() {
+	m := ms.model
+	root := m.objects.claim(ms.from.root)
+	if root == nil || root.DeletionTimestamp != nil || root.Spec.VolumeName != "" || root.Annotations[volumehelpers.AnnSelectedNode] != "" || ms.mirroredFor(root) {
+		return
+	}
+	ms.add("host: the scheduler selects the member's node", func(to *world) { m.selectNode(to, here.NodeName) })
+	for n, i := range ms.from.hostState.pvs {
+		pv := m.objects.pv(i)
+		if pv != nil && pv.Spec.ClaimRef == nil && pv.Status.Phase == corev1.VolumeAvailable && pv.DeletionTimestamp == nil && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
+			ms.add("host: the scheduler gives the claim a free PV", func(to *world) {
+				to.hostState.pvs[n] = m.objects.changePV(to.hostState.pvs[n], func(pv *corev1.PersistentVolume) {
+					pv.Spec.ClaimRef = reference(root)
+					metav1.SetMetaDataAnnotation(&pv.ObjectMeta, volumehelpers.AnnBoundByController, "yes")
+				})
+			})
+		}
+	}
+}
+
+func (ms *moves) mirroredFor(root client.Object) bool {
+	return slices.ContainsFunc(ms.from.hostState.pvs[:], func(i id) bool {
+		pv := ms.model.objects.pv(i)
+		return pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == root.GetUID()
+	})
+}
+
+// selectNode as the scheduler does; the PV controller then asks for the volume.
+func (m *Model) selectNode(to *world, node string) {
+	to.root = m.objects.changeClaim(to.root, func(root *corev1.PersistentVolumeClaim) {
+		metav1.SetMetaDataAnnotation(&root.ObjectMeta, volumehelpers.AnnSelectedNode, node)
+		metav1.SetMetaDataAnnotation(&root.ObjectMeta, volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName)
+	})
+}
+
+// otherMember does with a claim that is asked for there, or no longer, what this one would.
+func (ms *moves) otherMember() {
+	m := ms.model
+	root := m.objects.claim(ms.from.root)
+	if root == nil || root.Spec.VolumeName != "" || root.DeletionTimestamp != nil {
+		return
+	}
+	placed, asked := root.Annotations[v1alpha1.AnnotationPlacedIn], root.Annotations[volumehelpers.AnnSelectedNode] == there.NodeName
+	change := func(what string, change func(*corev1.PersistentVolumeClaim)) {
+		ms.add("the other member "+what, func(to *world) { to.root = m.objects.changeClaim(to.root, change) })
+	}
+	switch {
+	case asked && placed == "":
+		change("places the claim", func(root *corev1.PersistentVolumeClaim) {
+			metav1.SetMetaDataAnnotation(&root.ObjectMeta, v1alpha1.AnnotationPlacedIn, there.ClusterID)
+		})
+	case asked && placed == there.ClusterID:
+		change("has a volume for the claim", func(root *corev1.PersistentVolumeClaim) {
+			root.Spec.VolumeName, root.Status.Phase = elsewhereName, corev1.ClaimBound
+			metav1.SetMetaDataAnnotation(&root.ObjectMeta, volumehelpers.AnnBindCompleted, "yes")
+		})
+	case placed == there.ClusterID:
+		change("lets go of the claim", func(root *corev1.PersistentVolumeClaim) { delete(root.Annotations, v1alpha1.AnnotationPlacedIn) })
+	}
+}

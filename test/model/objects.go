@@ -1,0 +1,196 @@
+package model
+
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const (
+	namespace = "shop"
+	claimName = "data"
+	className = "fast"
+	system    = "xylem-system"
+	driver    = "disk.example.com"
+
+	pvcProtection = "kubernetes.io/pvc-protection"
+	pvProtection  = "kubernetes.io/pv-protection"
+)
+
+// here is the member of the model, and there another one, of which only its part in the host
+// is modelled.
+var (
+	here  = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
+	there = mirror.Member{Registration: "two", ClusterID: "id-two", NodeName: "kosmos-two", HostID: "id-host"}
+
+	claimKey = types.NamespacedName{Namespace: namespace, Name: claimName}
+)
+
+// A member's clock. A cluster is restored at the second of these times, to objects of the
+// first; what is made afterwards has the third.
+var (
+	before   = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	restored = before.Add(time.Hour)
+	after    = metav1.NewTime(before.Add(2 * time.Hour))
+	deleted  = metav1.NewTime(before.Add(3 * time.Hour))
+)
+
+// id of an object in its state. Equal states of an object have one id, which is its
+// resourceVersion as well; 0 is no object.
+type id int32
+
+// objects are all that were ever made, by id. They are not changed any more.
+type objects struct {
+	mu     sync.RWMutex
+	ids    map[string]id
+	claims map[id]*corev1.PersistentVolumeClaim
+	pvs    map[id]*corev1.PersistentVolume
+}
+
+func newObjects() *objects {
+	return &objects{ids: map[string]id{}, claims: map[id]*corev1.PersistentVolumeClaim{}, pvs: map[id]*corev1.PersistentVolume{}}
+}
+
+type encoded interface {
+	client.Object
+	Marshal() ([]byte, error)
+}
+
+// keep an object, which its caller leaves alone from now on; nil is 0.
+func (o *objects) keep(obj encoded) id {
+	obj.SetResourceVersion("")
+	bytes, err := obj.Marshal() // maps are in the order of their keys
+	if err != nil {
+		panic(err)
+	}
+	key := fmt.Sprintf("%T%s", obj, bytes)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if known, ok := o.ids[key]; ok {
+		return known
+	}
+	made := id(len(o.ids) + 1) //nolint:gosec // memory ends before
+	o.ids[key] = made
+	obj.SetResourceVersion(strconv.Itoa(int(made)))
+	switch obj := obj.(type) {
+	case *corev1.PersistentVolumeClaim:
+		o.claims[made] = obj
+	case *corev1.PersistentVolume:
+		o.pvs[made] = obj
+	}
+	return made
+}
+
+// claim of an id; nil for 0. It is not to be changed.
+func (o *objects) claim(i id) *corev1.PersistentVolumeClaim {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.claims[i]
+}
+
+// pv of an id; nil for 0. It is not to be changed.
+func (o *objects) pv(i id) *corev1.PersistentVolume {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.pvs[i]
+}
+
+// changeClaim is the id of a claim with a change made to it.
+func (o *objects) changeClaim(i id, change func(*corev1.PersistentVolumeClaim)) id {
+	claim := o.claim(i).DeepCopy()
+	change(claim)
+	return o.keep(claim)
+}
+
+// changePV is the id of a PV with a change made to it.
+func (o *objects) changePV(i id, change func(*corev1.PersistentVolume)) id {
+	pv := o.pv(i).DeepCopy()
+	change(pv)
+	return o.keep(pv)
+}
+
+// newRoot is a claim as a user makes it.
+func newRoot(uid types.UID) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claimName, UID: uid, CreationTimestamp: before, Finalizers: []string{pvcProtection}},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To(className),
+			VolumeMode: ptr.To(corev1.PersistentVolumeFilesystem),
+			Resources:  corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
+	}
+}
+
+// newLeafVolume is the PV that the member's provisioner makes for a leaf claim.
+func newLeafVolume(claim *corev1.PersistentVolumeClaim, uid types.UID, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
+	name := leafName(claim.UID)
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, Finalizers: []string{pvProtection}, CreationTimestamp: before,
+			Annotations: map[string]string{volumehelpers.AnnDynamicallyProvisioned: driver}},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes: claim.Spec.AccessModes, VolumeMode: claim.Spec.VolumeMode, StorageClassName: className,
+			Capacity: claim.Spec.Resources.Requests, PersistentVolumeReclaimPolicy: policy, ClaimRef: reference(claim),
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "disk-" + name}},
+		},
+		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumePending},
+	}
+}
+
+func leafName(claim types.UID) string { return "pvc-" + string(claim) }
+
+func reference(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
+}
+
+// elsewhere is the host PV of a volume of the other member.
+func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claimName, UID: "c-two"}}
+	claim.Spec = root.Spec
+	pv := mirror.HostVolume(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
+	pv.UID, pv.Status.Phase, pv.ResourceVersion = "h-two", corev1.VolumeBound, "1"
+	return pv
+}
+
+var elsewhereName = leafName("c-two")
+
+func hostClass(policy corev1.PersistentVolumeReclaimPolicy) *storagev1.StorageClass {
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: className}, Provisioner: v1alpha1.ProvisionerName,
+		ReclaimPolicy: &policy, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
+}
+
+// record is what the host's manager keeps of the member. The model does not look at it.
+func record() *coordinationv1.Lease {
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: member.RecordName(here.ClusterID), UID: "record",
+		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}}}
+}
+
+func leafClass(policy corev1.PersistentVolumeReclaimPolicy) *storagev1.StorageClass {
+	class := hostClass(policy)
+	class.Provisioner = driver
+	return class
+}
+
+func hostNamespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "ns-host"}}
+}
+
+func leafNamespace() *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, UID: "ns-leaf", Labels: map[string]string{
+		v1alpha1.LabelHost: here.HostID, v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}}}
+}
