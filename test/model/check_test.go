@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-var disruptions = flag.Uint("disruptions", 2, "at most so many disruptions lie on the way to a world")
+var disruptions = flag.Uint("disruptions", 3, "at most so many disruptions lie on the way to a world")
 
 func TestCheck(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())

@@ -105,8 +105,9 @@ type (
 	// deleteRetained deletes a leaf claim whose volume stands at Retain and that no
 	// host PV stands for, once the root is proven absent: the data stay, an orphan.
 	deleteRetained struct{}
-	// deleteLost deletes a leaf claim that has lost its volume, once root and volume
-	// are proven absent, and no PV of the host stands for it: nothing is left of it.
+	// deleteLost deletes a leaf claim that has lost its volume, or names one that went before
+	// they were bound, once root and volume are proven absent, and no PV of the host stands
+	// for it: nothing is left of it.
 	deleteLost struct{}
 	// adopt makes the leaf claim that holds the volume asked for the root's own.
 	adopt struct{}
@@ -186,7 +187,7 @@ func (o observed) withoutRoot() decision {
 	if o.leaf.Spec.VolumeName == "" {
 		return withdraw{rootGone: true}
 	}
-	if o.leafVolume == nil && o.leaf.Status.Phase == corev1.ClaimLost && len(o.mirrors) == 0 {
+	if o.leafVolume == nil && o.leaf.Status.Phase != corev1.ClaimBound && len(o.mirrors) == 0 {
 		return deleteLost{} // else root_pv ends it
 	}
 	if !mirror.HeldBy(o.leafVolume, o.leaf) {

@@ -323,6 +323,7 @@ func TestDecide(t *testing.T) {
 		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv":     {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), nothing{}},
 		"the root is gone, the volume was mirrored: the host PV decides (I2)":                {seen(leafBound, stampedPV, rootGone), nothing{}},
 		"the root is gone, the leaf's PV is not seen: no evidence (I2)":                      {seen(leafBound, noLeafVolume, rootGone), nothing{}},
+		"the root is gone, and the volume that the leaf was to use again":                    {seen(leafBound, rootGone, noLeafVolume, func(o *observed) { o.leaf.Status.Phase = corev1.ClaimPending }), deleteLost{}},
 		"the root is gone, the leaf's PV is another claim's (I4)":                            {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
 		"the root is gone, the leaf's PV is nobody's yet":                                    {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
 		"the root is gone, the leaf ends":                                                    {seen(pushed, leafDeleted, rootGone), nothing{}},
