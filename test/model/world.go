@@ -32,7 +32,7 @@ var (
 	}
 )
 
-// host and memberState are what each cluster has of the claim.
+// hostState and memberState are what each cluster has of the claim.
 type hostState struct {
 	root id
 	pvs  [2 * leaves]id // by hostNames

@@ -52,31 +52,42 @@ func (m Mutation) Apply(root string) (map[string]string, error) {
 	return files, nil
 }
 
-// Build builds the mutant's manager into dir and returns its path.
-func (m Mutation) Build(ctx context.Context, root, dir string) (string, error) {
+// Overlay writes the mutated files into a new directory below dir, and returns that directory
+// and the list by which `go build -overlay` takes them.
+func (m Mutation) Overlay(root, dir string) (made, list string, err error) {
 	files, err := m.Apply(root)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if dir, err = os.MkdirTemp(dir, m.Name+"-"); err != nil {
-		return "", fmt.Errorf("make a directory for mutation %s: %w", m.Name, err)
+		return "", "", fmt.Errorf("make a directory for mutation %s: %w", m.Name, err)
 	}
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for file, content := range files {
 		copied := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
 		if err := os.WriteFile(copied, []byte(content), 0o600); err != nil {
-			return "", fmt.Errorf("write mutation %s: %w", m.Name, err)
+			return "", "", fmt.Errorf("write mutation %s: %w", m.Name, err)
 		}
 		overlay.Replace[filepath.Join(root, file)] = copied
 	}
 	index, err := json.Marshal(overlay)
 	if err != nil {
-		return "", fmt.Errorf("write mutation %s: %w", m.Name, err)
+		return "", "", fmt.Errorf("write mutation %s: %w", m.Name, err)
 	}
-	list, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "manager")
+	list = filepath.Join(dir, "overlay.json")
 	if err := os.WriteFile(list, index, 0o600); err != nil {
-		return "", fmt.Errorf("write mutation %s: %w", m.Name, err)
+		return "", "", fmt.Errorf("write mutation %s: %w", m.Name, err)
 	}
+	return dir, list, nil
+}
+
+// Build builds the mutant's manager into dir and returns its path.
+func (m Mutation) Build(ctx context.Context, root, dir string) (string, error) {
+	dir, list, err := m.Overlay(root, dir)
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(dir, "manager")
 	if err := harness.BuildManager(ctx, root, binary, "-overlay", list); err != nil {
 		return "", fmt.Errorf("mutation %s: %w", m.Name, err)
 	}
