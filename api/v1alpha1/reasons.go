@@ -95,9 +95,10 @@ const (
 	// ReasonVolumeLost: the claim is bound to a volume that the member has no more. Nothing
 	// new is made in its place. To do: restore the volume there, or delete the claim.
 	ReasonVolumeLost = "VolumeLost"
-	// ReasonVolumeTerminating: somebody has deleted the claim's volume in the member. It stays
-	// while the claim uses it, and Xylem keeps its disk. To do: copy the data that you need,
-	// then delete the claim.
+	// ReasonVolumeTerminating: somebody has deleted the claim's volume in the member, or, before
+	// the claim was bound to it, its PersistentVolume in the host. While a bound claim uses it,
+	// Kubernetes keeps it, and Xylem keeps its disk. To do: copy the data that you need, then
+	// delete the claim.
 	ReasonVolumeTerminating = "VolumeTerminating"
 	// ReasonVolumeReplaced: the member has another volume under the name of the one that the
 	// claim is bound to, with another UID. Xylem does not use it, and keeps the data of both.

@@ -76,19 +76,12 @@ type Link struct {
 	limiter     *limiter
 	log         logr.Logger
 	publish     func(NodeFacts)
-	controllers []Controller
+	controllers []controller.Controller
 	runnables   []func(context.Context) error
 }
 
-// Controller of a link, by its name, with what wakes it.
-type Controller struct {
-	Name    string
-	Sources []source.Source
-	controller.Controller
-}
-
 // Controllers that were added, in their order.
-func (l *Link) Controllers() []Controller { return l.controllers }
+func (l *Link) Controllers() []controller.Controller { return l.controllers }
 
 // NodeFacts is what a member's nodes add up to.
 type NodeFacts struct {
@@ -143,7 +136,7 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 			return fmt.Errorf("add a source to controller %s: %w", name, err)
 		}
 	}
-	l.controllers = append(l.controllers, Controller{name, sources, c})
+	l.controllers = append(l.controllers, c)
 	return nil
 }
 

@@ -1,12 +1,14 @@
 package model
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -16,13 +18,19 @@ type Model struct {
 	indexes map[indexed]client.IndexerFunc
 
 	mu    sync.Mutex
-	taken map[stepKey][]step
+	taken map[stepKey]*outcome
+}
+
+// outcome is the steps that are taken in all worlds which look the same to the controllers.
+type outcome struct {
+	once  sync.Once
+	taken []step
 }
 
 // New makes a model without worlds.
-func New() (*Model, error) {
-	m := &Model{objects: newObjects(), indexes: map[indexed]client.IndexerFunc{}, taken: map[stepKey][]step{}}
-	return m, m.setup()
+func New(ctx context.Context) (*Model, error) {
+	m := &Model{objects: newObjects(), indexes: map[indexed]client.IndexerFunc{}, taken: map[stepKey]*outcome{}}
+	return m, m.setup(ctx)
 }
 
 // Result of a check.
@@ -69,7 +77,7 @@ type edge struct {
 }
 
 // Check visits all worlds that are reached with at most so many disruptions.
-func (m *Model) Check(disruptions uint8) Result {
+func (m *Model) Check(ctx context.Context, disruptions uint8) Result {
 	s := &search{model: m, ids: map[world]int{}, result: Result{Findings: map[string]*Finding{}, ByController: map[string]int{}}}
 	for _, host := range []policy{destroy, retain} {
 		for _, leaf := range []policy{destroy, retain} {
@@ -80,9 +88,8 @@ func (m *Model) Check(disruptions uint8) Result {
 	}
 	for done := 0; done < len(s.worlds); {
 		level := s.worlds[done:]
-		m.take(level)
-		for i := range level {
-			s.expand(done + i)
+		for i, steps := range m.take(ctx, level) {
+			s.expand(done+i, steps)
 		}
 		done += len(level)
 	}
@@ -92,35 +99,30 @@ func (m *Model) Check(disruptions uint8) Result {
 }
 
 // take runs the controllers in each of some worlds, unless they have been in one that looks
-// the same to them.
-func (m *Model) take(worlds []world) {
-	keys := make(chan world)
-	var group sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		group.Go(func() {
-			for w := range keys {
-				key := m.keyOf(w)
-				m.mu.Lock()
-				_, known := m.taken[key]
-				if !known {
-					m.taken[key] = nil
-				}
-				m.mu.Unlock()
-				if known {
-					continue
-				}
-				steps := m.steps(w)
-				m.mu.Lock()
-				m.taken[key] = steps
-				m.mu.Unlock()
-			}
+// the same to them, and returns their steps.
+func (m *Model) take(ctx context.Context, worlds []world) [][]step {
+	all := make([][]step, len(worlds))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, w := range worlds {
+		group.Go(func() error {
+			there := m.outcomeOf(m.keyOf(w))
+			there.once.Do(func() { there.taken = m.steps(ctx, w) })
+			all[i] = there.taken
+			return nil
 		})
 	}
-	for _, w := range worlds {
-		keys <- w
+	_ = group.Wait() // nothing fails
+	return all
+}
+
+func (m *Model) outcomeOf(key stepKey) *outcome {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.taken[key] == nil {
+		m.taken[key] = &outcome{}
 	}
-	close(keys)
-	group.Wait()
+	return m.taken[key]
 }
 
 // visit a world, and return its place among all.
@@ -140,27 +142,25 @@ func (s *search) visit(w world, from int, by string) int {
 }
 
 // expand a world: all its moves.
-func (s *search) expand(at int) {
+func (s *search) expand(at int, steps []step) {
 	m, w := s.model, s.worlds[at]
 	var told []string
-	writers := map[string]string{}
-	steps := m.taken[m.keyOf(w)]
+	writers := map[target]string{}
 	for _, step := range steps {
 		for _, violation := range step.violations {
-			s.find(at, fmt.Sprintf("%s: %s%s", step.controller, violation, w.lagging), step.wrote)
+			s.find(at, fmt.Sprintf("%s: %s%s", step.controller, violation, w.lagging), step.wrote.String())
 		}
 		told = append(told, step.told...)
-		if step.wrote == "" {
+		if step.wrote == (written{}) {
 			continue
 		}
-		_, object, _ := strings.Cut(step.wrote, " ")
-		if other := writers[object+s.side(w, step)]; other != "" && other != step.controller && w.lagging == none {
-			s.find(at, fmt.Sprintf("%s and %s both write one %s", min(other, step.controller), max(other, step.controller), strings.Fields(object)[0]), step.wrote)
+		if other := writers[step.wrote.target]; other != "" && other != step.controller && w.lagging == none {
+			s.find(at, fmt.Sprintf("%s and %s both write one %s", min(other, step.controller), max(other, step.controller), step.wrote.kind), step.wrote.String())
 		}
-		writers[object+s.side(w, step)] = step.controller
+		writers[step.wrote.target] = step.controller
 		to := w
 		to.state = step.to
-		s.next[at] = append(s.next[at], edge{s.visit(to, at, step.controller+": "+step.wrote), true})
+		s.next[at] = append(s.next[at], edge{s.visit(to, at, step.controller+": "+step.wrote.String()), true})
 		s.result.Steps++
 		s.result.ByController[step.controller]++
 	}
@@ -177,14 +177,6 @@ func (s *search) expand(at int) {
 	}
 }
 
-// side of the object that a step wrote.
-func (s *search) side(w world, step step) string {
-	if w.hostState != step.to.hostState {
-		return hostSide.String()
-	}
-	return memberSide.String()
-}
-
 // ended: nothing moves in a world.
 func (s *search) ended(at int, told []string) {
 	m, w := s.model, s.worlds[at]
@@ -193,7 +185,7 @@ func (s *search) ended(at int, told []string) {
 	}
 	for _, what := range m.unsettled(w) {
 		if strings.HasPrefix(what, "I1") || len(told) == 0 {
-			s.find(at, what+", nothing moves, and nobody is told", "")
+			s.find(at, what+"; nothing moves, and no reason is reported (I6)", "")
 		}
 	}
 	for _, reason := range told {

@@ -13,12 +13,12 @@ var disruptions = flag.Uint("disruptions", 3, "at most so many disruptions lie o
 
 func TestCheck(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
-	m, err := New()
+	m, err := New(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	r := m.Check(uint8(*disruptions))
+	r := m.Check(t.Context(), uint8(*disruptions))
 	t.Logf("%d disruptions, %s: %s", *disruptions, time.Since(begun).Round(time.Millisecond), r)
 	for what, f := range r.Findings {
 		t.Errorf("%d worlds: %s\n%s", f.Worlds, what, f.Trace)

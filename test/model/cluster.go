@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -322,7 +321,7 @@ func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 	if err != nil {
 		return err
 	}
-	var sent struct{ Metadata preconditions }
+	var sent struct{ Metadata metav1.Preconditions }
 	if err := json.Unmarshal(data, &sent); err != nil {
 		return err
 	}
@@ -337,13 +336,7 @@ func (w writer) Patch(_ context.Context, obj client.Object, patch client.Patch, 
 	if document, err = jsonpatch.MergePatch(document, data); err != nil {
 		return err
 	}
-	after := as[encoded](obj.DeepCopyObject())
-	switch after := after.(type) {
-	case *corev1.PersistentVolumeClaim:
-		*after = corev1.PersistentVolumeClaim{}
-	case *corev1.PersistentVolume:
-		*after = corev1.PersistentVolume{}
-	}
+	after := as[encoded](reflect.New(reflect.TypeOf(obj).Elem()).Interface())
 	if err := json.Unmarshal(document, after); err != nil {
 		return err
 	}
@@ -354,16 +347,7 @@ func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.Dele
 	slot := w.slot(obj)
 	var options client.DeleteOptions
 	options.ApplyOptions(opts)
-	var want preconditions
-	if p := options.Preconditions; p != nil {
-		if p.UID != nil {
-			want.UID = *p.UID
-		}
-		if p.ResourceVersion != nil {
-			want.ResourceVersion = *p.ResourceVersion
-		}
-	}
-	before, err := w.checked(slot, obj, want)
+	before, err := w.checked(slot, obj, ptr.Deref(options.Preconditions, metav1.Preconditions{}))
 	if err != nil {
 		return err
 	}
@@ -374,20 +358,14 @@ func (w writer) Delete(_ context.Context, obj client.Object, opts ...client.Dele
 	return w.write("delete", slot, before, after)
 }
 
-// preconditions of a write, as in the metadata of a patch; empty ones are none.
-type preconditions struct {
-	UID             types.UID `json:"uid"`
-	ResourceVersion string    `json:"resourceVersion"`
-}
-
 // checked is the object that is to be written to, if it is as the preconditions say.
-func (w writer) checked(slot *id, obj client.Object, want preconditions) (encoded, error) {
+func (w writer) checked(slot *id, obj client.Object, want metav1.Preconditions) (encoded, error) {
 	resource := schema.GroupResource{Resource: fmt.Sprintf("%T", obj)}
 	if slot == nil || *slot == 0 {
 		return nil, apierrors.NewNotFound(resource, obj.GetName())
 	}
 	there := w.there(slot, obj)
-	if want.UID != "" && want.UID != there.GetUID() || want.ResourceVersion != "" && want.ResourceVersion != strconv.Itoa(int(*slot)) {
+	if ptr.Deref(want.UID, there.GetUID()) != there.GetUID() || ptr.Deref(want.ResourceVersion, there.GetResourceVersion()) != there.GetResourceVersion() {
 		return nil, apierrors.NewConflict(resource, obj.GetName(), errors.New("it has changed"))
 	}
 	return there, nil
@@ -395,21 +373,21 @@ func (w writer) checked(slot *id, obj client.Object, want preconditions) (encode
 
 // write an object, if this is the first write that changes anything.
 func (w writer) write(verb string, slot *id, before, after encoded) error {
-	to := w.model.written(after)
+	to := w.model.left(after)
 	if to == *slot {
 		return nil
 	}
-	if w.run.wrote != "" {
+	if w.run.wrote != (written{}) {
 		return errKilled
 	}
-	w.run.wrote = fmt.Sprintf("%s %T %s", verb, after, after.GetName())
+	w.run.wrote = written{verb: verb, target: target{w.side, fmt.Sprintf("%T", after), after.GetName()}}
 	w.run.violations = append(w.run.violations, w.model.violations(w.run.world, w.side, before, after)...)
 	*slot = to
 	return nil
 }
 
-// written is the id of an object that was written to; 0 if it was deleted and nothing holds it.
-func (m *Model) written(obj encoded) id {
+// left is the id of an object that was written to; 0 if it was deleted and nothing holds it.
+func (m *Model) left(obj encoded) id {
 	if obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 {
 		return 0
 	}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,10 +23,26 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 )
 
+// target of a write.
+type target struct {
+	side       side
+	kind, name string
+}
+
+// written says what a reconcile wrote first; zero: nothing.
+type written struct {
+	verb string
+	target
+}
+
+func (w written) String() string {
+	return fmt.Sprintf("%s %s in the %s, %s", w.verb, w.kind, w.side, w.name)
+}
+
 // run is one reconcile, in a world that its first write changes.
 type run struct {
 	world      world
-	wrote      string
+	wrote      written
 	violations []string
 	told       []string
 }
@@ -56,9 +73,8 @@ func (g guard) HostCurrent(context.Context) error { return g.MayDestroy() }
 // step is what a reconcile came to.
 type step struct {
 	controller string
-	// wrote says what it wrote first; empty: it wrote nothing, and to is the state before.
-	wrote      string
-	to         state
+	wrote      written
+	to         state // after that
 	violations []string
 	told       []string
 }
@@ -73,18 +89,21 @@ type stepKey struct {
 }
 
 func (m *Model) keyOf(w world) stepKey {
-	key := stepKey{seen: w.seen(), live: w.state, mirrored: w.mirrored, claim: m.unused(w, claimUIDs[:]...)}
-	for n, name := range hostNames {
-		key.pvs[n] = m.unused(w, volumeUIDs("h", name)...)
+	referred := m.referred(w)
+	key := stepKey{seen: w.seen(), live: w.state, mirrored: w.mirrored, claim: firstUnused(referred, claimUIDs[:]...)}
+	for n, uids := range hostUIDs {
+		key.pvs[n] = firstUnused(referred, uids...)
 	}
 	return key
 }
 
 // steps of all controllers in a world.
-func (m *Model) steps(w world) []step {
+func (m *Model) steps(ctx context.Context, w world) []step {
 	seen := w.seen()
 	var all []step
-	at := func(controller string, request reconcile.Request) { all = append(all, m.step(w, controller, request)) }
+	at := func(controller string, request reconcile.Request) {
+		all = append(all, m.step(ctx, w, controller, request))
+	}
 	named := func(name string) reconcile.Request {
 		return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
 	}
@@ -104,27 +123,26 @@ func (m *Model) steps(w world) []step {
 }
 
 // step runs one reconcile of a process that has just been started.
-func (m *Model) step(w world, name string, request reconcile.Request) step {
+func (m *Model) step(ctx context.Context, w world, name string, request reconcile.Request) step {
 	r := &run{world: w}
 	seen := w.seen()
 	cached := func(s side) reader { return reader{contents: contents{m, s, func() state { return seen }}} }
 	live := func(s side) reader {
 		return reader{contents: contents{m, s, func() state { return r.world.state }}, live: true}
 	}
-	host := writer{reader: cached(hostSide), run: r}
 	var reconciler reconcile.Reconciler
 	if name == hostvolume.Name {
 		reconciler = guarded.Settling(&hostvolume.Reconciler{
-			Client: host, Live: live(hostSide), Recorder: r,
+			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Recorder: r,
 			Records: &member.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
 		})
 	} else {
 		reconciler = m.linked(name, w, r, cached, live)
 	}
-	err := recovered(func() error { _, err := reconciler.Reconcile(context.Background(), request); return err })
+	err := recovered(func() error { _, err := reconciler.Reconcile(ctx, request); return err })
 	switch {
-	case err == nil, strings.Contains(err.Error(), errKilled.Error()):
-	case strings.Contains(err.Error(), "panic"):
+	case err == nil, errors.Is(err, errKilled):
+	case strings.Contains(err.Error(), "panic"): // as controller-runtime and recovered report it
 		r.violations = append(r.violations, fmt.Sprintf("%s panics: %v", name, err))
 	default:
 		r.tell("error: " + err.Error())
@@ -180,9 +198,9 @@ func restoresOf(s state) member.Restores {
 	return r
 }
 
-func (m *Model) setup() error {
-	if err := index.SetupHost(context.Background(), indexer{m, hostSide}); err != nil {
+func (m *Model) setup(ctx context.Context) error {
+	if err := index.SetupHost(ctx, indexer{m, hostSide}); err != nil {
 		return err
 	}
-	return index.SetupMember(context.Background(), indexer{m, memberSide})
+	return index.SetupMember(ctx, indexer{m, memberSide})
 }

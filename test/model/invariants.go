@@ -127,7 +127,7 @@ func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 		found = append(found, "I1: the host PV is deleted before its leaf PV is gone")
 	}
 	if root != nil && was.Spec.ClaimRef != nil && root.UID == was.Spec.ClaimRef.UID && root.Spec.VolumeName == was.Name && was.Status.Phase == corev1.VolumeBound {
-		found = append(found, "I2: the host PV of a bound claim is let go of")
+		found = append(found, "I2: the host PV of a bound claim is released")
 	}
 	return found
 }

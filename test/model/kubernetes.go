@@ -205,7 +205,7 @@ func (ms *moves) finish() {
 			ms.add(s.String()+": nothing protects the PV any more", func(to *world) {
 				without := pv.DeepCopy()
 				controllerutil.RemoveFinalizer(without, pvProtection)
-				pvsAt(to, s)[n] = m.written(without)
+				pvsAt(to, s)[n] = m.left(without)
 				to.theirs = to.theirs || s == memberSide
 			})
 		}
@@ -298,6 +298,6 @@ func (ms *moves) otherMember() {
 			metav1.SetMetaDataAnnotation(&root.ObjectMeta, volumehelpers.AnnBindCompleted, "yes")
 		})
 	case placed == there.ClusterID:
-		change("lets go of the claim", func(root *corev1.PersistentVolumeClaim) { delete(root.Annotations, v1alpha1.AnnotationPlacedIn) })
+		change("releases the claim", func(root *corev1.PersistentVolumeClaim) { delete(root.Annotations, v1alpha1.AnnotationPlacedIn) })
 	}
 }

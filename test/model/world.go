@@ -32,6 +32,14 @@ var (
 	}
 )
 
+// hostUIDs are those that host PVs may have, by hostNames.
+var hostUIDs = func() (uids [2 * leaves][]types.UID) {
+	for n, name := range hostNames {
+		uids[n] = volumeUIDs("h", name)
+	}
+	return uids
+}()
+
 // hostState and memberState are what each cluster has of the claim.
 type hostState struct {
 	root id
@@ -107,37 +115,32 @@ type world struct {
 	budget uint8 // disruptions still to come
 }
 
+// take the objects of a kind from another state.
+func (s *state) take(k kind, from state) {
+	switch k {
+	case none:
+	case rootClaims:
+		s.root = from.root
+	case hostVolumes:
+		s.hostState.pvs = from.hostState.pvs
+	case leafClaims:
+		s.claim = from.claim
+	case leafVolumes:
+		s.memberState.pvs = from.memberState.pvs
+	}
+}
+
 // seen is the state as the caches show it.
 func (w world) seen() state {
 	s := w.state
-	switch w.lagging {
-	case none:
-	case rootClaims:
-		s.root = w.stale.root
-	case hostVolumes:
-		s.hostState.pvs = w.stale.hostState.pvs
-	case leafClaims:
-		s.claim = w.stale.claim
-	case leafVolumes:
-		s.memberState.pvs = w.stale.memberState.pvs
-	}
+	s.take(w.lagging, w.stale)
 	return s
 }
 
 // lag has the cache of a kind stop at what there is.
 func (w *world) lag(k kind) {
 	w.lagging = k
-	switch k {
-	case none:
-	case rootClaims:
-		w.stale.root = w.root
-	case hostVolumes:
-		w.stale.hostState.pvs = w.hostState.pvs
-	case leafClaims:
-		w.stale.claim = w.claim
-	case leafVolumes:
-		w.stale.memberState.pvs = w.memberState.pvs
-	}
+	w.stale.take(k, w.state)
 }
 
 func (w *world) follow() { w.lagging, w.stale = none, state{} }
@@ -182,9 +185,12 @@ func (m *Model) referred(w world) map[string]bool {
 	return found
 }
 
-// unused is the first of some UIDs that nothing refers to; empty if there is none.
+// unused is the first of some UIDs that nothing in a world refers to; empty if there is none.
 func (m *Model) unused(w world, uids ...types.UID) types.UID {
-	referred := m.referred(w)
+	return firstUnused(m.referred(w), uids...)
+}
+
+func firstUnused(referred map[string]bool, uids ...types.UID) types.UID {
 	for _, uid := range uids {
 		if !referred[string(uid)] {
 			return uid

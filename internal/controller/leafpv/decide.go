@@ -131,16 +131,16 @@ func decide(o observed) decision {
 	return o.shown()
 }
 
-// going: somebody in the member has deleted the leaf PV. Kubernetes keeps it while it is
+// terminating: somebody in the member has deleted the leaf PV. Kubernetes keeps it while it is
 // Bound, so it is held like any other; but nothing is begun with it any more.
-func (o observed) going() bool { return o.leaf.DeletionTimestamp != nil }
+func (o observed) terminating() bool { return o.leaf.DeletionTimestamp != nil }
 
 // shown: the leaf PV is held, and its root is to have it.
 func (o observed) shown() decision {
 	switch {
 	case o.host != nil:
 		return o.current()
-	case o.going():
+	case o.terminating():
 		return nothing{} // root_pvc says why the claim waits
 	case mirror.NamesPromise(o.root.Spec.VolumeName):
 		return o.fulfil()
@@ -289,7 +289,7 @@ func (o observed) mayFulfil() bool {
 
 // fulfil the promise, once root_pvc has recorded on it that it is placed here.
 func (o observed) fulfil() decision {
-	if !o.mayFulfil() || o.going() {
+	if !o.mayFulfil() || o.terminating() {
 		return nothing{}
 	}
 	return fulfil{mirror.Fulfil(o.promise, o.leaf, policyOf(o.leaf), o.member)}
@@ -300,7 +300,7 @@ func (o observed) fulfil() decision {
 // root is bound to this volume. One that is Bound is in use, perhaps by a claim
 // of the member's own, or is about to be Released, which wakes us.
 func (o observed) repoint() decision {
-	if !o.stamped || o.going() || o.leaf.Status.Phase == corev1.VolumeBound || o.host == nil || o.host.Spec.ClaimRef == nil || o.host.Spec.ClaimRef.UID != o.root.UID || o.claim.DeletionTimestamp != nil {
+	if !o.stamped || o.terminating() || o.leaf.Status.Phase == corev1.VolumeBound || o.host == nil || o.host.Spec.ClaimRef == nil || o.host.Spec.ClaimRef.UID != o.root.UID || o.claim.DeletionTimestamp != nil {
 		return nothing{}
 	}
 	return patchLeaf{changed(o.leaf, func(after *corev1.PersistentVolume) {

@@ -93,8 +93,8 @@ func recreated(o *observed) {
 // released: the host's PV controller says that the root is gone.
 func released(o *observed) { o.host.Status.Phase = corev1.VolumeReleased }
 
-// going: somebody in the member deletes the leaf PV.
-func going(o *observed) { o.leaf.DeletionTimestamp = &now }
+// terminating: somebody in the member deletes the leaf PV.
+func terminating(o *observed) { o.leaf.DeletionTimestamp = &now }
 
 func rootGone(o *observed)   { o.root, o.class = nil, nil }
 func noClaim(o *observed)    { o.claim, o.claimOrigin = nil, mirror.Origin{} }
@@ -232,11 +232,11 @@ func TestDecide(t *testing.T) {
 		"a PV of the member's own (I4)": {seen(noClaim, rootGone), rest},
 		"its root is gone before it was stamped, and it outlives its claim: not forgotten (I1)": {seen(rootGone, leafPolicy(retains)), stamp},
 		"its root is gone before it was stamped, and it goes with its claim":                    {seen(rootGone), rest},
-		"the PV is being deleted in the member, and held":                                       {seen(mirrored, going), rest},
-		"it is being deleted, and goes with its leaf claim: held (I2)":                          {seen(mirrored, going, leafPolicy(deletes)), stamp},
-		"it is being deleted before it was mirrored: it is held, and not mirrored":              {seen(going), stamp},
-		"it is held by then": {seen(stamped, going), rest},
-		"it is being deleted, its root is gone, and it outlives its claim: not forgotten (I1)": {seen(going, rootGone, leafPolicy(retains)), stamp},
+		"the PV is being deleted in the member, and held":                                       {seen(mirrored, terminating), rest},
+		"it is being deleted, and goes with its leaf claim: held (I2)":                          {seen(mirrored, terminating, leafPolicy(deletes)), stamp},
+		"it is being deleted before it was mirrored: it is held, and not mirrored":              {seen(terminating), stamp},
+		"it is held by then": {seen(stamped, terminating), rest},
+		"it is being deleted, its root is gone, and it outlives its claim: not forgotten (I1)": {seen(terminating, rootGone, leafPolicy(retains)), stamp},
 		"it was to be destroyed when its host PV was abandoned, and is gone: kept (I2)":        {seen(stamped, rootGone, leafPolicy(deletes)), stamp},
 		"its root is gone, which the cache does not show: root_pv destroys it":                 {seen(mirrored, released, leafPolicy(deletes)), rest},
 		"the same, and its leaf claim is gone":                                                 {seen(mirrored, released, leafPolicy(deletes), noClaim), rest},

@@ -31,8 +31,8 @@ type observed struct {
 	// leafClass is the leaf claim's class in the member.
 	leafClass *storagev1.StorageClass
 	// leafVolume is the PV that the leaf claim names, or, if it names none, the one that was
-	// made for it; mirrors are the host PVs that
-	// represent a leaf PV of the name that the claim names, of whatever UID.
+	// made for it; mirrors are the host PVs that represent a leaf PV of the name that the claim
+	// names, of whatever UID.
 	leafVolume *corev1.PersistentVolume
 	mirrors    []corev1.PersistentVolume
 	// mirror is the host PV of this member that was made for the root, which is not bound yet.
@@ -289,7 +289,7 @@ func (o observed) bound() decision {
 	case o.boundLeaf == nil:
 		return refuse(v1alpha1.ReasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
 			o.boundTo, o.member.Registration)
-	case o.boundLeaf.DeletionTimestamp != nil:
+	case terminating(o.boundLeaf):
 		return refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
 			"The deletion cannot be taken back: copy the data that you need, then delete the claim", o.boundTo, o.member.Registration)
 	case o.leaf == nil:
@@ -444,8 +444,8 @@ func (o observed) unwanted(placed string) decision {
 	return nothing{}
 }
 
-// terminating reports whether somebody has deleted a PV before it was bound to the claim that
-// it was made for: the PV controller passes over such a PV.
+// terminating reports whether somebody has deleted a PV. While it is Bound, Kubernetes keeps it;
+// the PV controller binds no other claim to it.
 func terminating(pv *corev1.PersistentVolume) bool { return pv != nil && pv.DeletionTimestamp != nil }
 
 func (o observed) terminated(what string) decision {

@@ -167,14 +167,14 @@ func comesBack(o *observed) {
 	o.asked, o.tenant = o.leafVolume, "namespace-uid"
 }
 
-// leafGoing: somebody in the member deletes the volume that was made for the leaf claim.
-func leafGoing(o *observed) {
+// leafTerminating: somebody in the member deletes the volume that was made for the leaf claim.
+func leafTerminating(o *observed) {
 	o.leafVolume = leafPV()
 	o.leafVolume.DeletionTimestamp = &now
 }
 
-// mirrorGoing: somebody deletes the host PV before it was bound.
-func mirrorGoing(o *observed) {
+// mirrorTerminating: somebody deletes the host PV before it was bound.
+func mirrorTerminating(o *observed) {
 	o.mirror = mirror.HostVolume(leafPV(), o.root, corev1.PersistentVolumeReclaimDelete, here)
 	o.mirror.DeletionTimestamp = &now
 }
@@ -365,11 +365,11 @@ func TestDecide(t *testing.T) {
 		"bound, and the member lost volume and class: nothing is made (I2)":        {seen(bound, noClass, func(o *observed) { o.boundLeaf = nil; o.leaf = nil }), says(v1alpha1.ReasonVolumeLost)},
 		"bound, and the volume is being deleted there":                             {seen(leafBound, bound, func(o *observed) { o.boundLeaf.DeletionTimestamp = &now }), says(v1alpha1.ReasonVolumeTerminating)},
 		"the same, and the leaf claim is gone: none is made":                       {seen(bound, func(o *observed) { o.boundLeaf.DeletionTimestamp = &now }), says(v1alpha1.ReasonVolumeTerminating)},
-		"not bound yet, and the volume is being deleted in the member":             {seen(leafBound, leafGoing), says(v1alpha1.ReasonVolumeTerminating)},
-		"the same, and the scheduler has chosen another node":                      {seen(leafBound, leafGoing, selected("other")), says(v1alpha1.ReasonVolumeTerminating)},
-		"not bound there either, and the scheduler has chosen another node":        {seen(pushed, leafGoing, selected("other")), withdraw{}},
-		"not bound yet, and the host PV is being deleted":                          {seen(leafBound, mirrorGoing), says(v1alpha1.ReasonVolumeTerminating)},
-		"the same, and the leaf claim is gone":                                     {seen(mirrorGoing), says(v1alpha1.ReasonVolumeTerminating)},
+		"not bound yet, and the volume is being deleted in the member":             {seen(leafBound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"the same, and the scheduler has chosen another node":                      {seen(leafBound, leafTerminating, selected("other")), says(v1alpha1.ReasonVolumeTerminating)},
+		"not bound there either, and the scheduler has chosen another node":        {seen(pushed, leafTerminating, selected("other")), withdraw{}},
+		"not bound yet, and the host PV is being deleted":                          {seen(leafBound, mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"the same, and the leaf claim is gone":                                     {seen(mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"bound, and the volume there was replaced by another (I2)":                 {seen(bound, func(o *observed) { o.replaced, o.boundLeaf = o.boundLeaf, nil }), says(v1alpha1.ReasonVolumeReplaced)},
 		"bound, and the member lost the claim: made again for that volume":         {seen(bound), again},
 		"bound, the member lost the claim, the class is gone from the host":        {seen(bound, noClass), again},
