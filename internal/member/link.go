@@ -154,9 +154,9 @@ func (l *Link) LeafSource(object client.Object, requests route.Requests, only ..
 }
 
 // RootSource is a source of the host's events of one kind that concern this
-// member.
-func (l *Link) RootSource(object client.Object, requests route.Requests) source.Source {
-	return l.Router.Source(l.Owner(), object, requests)
+// member, without the updates that do not concern the controller.
+func (l *Link) RootSource(object client.Object, requests route.Requests, only ...route.Concerns) source.Source {
+	return l.Router.Source(l.Owner(), object, requests, only...)
 }
 
 // Own leaves out the objects of the host that are not labelled as this member's:

@@ -14,6 +14,26 @@ func Changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld, e.ObjectNew) }}
 }
 
+// Concerns reports whether an update changes what a controller looks at. An update by which an
+// object comes to concern another member, and a resync, always concern it.
+type Concerns func(before, after client.Object) bool
+
+// Of is Concerns for a kind, by what the controller looks at. It is compared by ==.
+func Of[T client.Object, V comparable](look func(T) V) Concerns {
+	return func(before, after client.Object) bool {
+		was, known := before.(T)
+		is, ok := after.(T)
+		return !known || !ok || look(was) != look(is)
+	}
+}
+
+// Concerning leaves out the updates that do not concern a controller.
+func Concerning(concerns Concerns) predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld == e.ObjectNew || concerns(e.ObjectOld, e.ObjectNew)
+	}}
+}
+
 // SinceStart leaves out what there is when a controller starts: for handlers that only
 // wake objects which are looked at then in any case. No worker starts before all of
 // this was gone through, for each handler.

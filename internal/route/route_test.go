@@ -210,7 +210,7 @@ type subscriber struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
-func subscribe(t *testing.T, r *Router, o Owner, kind client.Object) *subscriber {
+func subscribe(t *testing.T, r *Router, o Owner, kind client.Object, only ...Concerns) *subscriber {
 	t.Helper()
 	s := &subscriber{queue: workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())}
 	t.Cleanup(s.queue.ShutDown)
@@ -219,7 +219,7 @@ func subscribe(t *testing.T, r *Router, o Owner, kind client.Object) *subscriber
 	source := r.Source(o, kind, func(_ context.Context, obj client.Object) []reconcile.Request {
 		s.asked = append(s.asked, obj.GetName())
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
-	})
+	}, only...)
 	if err := source.Start(s.ctx, s.queue); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestDeliver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})
 			first, second := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, two, &corev1.Pod{})
-			r.deliver(tc.states...)
+			r.deliver(nil, tc.states...)
 			if diff := cmp.Diff(tc.one, first.take()); diff != "" {
 				t.Errorf("the first member was asked (-want +got):\n%s", diff)
 			}
@@ -268,7 +268,7 @@ func TestDeliver(t *testing.T) {
 func TestSubscribesBeforeItLists(t *testing.T) {
 	host := &reads{pods: []*corev1.Pod{pod("there", one.NodeName, ""), pod("elsewhere", two.NodeName, ""), pushedPod("early", "", one.NodeName)}}
 	r := routed(t, host)
-	host.listed = sync.OnceFunc(func() { r.deliver(pod("meanwhile", one.NodeName, "")) })
+	host.listed = sync.OnceFunc(func() { r.deliver(nil, pod("meanwhile", one.NodeName, "")) })
 	s := subscribe(t, r, one, &corev1.Pod{})
 	got := s.take()
 	slices.Sort(got)
@@ -319,7 +319,7 @@ func TestUnsubscribesWithItsContext(t *testing.T) {
 		}
 	}()
 	<-ended
-	r.deliver(pod("a", one.NodeName, ""))
+	r.deliver(nil, pod("a", one.NodeName, ""))
 	if got := gone.take(); got != nil {
 		t.Errorf("a subscription that has ended was asked for %v", got)
 	}
@@ -394,5 +394,35 @@ func TestKeepsWhatInformersDoNotShow(t *testing.T) {
 	told.OnAdd(capacity("comes"), false)
 	if diff := cmp.Diff([]string{"comes"}, s.take()); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
+	}
+}
+
+// An update that leaves what a controller looks at as it was does not concern it; a resync
+// does, and an update by which the object comes to concern another member.
+func TestConcerns(t *testing.T) {
+	named := Of(func(pod *corev1.Pod) string { return pod.Labels["app"] })
+	version := func(pod *corev1.Pod, version, app string) *corev1.Pod {
+		pod.ResourceVersion, pod.Labels = version, map[string]string{"app": app}
+		return pod
+	}
+	same := version(pod("a", one.NodeName, ""), "1", "shop")
+	for name, tc := range map[string]struct {
+		before, after *corev1.Pod
+		want          []string
+	}{
+		"what it looks at changes":     {same, version(pod("a", one.NodeName, ""), "2", "db"), []string{"a", "a"}},
+		"nothing that it looks at":     {same, version(pod("a", one.NodeName, ""), "2", "shop"), nil},
+		"a list that was made again":   {same, version(pod("a", one.NodeName, ""), "1", "db"), nil},
+		"a resync":                     {same, same, []string{"a", "a"}},
+		"it comes to concern a member": {version(pod("a", two.NodeName, ""), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), []string{"a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := routed(t, &reads{})
+			asked := subscribe(t, r, one, &corev1.Pod{}, named)
+			r.update(tc.before, tc.after)
+			if diff := cmp.Diff(tc.want, asked.take()); diff != "" {
+				t.Errorf("it was asked (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

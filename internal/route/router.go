@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,7 @@ type Router struct {
 type sink struct {
 	ctx      context.Context //nolint:containedctx // of the subscribing controller: ends the subscription
 	requests Requests
+	only     []Concerns
 	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
@@ -67,9 +69,9 @@ func (r *Router) Setup(ctx context.Context) error {
 			return fmt.Errorf("route %T: get its informer: %w", object, err)
 		}
 		tell := toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(obj any) { r.deliver(obj) },
+			AddFunc:    func(obj any) { r.deliver(nil, obj) },
 			UpdateFunc: r.update,
-			DeleteFunc: func(obj any) { r.deliver(obj) },
+			DeleteFunc: func(obj any) { r.deliver(nil, obj) },
 		}
 		byOwners := toolscache.Indexers{byOwner: ownerNames}
 		if informer, ok := found.(toolscache.SharedIndexInformer); ok {
@@ -103,14 +105,23 @@ func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) 
 func (r *Router) update(before, after any) {
 	was, known := before.(client.Object)
 	is, ok := after.(client.Object)
-	if !known || !ok || changed(was, is) {
-		r.deliver(before, after)
+	switch {
+	case !known || !ok || was == is:
+		r.deliver(nil, before, after)
+	case changed(was, is):
+		moved := !slices.Equal(ownersOf(was), ownersOf(is))
+		r.deliver(func(s *sink) bool { return moved || s.concerned(was, is) }, before, after)
 	}
 }
 
+// concerned reports whether an update may concern a controller.
+func (s *sink) concerned(was, is client.Object) bool {
+	return !slices.ContainsFunc(s.only, func(concerns Concerns) bool { return !concerns(was, is) })
+}
+
 // deliver wakes the sinks of all owners of all states of an object, each sink
-// once a state at most.
-func (r *Router) deliver(states ...any) {
+// once a state at most; only those that are wanted, if that is not nil.
+func (r *Router) deliver(wanted func(*sink) bool, states ...any) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, state := range states {
@@ -130,7 +141,9 @@ func (r *Router) deliver(states ...any) {
 			for s := range byKey[k] {
 				if _, done := woken[s]; !done {
 					woken[s] = struct{}{}
-					s.wake(obj)
+					if wanted == nil || wanted(s) {
+						s.wake(obj)
+					}
 				}
 			}
 		}
@@ -144,11 +157,11 @@ func (s *sink) wake(obj client.Object) {
 }
 
 // Source is a controller's source of the events of a host kind that concern
-// one member, beginning with the objects that are there. It ends with the
-// controller's context.
-func (r *Router) Source(owner Owner, object client.Object, requests Requests) source.Source {
+// one member, beginning with the objects that are there, without the updates that do not
+// concern it. It ends with the controller's context.
+func (r *Router) Source(owner Owner, object client.Object, requests Requests, only ...Concerns) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		s := &sink{ctx: ctx, requests: requests, queue: queue}
+		s := &sink{ctx: ctx, requests: requests, only: only, queue: queue}
 		r.subscribe(owner, reflect.TypeOf(object), s)
 		return r.Each(owner, object, metav1.NamespaceAll, s.wake)
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -46,9 +47,11 @@ type reconciler struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link) error {
+	needsForPod := route.Of(func(pod *corev1.Pod) bool { return needsPod(pod, link.Member) })
+	needsForClaim := route.Of(func(claim *corev1.PersistentVolumeClaim) bool { return needsClaim(claim, link.Member) })
 	return link.Controller(Name, workers, newReconciler(link),
-		link.RootSource(&corev1.Pod{}, ofObject),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject),
+		link.RootSource(&corev1.Pod{}, ofObject, needsForPod),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject, needsForClaim),
 		link.RootSource(&corev1.Namespace{}, ofNamespace),
 		link.LeafSource(&corev1.Namespace{}, ofNamespace),
 		link.LeafSource(&corev1.Pod{}, ofObject, comesOrGoes),

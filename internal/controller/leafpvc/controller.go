@@ -4,7 +4,9 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -40,10 +43,28 @@ func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o}
 	o.Passages.Expect(link.Registration)
 	return link.Controller(Name, workers, r,
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot),
-		link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef)),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf, route.Concerning(ofStatus)),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot, ofStatus),
+		link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), ofLeafVolume),
 	)
+}
+
+// ofStatus: of a claim, its volume and its status count.
+func ofStatus(before, after client.Object) bool {
+	was, known := before.(*corev1.PersistentVolumeClaim)
+	is, ok := after.(*corev1.PersistentVolumeClaim)
+	return !known || !ok || was.UID != is.UID || was.Spec.VolumeName != is.Spec.VolumeName || !equality.Semantic.DeepEqual(was.Status, is.Status)
+}
+
+// ofLeafVolume: of a host PV, the leaf PV that it represents counts, and its claim.
+var ofLeafVolume = route.Of(func(pv *corev1.PersistentVolume) volume {
+	cluster, leaf, uid, _ := mirror.LeafVolumeOf(pv)
+	return volume{cluster, leaf, uid, ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID}
+})
+
+type volume struct {
+	cluster, leaf string
+	uid, claim    types.UID
 }
 
 // ofLeaf wakes the leaf claim's root.

@@ -23,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -64,10 +65,21 @@ type reconciler struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o, lru.New(remembered)}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim),
-		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, route.Of(route.PlacementOf)),
+		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.Of(scheduleOf)),
 		link.LeafSource(&storagev1.CSIStorageCapacity{}, r.ofSegment),
 	)
+}
+
+// schedule is what counts of a Pod. What the scheduler says of it is read when it is wanted.
+type schedule struct {
+	node, nominated string
+	deleting, ended bool
+	gated           bool
+}
+
+func scheduleOf(pod *corev1.Pod) schedule {
+	return schedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, mirror.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
 }
 
 // ofClaim wakes a claim, and its siblings. One that has its volume, and none of our

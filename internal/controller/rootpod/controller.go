@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -63,16 +65,24 @@ func Setup(link *member.Link, options Options) error {
 	r := &reconciler{link, options}
 	return link.Controller(Name, workers, r,
 		link.RootSource(&corev1.Pod{}, member.SameKey),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
-		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf)),
+		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
 		link.LeafSource(&corev1.Pod{}, member.SameKey),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim), // of the same name
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf))), // of the same name
 		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(mirror.KindConfigMap)),
 		link.LeafSource(&corev1.Secret{}, r.ofCopy(mirror.KindSecret)),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 		link.LeafSource(&storagev1.StorageClass{}, r.ofLeafClass),
 	)
+}
+
+// ofRecord: of a host PV, all counts but its status.
+func ofRecord(before, after client.Object) bool {
+	was, known := before.(*corev1.PersistentVolume)
+	is, ok := after.(*corev1.PersistentVolume)
+	return !known || !ok || was.UID != is.UID || !equality.Semantic.DeepEqual(was.Spec, is.Spec) ||
+		!maps.Equal(was.Labels, is.Labels) || !maps.Equal(was.Annotations, is.Annotations)
 }
 
 // Reconcile brings one Pod a step further.

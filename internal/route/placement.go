@@ -1,0 +1,31 @@
+package route
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// Placement is what a claim, of either side, says of where its volume is or is to be.
+type Placement struct {
+	uid                              types.UID
+	root                             string
+	deleting                         bool
+	volume                           string
+	selected, placed, steered, tried string
+	problem                          mirror.Refusal
+	kept                             bool
+}
+
+// PlacementOf a claim, for Of.
+func PlacementOf(claim *corev1.PersistentVolumeClaim) Placement {
+	return Placement{
+		uid: claim.UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,
+		selected: claim.Annotations[AnnSelectedNode], placed: claim.Annotations[v1alpha1.AnnotationPlacedIn],
+		steered: claim.Annotations[v1alpha1.AnnotationSteeredTo], tried: claim.Annotations[v1alpha1.AnnotationTried],
+		problem: ptr.Deref(mirror.ClaimProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), kept: mirror.PromiseKept(claim),
+	}
+}
