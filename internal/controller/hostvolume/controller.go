@@ -17,11 +17,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 const (
@@ -55,46 +55,28 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 // Reconcile lets go of one host PV, if that is wanted.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, request.NamespacedName)
-	if err != nil {
+	s, err := r.observe(ctx, request.NamespacedName)
+	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	claim, err := claimNamed(ctx, r.Client, pv)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	d := decide(pv)
-	if d == nothing && superseded(pv, claim) {
-		d = vanish
-	}
-	return reconcile.Result{}, r.act(ctx, pv, d)
+	return reconcile.Result{}, r.act(ctx, s.Host, volume.Next(s).By(volume.HostVolume))
 }
 
-func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, d decision) error {
+// act takes the step that the plan has for this controller.
+func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step volume.Step) error {
 	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
-	switch d {
-	case nothing:
+	switch step {
+	case volume.None:
 		return nil
-	case remove:
+	case volume.DeleteHost:
 		return client.IgnoreNotFound(host.Delete(ctx, pv)) // its event brings us back for the finalizer
-	case release:
-		clusterID, leaf, _, ours := mirror.LeafVolumeOf(pv)
-		if !ours {
-			clusterID, leaf = pv.Labels[v1alpha1.LabelClusterID], "not made yet"
-		}
-		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("volume %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
-			return err
-		}
-		if err := drop(ctx, host, pv); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-		r.eventAbandoned(pv, leaf, clusterID)
-		return nil
-	case letGo:
+	case volume.ReleaseHost:
+		return r.release(ctx, host, pv)
+	case volume.LetGo:
 		return r.letGo(ctx, host, pv)
-	case unplace:
+	case volume.Unplace:
 		return r.unplace(ctx, host, pv)
-	case vanish:
+	case volume.DropPromise:
 		if proven, err := r.neverUsed(ctx, pv); err != nil || !proven {
 			return err
 		}
@@ -102,19 +84,38 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, d dec
 			return client.IgnoreNotFound(host.Delete(ctx, pv))
 		}
 		return client.IgnoreNotFound(drop(ctx, host, pv))
-	case forget:
+	case volume.DropFinalizer:
 		return client.IgnoreNotFound(drop(ctx, host, pv))
+	default:
+		return fmt.Errorf("step %s is not one of %s", step, Name)
 	}
-	return fmt.Errorf("unknown decision %d", d)
+}
+
+// release gives up the volume that a host PV represents: the record comes first.
+func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
+	clusterID, leaf := leafOf(pv)
+	if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("volume %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+		return err
+	}
+	if err := drop(ctx, host, pv); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.eventAbandoned(pv, leaf, clusterID)
+	return nil
+}
+
+// leafOf is the cluster and the name of the leaf PV that a host PV represents, for messages.
+func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
+	if clusterID, leaf, _, ours := mirror.LeafVolumeOf(pv); ours {
+		return clusterID, leaf
+	}
+	return pv.Labels[v1alpha1.LabelClusterID], "not made yet"
 }
 
 // letGo takes a promise from its member, which may be lost, so that another one can
 // fulfil it. What is there stays, and is an orphan when the member is back.
 func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	clusterID, leaf, _, ours := mirror.LeafVolumeOf(pv)
-	if !ours {
-		clusterID, leaf = pv.Labels[v1alpha1.LabelClusterID], "not made yet"
-	}
+	clusterID, leaf := leafOf(pv)
 	claim, err := r.claimOf(ctx, pv)
 	if err != nil {
 		return err
@@ -163,7 +164,7 @@ func (r *Reconciler) unchanged(ctx context.Context, pv *corev1.PersistentVolume)
 // has it, and that no claim wants it, so that none will.
 func (r *Reconciler) neverUsed(ctx context.Context, pv *corev1.PersistentVolume) (bool, error) {
 	claim, err := claimNamed(ctx, r.Live, pv)
-	if err != nil || wanted(pv, claim) {
+	if err != nil || volume.Wanted(pv, claim) {
 		return false, err
 	}
 	return r.unchanged(ctx, pv)

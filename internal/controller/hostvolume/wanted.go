@@ -6,37 +6,40 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// wanted reports whether the claim whose name a promise refers to, nil if there is
-// none, has the promise or is still to have it. A claim may get another volume while
-// it is made: one that an admin freed, of the same class. The host's PV controller
-// then releases the promise or, where it is to be retained, takes the UID off its
-// claimRef, and it would be bound to the next claim of that name.
-func wanted(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	uid := pv.Spec.ClaimRef.UID
-	switch {
-	case claim == nil, uid != "" && uid != claim.UID:
-		return false
-	case claim.Spec.VolumeName != "":
-		return claim.Spec.VolumeName == pv.Name
-	}
-	return uid != "" || pv.Name == mirror.PromiseName(claim.UID)
+// concerned reports whether there may be a step for a PV here: of tens of thousands, for few.
+func concerned(obj client.Object) bool {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	return ok && (mirror.IsUnused(pv) || mirror.Abandoned(pv))
 }
 
-// superseded reports whether a promise that no member has is not its claim's, by
-// what was seen, and never will be. Of one whose claim is gone, the host's PV
-// controller says so.
-func superseded(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
-	return pv != nil && mirror.IsUnused(pv) && pv.Spec.ClaimRef != nil && (claim != nil || pv.Spec.ClaimRef.UID == "") && !wanted(pv, claim) &&
-		(pv.DeletionTimestamp == nil || controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume))
+// observe is the snapshot of a PV of a member, or of a promise, without what is in a member,
+// which may not be reachable; nil if the PV is of no concern here.
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*volume.Snapshot, error) {
+	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, key)
+	if err != nil || pv == nil || !concerned(pv) {
+		return nil, err
+	}
+	if _, _, _, ours := mirror.LeafVolumeOf(pv); !ours && !mirror.IsUnfulfilled(pv) {
+		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+	}
+	s := &volume.Snapshot{Host: pv}
+	claim, err := claimNamed(ctx, r.Client, pv)
+	switch {
+	case claim == nil:
+	case claim.UID == pv.Spec.ClaimRef.UID:
+		s.Root = claim
+	default:
+		s.Successor = claim
+	}
+	return s, err
 }
 
 // claimNamed is the claim whose name a host PV refers to, of whichever UID.

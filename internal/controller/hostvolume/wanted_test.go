@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // claimed is a claim of that UID, with the name of promise's claim, bound to a volume.
@@ -47,10 +48,10 @@ func TestSuperseded(t *testing.T) {
 		"another claim has it, that uses it again": {promise(in(corev1.VolumeBound), func(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "next" }), claimed("next", own), false},
 		"freed by an admin":                        {promise(in(corev1.VolumeAvailable), freed), nil, false},
 		"a member has it":                          {promise(in(corev1.VolumeReleased), placed), claimed("root", "other"), false},
-		"a volume of a member":                     {volume(in(corev1.VolumeReleased)), claimed("root", "other"), false},
+		"a volume of a member":                     {mirrored(in(corev1.VolumeReleased)), claimed("root", "other"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := superseded(tc.pv, tc.claim); got != tc.want {
+			if got := stepFor(t, tc.pv, tc.claim) == volume.DropPromise; got != tc.want {
 				t.Errorf("superseded: %t, want %t", got, tc.want)
 			}
 			if tc.want && !concerned(tc.pv) {
@@ -118,7 +119,7 @@ func TestVanishIsLive(t *testing.T) {
 			live := &reads{volume: tc.pv.DeepCopy()}
 			tc.live(live)
 			r := &Reconciler{Client: writes{}, Live: live}
-			if err := r.act(t.Context(), tc.pv, vanish); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), tc.pv, volume.DropPromise); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

@@ -12,49 +12,71 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
-func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
-	switch d := d.(type) {
-	case nothing:
+// act takes the step that the plan has for this controller.
+func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan volume.Plan) error {
+	switch step := plan.By(volume.LeafPV); step {
+	case volume.None:
+		r.report(ctx, s, plan)
 		return nil
-	case orphan:
-		ctrl.LoggerFrom(ctx).Info("leaf volume without a root: its data are kept", "leaf", o.leaf.Name, "root", o.rootKey())
-		return nil
-	case surplus:
-		ctrl.LoggerFrom(ctx).Info("surplus leaf volume: it is not used, and its data are kept", "leaf", o.leaf.Name, "root", o.rootKey(), "why", d.why)
-		r.eventSurplus(o.root, o.leaf, d.why)
-		return nil
-	case unused:
-		ctrl.LoggerFrom(ctx).Info("leaf volume that may be its root's own is not used: its data are kept", "leaf", o.leaf.Name, "root", o.rootKey(), "why", d.why)
-		r.eventUnused(o, d)
-		return nil
-	case patchLeaf:
-		return r.Leaf.PatchVolume(ctx, actor, o.leaf, d.after, o.claim)
-	case create:
-		return r.create(ctx, o, d.host)
-	case adopt:
-		return r.adopt(ctx, o, d.host)
-	case patchHost:
-		return r.Root.Patch(ctx, actor, o.host, d.after)
-	case fulfil:
-		return r.fulfil(ctx, o, d.after)
+	case volume.Stamp:
+		return r.patchLeaf(ctx, s, s.StampedLeaf())
+	case volume.Keep:
+		return r.patchLeaf(ctx, s, s.KeptLeaf())
+	case volume.Hold:
+		return r.patchLeaf(ctx, s, s.RetainedLeaf())
+	case volume.Repoint:
+		return r.patchLeaf(ctx, s, s.RepointedLeaf())
+	case volume.KeepHost:
+		return r.Root.Patch(ctx, actor, s.Host, s.CurrentHost())
+	case volume.CreateHost:
+		return r.create(ctx, s)
+	case volume.Adopt:
+		return r.adopt(ctx, s)
+	case volume.Fulfil:
+		return r.fulfil(ctx, s)
+	default:
+		return fmt.Errorf("step %s is not one of %s", step, Name)
 	}
-	return fmt.Errorf("unknown decision %T", d)
 }
 
-// adopt makes the host PV of a volume that was let go of, for the claim that asks
+func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Snapshot, after *corev1.PersistentVolume) error {
+	claim := s.Claim
+	if s.Holder != nil {
+		claim = s.Holder
+	}
+	return r.Leaf.PatchVolume(ctx, actor, s.Leaf, after, claim)
+}
+
+// report says why a volume is not used: on the claim that it is not used for.
+func (r *reconciler) report(ctx context.Context, s *volume.Snapshot, plan volume.Plan) {
+	log := ctrl.LoggerFrom(ctx).WithValues("leaf", s.Name, "root", s.Origin.Root)
+	switch {
+	case plan.Owner != volume.LeafPV:
+	case plan.Phase == volume.Orphaned:
+		log.Info("leaf volume without a root: its data are kept")
+	case plan.Tell != nil:
+		log.Info("leaf volume is not used: its data are kept", "why", plan.Tell.Message)
+		r.eventUnused(s.Root, plan.Tell)
+	}
+}
+
+// adopt makes the host PV of a volume that was given up, for the claim that asks
 // for it: if, by live reads, the claim is the one that was seen and asks for it
 // still, so that the earlier one of its name is gone, and nothing holds the volume.
-func (r *reconciler) adopt(ctx context.Context, o observed, host *corev1.PersistentVolume) error {
-	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.asking))
-	if err != nil || asking == nil || asking.UID != o.asking.UID || !mirror.AsksFor(asking, o.leaf, r.Member) {
+func (r *reconciler) adopt(ctx context.Context, s *volume.Snapshot) error {
+	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(s.Successor))
+	if err != nil || asking == nil || asking.UID != s.Successor.UID || !mirror.AsksFor(asking, s.Leaf, r.Member) {
 		return err
 	}
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.leaf.Name))
-	if err != nil || leaf == nil || leaf.UID != o.leaf.UID || leaf.Status.Phase != corev1.VolumeReleased {
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(s.Name))
+	if err != nil || leaf == nil || leaf.UID != s.UID || leaf.Status.Phase != corev1.VolumeReleased {
 		return err
 	}
+	host := mirror.HostVolume(s.Leaf, s.Successor, corev1.PersistentVolumeReclaimRetain, r.Member)
+	host.Name = s.Successor.Spec.VolumeName
 	if err := r.Root.Create(ctx, actor, host); err != nil {
 		return err
 	}
@@ -64,51 +86,64 @@ func (r *reconciler) adopt(ctx context.Context, o observed, host *corev1.Persist
 
 // fulfil records the leaf PV on its promise, if a live read shows that it is there
 // and held: a promise may have had a disk before, which a cache that lags still has.
-func (r *reconciler) fulfil(ctx context.Context, o observed, after *corev1.PersistentVolume) error {
-	_, held, err := r.Proof().LeafVolume(ctx, o.leaf.Name, func(leaf *corev1.PersistentVolume) bool {
-		return leaf != nil && leaf.UID == o.leaf.UID && leaf.DeletionTimestamp == nil && proof.Retained(leaf)
+func (r *reconciler) fulfil(ctx context.Context, s *volume.Snapshot) error {
+	_, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
+		return leaf != nil && leaf.UID == s.UID && leaf.DeletionTimestamp == nil && proof.Retained(leaf)
 	})
 	if err != nil || !held {
 		return err
 	}
-	if err := r.Root.Patch(ctx, actor, o.promise, after); err != nil {
+	after := mirror.Fulfil(s.Promise, s.Leaf, s.Policy(), r.Member)
+	if err := r.Root.Patch(ctx, actor, s.Promise, after); err != nil {
 		return err
 	}
-	r.eventFulfilled(o, after, r.consumers(ctx, o.root))
+	r.eventFulfilled(s, after, r.consumers(ctx, s.Root))
 	return nil
 }
 
 // create makes the host PV, which binds the root: if no other one may bind it (I3). Its
-// leaf claim may have come after another, whose volume was mirrored a moment ago. A PV of that name that was
-// not in the cache is either ours, just made, or makes us take another name.
-func (r *reconciler) create(ctx context.Context, o observed, host *corev1.PersistentVolume) error {
-	if o.root.Spec.VolumeName == "" {
-		other, end, err := r.Mirrors.Begin(ctx, o.root, host.Name)
+// leaf claim may have come after another, whose volume was mirrored a moment ago. One that is
+// made anew, for a claim that names it already, is retained: what an admin had made of the
+// earlier one's policy nobody knows any more.
+func (r *reconciler) create(ctx context.Context, s *volume.Snapshot) error {
+	policy := mirror.Policy(s.Class, s.Policy())
+	if s.Root.Spec.VolumeName != "" {
+		policy = corev1.PersistentVolumeReclaimRetain
+	}
+	host := mirror.HostVolume(s.Leaf, s.Root, policy, r.Member)
+	host.Name = s.HostName(s.Root)
+	if s.Root.Spec.VolumeName == "" {
+		other, end, err := r.Mirrors.Begin(ctx, s.Root, host.Name)
 		if err != nil {
 			return err
 		}
 		if other != "" {
-			return fmt.Errorf("leaf volume %s is not mirrored: claim %s is about to be bound to volume %s", o.leaf.Name, o.rootKey(), other)
+			return fmt.Errorf("leaf volume %s is not mirrored: claim %s is about to be bound to volume %s", s.Name, s.Origin.Root, other)
 		}
 		defer end()
 	}
-	err := r.Root.Create(ctx, actor, host)
-	if !apierrors.IsAlreadyExists(err) {
-		switch {
-		case err != nil:
-		case o.root.Spec.VolumeName != "":
-			r.eventMadeAnew(o.root, host)
-		default:
-			r.eventMirrored(o.root, host)
-		}
+	switch err := r.Root.Create(ctx, actor, host); {
+	case apierrors.IsAlreadyExists(err):
+		return r.inTheWay(ctx, s, host, err)
+	case err != nil:
 		return err
+	case s.Root.Spec.VolumeName != "":
+		r.eventMadeAnew(s.Root, host)
+	default:
+		r.eventMirrored(s.Root, host)
 	}
+	return nil
+}
+
+// inTheWay looks at a PV that has the name of a host PV, and was not in the cache. It is either
+// ours, just made, or makes us take another name, once the cache has it.
+func (r *reconciler) inTheWay(ctx context.Context, s *volume.Snapshot, host *corev1.PersistentVolume, exists error) error {
 	var there corev1.PersistentVolume
 	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(host), &there); err != nil {
 		return fmt.Errorf("read the volume in the way: %w", err)
 	}
-	if r.standsFor(&there, o.leaf) {
+	if r.represents(&there, s) {
 		return nil
 	}
-	return fmt.Errorf("create volume %s: %w", host.Name, err) // with the cache caught up, under another name
+	return fmt.Errorf("create volume %s: %w", host.Name, exists)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // creates notes the PVs that are created, and answers reads of them.
@@ -47,13 +48,13 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 			Root: guarded.NewRoot(host, here.Registration, guarded.HostOnly{})},
 		Options: Options{Mirrors: account.NewMirrors(creates{}, host)},
 	}
-	first, second := seen(stamped), seen(func(o *observed) {
-		o.leaf.Name, o.leaf.UID, o.claim.UID, o.claim.Spec.VolumeName = "pv-2", "leaf-uid-2", "leaf-claim-uid-2", "pv-2"
-		o.leaf.Spec.ClaimRef.UID = o.claim.UID
-	}, stamped)
-	for i, o := range []observed{first, second} {
-		if err := r.act(t.Context(), o, decide(o)); (err != nil) != (i == 1) {
-			t.Errorf("volume %s: %v", o.leaf.Name, err)
+	first, second := observe(t, seen(stamped)), observe(t, seen(func(s *volume.Snapshot) {
+		s.Name, s.Leaf.Name, s.Leaf.UID, s.Claim.UID, s.Claim.Spec.VolumeName = "pv-2", "pv-2", "leaf-uid-2", "leaf-claim-uid-2", "pv-2"
+		s.Leaf.Spec.ClaimRef.UID = s.Claim.UID
+	}, stamped))
+	for i, s := range []*volume.Snapshot{first, second} {
+		if err := r.act(t.Context(), s, volume.Next(s)); (err != nil) != (i == 1) {
+			t.Errorf("volume %s: %v", s.Name, err)
 		}
 	}
 	if len(host.volumes) != 1 || host.volumes["pv-1"] == nil {
@@ -61,7 +62,7 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 	}
 	// An admin deletes the one that has not bound the root: the other may.
 	delete(host.volumes, "pv-1")
-	if err := r.act(t.Context(), second, decide(second)); err != nil || host.volumes["pv-2"] == nil {
+	if err := r.act(t.Context(), second, volume.Next(second)); err != nil || host.volumes["pv-2"] == nil {
 		t.Errorf("host PVs %v, %v", host.volumes, err)
 	}
 }

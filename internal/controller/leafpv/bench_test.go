@@ -1,15 +1,19 @@
 package leafpv
 
-import "testing"
+import (
+	"testing"
 
-// BenchmarkDecide is what each mirrored volume costs in a restart: nothing has changed.
-func BenchmarkDecide(b *testing.B) {
-	o := seen(mirrored)
-	if d := decide(o); d != (nothing{}) {
-		b.Fatalf("decided on %T", d)
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// BenchmarkNext is what each mirrored volume costs in a restart: nothing has changed.
+func BenchmarkNext(b *testing.B) {
+	s := observe(b, seen(mirrored))
+	if step := volume.Next(s).By(volume.LeafPV); step != volume.None {
+		b.Fatalf("step %s is taken", step)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		decide(o)
+		volume.Next(s)
 	}
 }

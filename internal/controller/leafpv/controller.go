@@ -2,7 +2,6 @@ package leafpv
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 const (
@@ -58,93 +58,45 @@ func Setup(link *member.Link, o Options) error {
 
 // Reconcile brings the mirror of one leaf PV a step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.Name)
+	s, err := volume.Observer{Prover: r.Proof()}.OfLeaf(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if o.leaf == nil {
+	if s == nil {
 		r.Book.Gone(r.Registration, request.Name)
 		return reconcile.Result{}, nil
 	}
-	r.forget(o)
-	d := decide(o)
-	r.Book.Suspect(r.Registration, request.Name, suspicious(o, d))
-	return reconcile.Result{}, r.act(ctx, o, d)
+	r.forget(s)
+	plan := volume.Next(s)
+	r.Book.Suspect(r.Registration, request.Name, suspicious(s, plan))
+	return reconcile.Result{}, r.act(ctx, s, plan)
 }
 
 // forget which host PV was created for a root that is bound to one, or gone with one.
-func (r *reconciler) forget(o observed) {
+func (r *reconciler) forget(s *volume.Snapshot) {
 	switch {
-	case o.root != nil && o.root.Spec.VolumeName != "":
-		r.Mirrors.Forget(o.root.UID)
-	case o.root == nil && o.host != nil:
-		r.Mirrors.Forget(o.origin.UID)
+	case s.Root != nil && s.Root.Spec.VolumeName != "":
+		r.Mirrors.Forget(s.Root.UID)
+	case s.Root == nil && s.Host != nil:
+		r.Mirrors.Forget(s.Origin.UID)
 	}
 }
 
-func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
-	o := observed{member: r.Member}
-	var err error
-	if o.leaf, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(name)); err != nil || o.leaf == nil {
-		return o, err
+// suspicious reports whether a volume may have no root, by the caches: a reason for a live look
+// at all of them.
+func suspicious(s *volume.Snapshot, plan volume.Plan) bool {
+	if plan.Phase == volume.Surplus || s.Stamped && s.Root == nil && s.Host == nil && plan.By(volume.LeafPV) == volume.None {
+		return true
 	}
-	o.origin, o.stamped = mirror.OriginIn(r.HostID, o.leaf)
-	if err := r.observeClaims(ctx, &o); err != nil {
-		return o, err
-	}
-	if err := r.observeHost(ctx, &o); err != nil {
-		return o, err
-	}
-	err = r.observeRoot(ctx, &o)
-	return o, err
+	// It may have been finished for a claim of ours that had been withdrawn.
+	return !s.Ours() && s.Leaf.Spec.ClaimRef != nil &&
+		s.Leaf.Status.Phase == corev1.VolumeReleased && s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 }
 
-// observeHost looks up the host PV that stands for the leaf, or what there is in its
-// place. Each read shows the cache as it is then: a PV that came after the first one, and
-// is found by a later, stands for the leaf as well, and is not in the way.
-func (r *reconciler) observeHost(ctx context.Context, o *observed) error {
-	stands := func(pv *corev1.PersistentVolume) bool {
-		if pv != nil && r.standsFor(pv, o.leaf) {
-			o.host = pv
-		}
-		return o.host != nil
-	}
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Name)
-	if err != nil {
-		return err
-	}
-	o.remembered = len(hosts) > 0 || o.claim != nil && r.LastRestores().Predates(o.claim)
-	for i := range hosts {
-		if stands(&hosts[i]) {
-			return nil
-		}
-		o.replaced = &hosts[i]
-	}
-	promise, err := index.PromiseOf(ctx, r.Host, o.origin.UID)
-	if err != nil || stands(promise) {
-		return err
-	}
-	o.promise = promise
-	if o.lost, err = r.lost(ctx, o.root); err != nil {
-		return err
-	}
-	for _, name := range []struct {
-		collides bool
-		taken    *bool
-	}{{false, &o.nameTaken}, {true, &o.suffixTaken}} {
-		pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(mirror.HostVolumeName(o.leaf.Name, r.ClusterID, name.collides)))
-		if err != nil || stands(pv) {
-			return err
-		}
-		*name.taken = pv != nil
-	}
-	return nil
-}
-
-// standsFor reports whether a host PV is the mirror of this very leaf PV.
-func (r *reconciler) standsFor(host, leaf *corev1.PersistentVolume) bool {
+// represents reports whether a host PV is the mirror of this very leaf PV.
+func (r *reconciler) represents(host *corev1.PersistentVolume, s *volume.Snapshot) bool {
 	cluster, _, uid, ours := mirror.LeafVolumeOf(host)
-	return ours && cluster == r.ClusterID && uid == leaf.UID
+	return ours && cluster == r.ClusterID && uid == s.UID
 }
 
 // consumers are the Pods here that a promise was fulfilled for: they get an event.
@@ -157,108 +109,6 @@ func (r *reconciler) consumers(ctx context.Context, root *corev1.PersistentVolum
 		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a promise that was fulfilled", "root", client.ObjectKeyFromObject(root))
 	}
 	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != r.NodeName || mirror.Finished(&pod) })
-}
-
-// lost reports whether a claim is bound to a promise that the host does not have.
-func (r *reconciler) lost(ctx context.Context, root *corev1.PersistentVolumeClaim) (bool, error) {
-	if root == nil || !mirror.NamesPromise(root.Spec.VolumeName) {
-		return false, nil
-	}
-	there, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(root.Spec.VolumeName))
-	return there == nil && err == nil, err
-}
-
-// observeRoot looks up the class and the namespace of the root, or of the claim
-// that asks for the volume.
-func (r *reconciler) observeRoot(ctx context.Context, o *observed) error {
-	claim := o.root
-	if claim == nil {
-		claim = o.asking
-	}
-	if claim == nil {
-		return nil
-	}
-	var err error
-	if o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(mirror.ClassName(claim))); err != nil {
-		return err
-	}
-	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(claim.Namespace))
-	if err != nil {
-		return err
-	}
-	if namespace == nil {
-		return fmt.Errorf("namespace %s of claim %s is not in the cache yet", claim.Namespace, claim.Name)
-	}
-	o.tenant = namespace.UID
-	return nil
-}
-
-// observeClaims looks up the leaf claim that the PV is, or is to be, bound to,
-// and the root claim of its origin.
-func (r *reconciler) observeClaims(ctx context.Context, o *observed) error {
-	key := o.origin.Root
-	if ref := o.leaf.Spec.ClaimRef; ref != nil {
-		key = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	}
-	for _, candidate := range []types.NamespacedName{key, o.origin.Root} {
-		if err := r.observeClaim(ctx, o, candidate); err != nil {
-			return err
-		}
-		if o.claim != nil {
-			break
-		}
-	}
-	if o.claim == nil && o.stamped {
-		// Used again by a claim of another name: it is found by the host PV.
-		if err := r.reused(ctx, o); err != nil {
-			return err
-		}
-	}
-	if o.claim != nil {
-		o.origin = o.claimOrigin
-	} else if !o.stamped {
-		return nil
-	}
-	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, o.origin.Root)
-	switch {
-	case root == nil:
-	case root.UID == o.origin.UID:
-		o.root = root
-	case mirror.AsksFor(root, o.leaf, r.Member):
-		o.asking = root
-	}
-	return err
-}
-
-// observeClaim takes a claim of the member for the PV's if it is ours and names it.
-func (r *reconciler) observeClaim(ctx context.Context, o *observed, key types.NamespacedName) error {
-	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
-	if claim != nil && claim.Spec.VolumeName == o.leaf.Name {
-		o.claim, o.claimOrigin = claim, origin
-	}
-	return err
-}
-
-// reused looks for a leaf claim that asks for the PV by name because the host
-// PV was bound to another root claim.
-func (r *reconciler) reused(ctx context.Context, o *observed) error {
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Name)
-	if err != nil {
-		return err
-	}
-	for i := range hosts {
-		ref := hosts[i].Spec.ClaimRef
-		if ref == nil {
-			continue
-		}
-		if err := r.observeClaim(ctx, o, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err != nil {
-			return err
-		}
-		if o.claim != nil && o.claimOrigin.UID != ref.UID {
-			o.claim = nil
-		}
-	}
-	return nil
 }
 
 func sameName(_ context.Context, obj client.Object) []reconcile.Request { return named(obj.GetName()) }

@@ -5,6 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 func (r *reconciler) eventMirrored(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
@@ -12,14 +14,8 @@ func (r *reconciler) eventMirrored(root *corev1.PersistentVolumeClaim, host *cor
 		"member %s has made volume %s", r.Registration, host.Name)
 }
 
-func (r *reconciler) eventSurplus(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, why string) {
-	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonSurplusVolume, "Mirror",
-		"member %s has a volume %s for this claim that is not used: %s. Its data are kept; delete it there if nobody needs it", r.Registration, leaf.Name, why)
-}
-
-func (r *reconciler) eventUnused(o observed, d unused) {
-	r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, d.reason, "Mirror",
-		"leaf volume %q in member %q may be this claim's own disk, and is not used: %s. Xylem keeps its data", o.leaf.Name, r.Registration, d.why)
+func (r *reconciler) eventUnused(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
+	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, problem.Reason, "Mirror", "%s", problem.Message)
 }
 
 func (r *reconciler) eventMadeAnew(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
@@ -33,17 +29,17 @@ func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *core
 }
 
 // eventFulfilled tells the claim, and the Pods that use it.
-func (r *reconciler) eventFulfilled(o observed, host *corev1.PersistentVolume, consumers []corev1.Pod) {
-	if o.root == nil {
+func (r *reconciler) eventFulfilled(s *volume.Snapshot, host *corev1.PersistentVolume, consumers []corev1.Pod) {
+	if s.Root == nil {
 		return
 	}
-	about := []runtime.Object{o.root}
+	about := []runtime.Object{s.Root}
 	for i := range consumers {
 		about = append(about, &consumers[i])
 	}
 	storage := host.Spec.Capacity[corev1.ResourceStorage]
 	for _, object := range about {
 		r.Recorder.Eventf(object, host, corev1.EventTypeNormal, v1alpha1.ReasonPromiseFulfilled, "Fulfil",
-			"member %s has made volume %s of %s for claim %s", r.Registration, o.leaf.Name, storage.String(), o.root.Name)
+			"member %s has made volume %s of %s for claim %s", r.Registration, s.Name, storage.String(), s.Root.Name)
 	}
 }

@@ -1,116 +1,150 @@
 package leafpv
 
 import (
-	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // promised: the root is bound to a promise that this member has.
-func promised(o *observed) {
-	o.class = &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
-	promise := mirror.PromiseFor(o.root, o.class)
+func promised(s *volume.Snapshot) {
+	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
+	promise := mirror.PromiseFor(s.Root, s.Class)
 	promise.Status.Phase = corev1.VolumeBound
-	o.root.Spec.VolumeName = promise.Name
-	o.promise = mirror.WithMember(promise, here, nil)
+	s.Root.Spec.VolumeName = promise.Name
+	s.Promise = mirror.WithMember(promise, here, nil)
 }
 
-func scratch(o *observed) {
-	o.promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
-	o.promise.Spec.NodeAffinity = mirror.PromiseFor(o.root, mirror.PromiseClass(o.promise)).Spec.NodeAffinity
+func scratch(s *volume.Snapshot) {
+	s.Promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
+	s.Promise.Spec.NodeAffinity = mirror.PromiseFor(s.Root, mirror.PromiseClass(s.Promise)).Spec.NodeAffinity
 }
 
 // kept: the promise is fulfilled with the leaf PV.
-func kept(o *observed) {
-	o.host = mirror.Fulfil(o.promise, o.leaf, deletes, here)
-	o.promise = nil
+func kept(s *volume.Snapshot) {
+	s.Host = mirror.Fulfil(s.Promise, s.Leaf, deletes, here)
+	s.Promise = nil
 }
 
-func releasing(o *observed) {
-	o.host.Annotations[v1alpha1.AnnotationReleasing] = string(o.leaf.UID)
-	o.leaf.Spec.PersistentVolumeReclaimPolicy = deletes
+func releasing(s *volume.Snapshot) {
+	s.Host.Annotations[v1alpha1.AnnotationReleasing] = string(s.Leaf.UID)
+	s.Leaf.Spec.PersistentVolumeReclaimPolicy = deletes
 }
 
 // reused: the root is bound to the promise of an earlier claim, and no PV of the host
 // is its; lost: nor is there one of that name.
-func reused(o *observed) { o.root.Spec.VolumeName, o.promise = "pvc-mock-earlier", nil }
-func lost(o *observed)   { o.lost = true }
+func reused(s *volume.Snapshot) { s.Root.Spec.VolumeName, s.Promise = "pvc-mock-earlier", nil }
+func lost(s *volume.Snapshot)   { s.PromiseLost = true }
 
-func madeAgain(o *observed) {
-	o.promise = mirror.WithMember(mirror.PromiseFor(o.root, o.class), here, nil)
-	o.promise.Name = o.root.Spec.VolumeName
+func madeAgain(s *volume.Snapshot) {
+	s.Promise = mirror.WithMember(mirror.PromiseFor(s.Root, s.Class), here, nil)
+	s.Promise.Name = s.Root.Spec.VolumeName
 }
 
-func notLabelled(o *observed) { o.promise.Labels = nil }
+func noPromise(s *volume.Snapshot)   { s.Promise = nil }
+func notLabelled(s *volume.Snapshot) { s.Promise.Labels = nil }
 
 // keptByOther: the promise is fulfilled with another leaf PV.
-func keptByOther(o *observed) {
-	other := o.leaf.DeepCopy()
+func keptByOther(s *volume.Snapshot) {
+	other := s.Leaf.DeepCopy()
 	other.Name, other.UID = "pv-2", "other-uid"
-	o.promise = mirror.Fulfil(o.promise, other, deletes, here)
+	s.Promise = mirror.Fulfil(s.Promise, other, deletes, here)
 }
 
-func TestDecidePromise(t *testing.T) {
+func TestNextOfPromise(t *testing.T) {
+	const (
+		none     = ""
+		stamp    = "leaf_pv Stamp"
+		hold     = "leaf_pv Hold"
+		fulfil   = "leaf_pv Fulfil"
+		keepHost = "leaf_pv KeepHost"
+		surplus  = "leaf_pv Surplus"
+		orphan   = "leaf_pv Orphaned"
+	)
 	for name, tc := range map[string]struct {
-		observed observed
-		want     string
+		there *volume.Snapshot
+		want  string
 	}{
-		"the member has just bound it":               {seen(promised), "patchLeaf"},
-		"stamped and held":                           {seen(promised, stamped), "fulfil"},
-		"not labelled yet":                           {seen(promised, stamped, notLabelled), "nothing"},
-		"labelled by another member":                 {seen(promised, stamped, func(o *observed) { o.promise.Labels[v1alpha1.LabelClusterID] = "id39" }), "nothing"},
-		"the promise is not seen yet":                {seen(promised, stamped, func(o *observed) { o.promise = nil }), "nothing"},
-		"the promise has another volume (I3)":        {seen(promised, stamped, keptByOther), "surplus"},
-		"placed elsewhere (I3)":                      {seen(promised, stamped, func(o *observed) { o.root.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }), "surplus"},
-		"a promise that it uses again was lost":      {seen(promised, stamped, reused, lost), "nothing"},
-		"the same, of another claim (I3)":            {seen(promised, stamped, reused), "surplus"},
-		"the same, made again":                       {seen(promised, stamped, reused, madeAgain), "fulfil"},
-		"bound to another's promise (I3)":            {seen(promised, stamped, func(o *observed) { o.root.Spec.VolumeName = "pvc-mock-other" }), "surplus"},
-		"the leaf claim was lost before":             {seen(promised, stamped, noClaim), "fulfil"},
-		"the leaf claim was lost, and it is to go":   {seen(promised, stamped, noClaim, func(o *observed) { o.leaf.Spec.PersistentVolumeReclaimPolicy = deletes }), "patchLeaf"},
-		"the claim has gone, not stamped":            {seen(promised, rootGone), "nothing"},
-		"the claim has gone, stamped":                {seen(promised, stamped, rootGone), "fulfil"},
-		"the claim has gone, and so has the promise": {seen(promised, stamped, rootGone, func(o *observed) { o.promise = nil }), "orphan"},
-		"the claim has gone, nobody had the promise": {seen(promised, stamped, rootGone, notLabelled), "orphan"},
-		"fulfilled": {seen(promised, stamped, kept), "nothing"},
-		"fulfilled, the volume has grown": {seen(promised, stamped, kept, func(o *observed) {
-			o.leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
-		}), "patchHost"},
-		"fulfilled, somebody put it to Delete":          {seen(promised, stamped, kept, func(o *observed) { o.leaf.Spec.PersistentVolumeReclaimPolicy = deletes }), "patchLeaf"},
-		"released: root_pv puts it to Delete":           {seen(promised, scratch, stamped, kept, releasing), "nothing"},
-		"released, the leaf claim is gone":              {seen(promised, scratch, stamped, kept, releasing, noClaim), "nothing"},
-		"released, and let go of with its cluster":      {seen(promised, scratch, stamped, kept, releasing, func(o *observed) { o.host.Finalizers = nil }), "patchHost"},
-		"a mark on one that goes with its claim is not": {seen(promised, stamped, kept, releasing), "patchLeaf"},
+		"the member has just bound it":                              {seen(promised), stamp},
+		"stamped and held":                                          {seen(promised, stamped), fulfil},
+		"not labelled yet":                                          {seen(promised, stamped, notLabelled), none},
+		"labelled by another member":                                {seen(promised, stamped, func(s *volume.Snapshot) { s.Promise.Labels[v1alpha1.LabelClusterID] = "id39" }), none},
+		"the promise is not seen yet":                               {seen(promised, stamped, noPromise), none},
+		"the promise was lost":                                      {seen(promised, stamped, noPromise, lost), none},
+		"the promise has another volume (I3)":                       {seen(promised, stamped, keptByOther), surplus},
+		"placed elsewhere (I3)":                                     {seen(promised, stamped, func(s *volume.Snapshot) { s.Root.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }), surplus},
+		"a promise that it uses again was lost":                     {seen(promised, stamped, reused, lost), none},
+		"the same, of another claim (I3)":                           {seen(promised, stamped, reused), surplus},
+		"the same, made again":                                      {seen(promised, stamped, reused, madeAgain), fulfil},
+		"bound to another's promise (I3)":                           {seen(promised, stamped, func(s *volume.Snapshot) { s.Root.Spec.VolumeName = "pvc-mock-other" }), surplus},
+		"the leaf claim was lost before":                            {seen(promised, stamped, noClaim), fulfil},
+		"the leaf claim was lost, and it is to go":                  {seen(promised, stamped, noClaim, leafPolicy(deletes)), hold},
+		"the claim has gone, not stamped":                           {seen(promised, rootGone), none},
+		"the claim has gone, stamped":                               {seen(promised, stamped, rootGone), fulfil},
+		"the claim has gone, and so has the promise":                {seen(promised, stamped, rootGone, noPromise), "root_pvc DeleteRetained"},
+		"the same, and its leaf claim":                              {seen(promised, stamped, rootGone, noPromise, noClaim), orphan},
+		"the claim has gone, nobody had the promise":                {seen(promised, stamped, rootGone, notLabelled), "root_pvc DeleteRetained"},
+		"the claim and its leaf claim have gone":                    {seen(promised, stamped, rootGone, notLabelled, noClaim), orphan},
+		"stamped and held, and being deleted":                       {seen(promised, stamped, terminating), none},
+		"the member's PV controller has not bound the claim yet":    {seen(promised, stamped, func(s *volume.Snapshot) { s.Claim.Status.Phase = corev1.ClaimPending }), none},
+		"the leaf claim was lost, and not labelled":                 {seen(promised, stamped, noClaim, notLabelled), none},
+		"the leaf claim was lost, and the leaf PV is being deleted": {seen(promised, stamped, noClaim, terminating), none},
+		"the claim has gone, and the leaf PV is being deleted":      {seen(promised, stamped, rootGone, terminating), none},
+		"fulfilled": {seen(promised, stamped, kept), none},
+		"fulfilled, the volume has grown": {seen(promised, stamped, kept, func(s *volume.Snapshot) {
+			s.Leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
+		}), keepHost},
+		"fulfilled, somebody put it to Delete":              {seen(promised, stamped, kept, leafPolicy(deletes)), stamp},
+		"released: root_pv puts it to Delete":               {seen(promised, scratch, stamped, kept, releasing), none},
+		"released, the leaf claim is gone":                  {seen(promised, scratch, stamped, kept, releasing, noClaim), none},
+		"released, and its finalizer went with its cluster": {seen(promised, scratch, stamped, kept, releasing, noFinalizer), keepHost},
+		"the same, and its claim goes":                      {seen(promised, scratch, stamped, kept, releasing, noFinalizer, rootGone, released), keepHost},
+		"a mark on one that goes with its claim is not":     {seen(promised, stamped, kept, releasing), stamp},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := fmt.Sprintf("%T", decide(tc.observed))[len("leafpv."):]; got != tc.want {
-				t.Errorf("decision is %s, want %s", got, tc.want)
+			plan := volume.Next(observe(t, tc.there))
+			got := none
+			switch by := string(plan.Owner) + " "; {
+			case plan.Owner != volume.LeafPV && tc.want == none:
+			case plan.Step != volume.None:
+				got = by + string(plan.Step)
+			case plan.Tell != nil || plan.Phase == volume.Orphaned:
+				got = by + string(plan.Phase)
+			}
+			if got != tc.want {
+				t.Errorf("%q comes next, want %q", got, tc.want)
 			}
 		})
 	}
 }
 
-// What is written when a promise is fulfilled stands for the leaf PV from then on.
+// What is written when a promise is fulfilled represents the leaf PV from then on.
 func TestFulfil(t *testing.T) {
-	for name, o := range map[string]observed{"on claim deletion": seen(promised, stamped), "when unused": seen(promised, scratch, stamped)} {
+	for name, there := range map[string]*volume.Snapshot{"on claim deletion": seen(promised, stamped), "when unused": seen(promised, scratch, stamped)} {
 		t.Run(name, func(t *testing.T) {
-			d, ok := decide(o).(fulfil)
-			if !ok {
-				t.Fatalf("decision is %T", decide(o))
+			s := observe(t, there)
+			plan := volume.Next(s)
+			if step := plan.By(volume.LeafPV); step != volume.Fulfil {
+				t.Fatalf("step is %q", step)
 			}
-			cluster, leaf, uid, ours := mirror.LeafVolumeOf(d.after)
-			if !ours || cluster != here.ClusterID || leaf != o.leaf.Name || uid != o.leaf.UID {
-				t.Errorf("stands for %q %q %q %t", cluster, leaf, uid, ours)
+			after, _ := take(t, s, plan)
+			if after == nil {
+				t.Fatal("nothing is written")
 			}
-			o.host, o.promise = d.after, nil
-			if _, settled := decide(o).(nothing); !settled {
-				t.Errorf("decision is %T then", decide(o))
+			cluster, leaf, uid, ours := mirror.LeafVolumeOf(after)
+			if !ours || cluster != here.ClusterID || leaf != s.Leaf.Name || uid != s.Leaf.UID {
+				t.Errorf("represents %q %q %q %t", cluster, leaf, uid, ours)
+			}
+			there.Host, there.Promise = after, nil
+			if step := volume.Next(observe(t, there)).By(volume.LeafPV); step != volume.None {
+				t.Errorf("step is %q then", step)
 			}
 		})
 	}

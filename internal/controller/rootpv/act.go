@@ -5,134 +5,147 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // volumeProtection is the finalizer by which Kubernetes keeps a PV as long as it is
 // Bound (k8s.io/component-helpers and kubernetes/pkg/volume/util: PVProtectionFinalizer).
 const volumeProtection = "kubernetes.io/pv-protection"
 
-func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile.Result, error) {
-	switch d := d.(type) {
-	case nothing:
-		return reconcile.Result{}, nil
-	case await:
-		return reconcile.Result{RequeueAfter: d.after}, nil
-	case flip, deleteClaim, deleteStale, unsupported, release, releasePromise:
-		return reconcile.Result{}, r.end(ctx, o, d)
+// act takes the step that the plan has for this controller.
+func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan volume.Plan) (reconcile.Result, error) {
+	switch step := plan.By(volume.RootPV); step {
+	case volume.None:
+		if plan.Tell != nil && plan.Owner == volume.RootPV {
+			r.warnOnce(s.Host, plan.Tell)
+		}
+		return r.lookAgain(s), nil
+	case volume.SetDelete:
+		return reconcile.Result{}, r.setDelete(ctx, s)
+	case volume.DeleteClaim:
+		return reconcile.Result{}, r.deleteClaim(ctx, s)
+	case volume.DeleteStale:
+		return reconcile.Result{}, r.deleteStale(ctx, s)
+	case volume.DropHost, volume.DropFinalizer, volume.EndPromise:
+		if protected(s.Host) {
+			return reconcile.Result{}, nil // the end of that enqueues it
+		}
+		return reconcile.Result{}, r.drop(ctx, s, step)
+	case volume.Unmark:
+		return reconcile.Result{}, r.unmark(ctx, s)
+	case volume.Release:
+		return r.releaseUnused(ctx, s)
+	case volume.DeleteUnused:
+		return reconcile.Result{}, r.deleteUnused(ctx, s)
+	case volume.Unfulfil:
+		return reconcile.Result{}, r.unfulfil(ctx, s)
+	default:
+		return reconcile.Result{}, fmt.Errorf("step %s is not one of %s", step, Name)
 	}
-	return r.actUnused(ctx, o, d)
 }
 
-// end carries out what is decided on a host PV whose claim is gone.
-func (r *reconciler) end(ctx context.Context, o observed, d decision) error {
-	switch d := d.(type) {
-	case flip:
-		return r.flipEnded(ctx, o)
-	case deleteStale:
-		return r.deleteStale(ctx, o)
-	case unsupported:
-		r.once(o.host, v1alpha1.ReasonReclaimPolicyUnsupported, func() { r.eventUnsupported(o) })
-		return nil
-	case deleteClaim:
-		e, proven, err := r.destroying(ctx, o)
-		if err != nil || !proven {
-			return err
-		}
-		if e.Leaf, proven, err = r.sameLeaf(ctx, o); err != nil || !proven {
-			return err
-		}
-		return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.claim, e))
-	case release:
-		return r.releaseEnded(ctx, o, d)
-	case releasePromise:
-		if protected(o.host) {
-			return nil
-		}
-		return r.releasePromise(ctx, o)
-	}
-	return fmt.Errorf("unknown decision %T", d)
-}
-
-// flipEnded sets the leaf PV to Delete, once the root is proven gone, and the one that
-// the leaf PV has the stamp of, if that is another one.
-func (r *reconciler) flipEnded(ctx context.Context, o observed) error {
-	e, proven, err := r.destroying(ctx, o)
+// setDelete sets the leaf PV to Delete, once the root is proven gone, and the one that the
+// leaf PV has the stamp of, if that is another one.
+func (r *reconciler) setDelete(ctx context.Context, s *volume.Snapshot) error {
+	e, proven, err := r.destroying(ctx, s)
 	if err != nil || !proven {
 		return err
 	}
-	if o.stampedForAnother() {
-		if e.Stamped, proven, err = r.Proof().RootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !proven {
+	if s.StampedForAnother() {
+		if e.Stamped, proven, err = r.Proof().RootGone(ctx, s.Stamp.Root, s.Stamp.UID); err != nil || !proven {
 			return err
 		}
 	}
-	return r.Leaf.SetDelete(ctx, actor, o.leaf, e)
+	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
+}
+
+func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Snapshot) error {
+	e, proven, err := r.destroying(ctx, s)
+	if err != nil || !proven {
+		return err
+	}
+	if e.Leaf, proven, err = r.sameLeaf(ctx, s); err != nil || !proven {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, s.Claim, e))
 }
 
 // destroying begins the evidence of I2 (a): the host PV has ended, and its claim is gone.
-func (r *reconciler) destroying(ctx context.Context, o observed) (proof.Destroying, bool, error) {
-	host, proven, err := r.Proof().HostReleased(ctx, o.host)
+func (r *reconciler) destroying(ctx context.Context, s *volume.Snapshot) (proof.Destroying, bool, error) {
+	host, proven, err := r.Proof().HostReleased(ctx, s.Host)
 	if err != nil || !proven {
 		return proof.Destroying{}, false, err
 	}
-	gone, proven, err := r.Proof().RootGone(ctx, claimOf(o.host), o.host.Spec.ClaimRef.UID)
+	gone, proven, err := r.Proof().RootGone(ctx, claimOf(s.Host), s.Host.Spec.ClaimRef.UID)
 	return proof.Destroying{Host: host, Root: gone}, proven, err
 }
 
-func (r *reconciler) releaseEnded(ctx context.Context, o observed, d release) error {
-	if protected(o.host) {
-		return nil // the end of that wakes us
-	}
-	if d.leafGone {
-		// In a cluster that was restored, absence is no evidence: the host PV is the last
-		// that knows of the volume.
+// drop deletes the host PV, if it is to go, and takes our finalizer off: in this order, so
+// that no moment is left in which nobody holds or deletes it. What makes the host forget the
+// volume is proven first. In a cluster that was restored, absence is no evidence: the host PV
+// is the last that knows of the volume.
+func (r *reconciler) drop(ctx context.Context, s *volume.Snapshot, step volume.Step) error {
+	if step != volume.DropFinalizer {
 		if err := r.MayDestroy(); err != nil {
 			return err
 		}
-		if gone, err := r.Proof().LeafGone(ctx, o.host); err != nil || !gone {
+		if step == volume.EndPromise {
+			if proven, err := r.promiseEnded(ctx, s); err != nil || !proven {
+				return err
+			}
+		}
+		if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {
 			return err
 		}
 	}
-	r.idle.end(o.host.UID)
-	return r.release(ctx, o.host, d.also)
+	r.idle.end(s.Host.UID)
+	if step != volume.DropFinalizer && s.Host.DeletionTimestamp == nil {
+		return client.IgnoreNotFound(r.Root.Delete(ctx, s.Host)) // its event brings us back for the finalizer
+	}
+	after := s.Host.DeepCopy()
+	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
+	return client.IgnoreNotFound(r.Root.Patch(ctx, actor, s.Host, after))
 }
 
 // deleteStale deletes the leaf claim of an earlier root: if, by live reads, that root is
 // gone, the host PV is for the one that was seen, and the leaf PV is kept.
-func (r *reconciler) deleteStale(ctx context.Context, o observed) error {
+func (r *reconciler) deleteStale(ctx context.Context, s *volume.Snapshot) error {
+	claim, origin := s.Stale()
 	var e proof.Keeping
 	var proven bool
 	var err error
-	if e.Host, proven, err = r.Proof().HostAssigned(ctx, o.host); err != nil || !proven {
+	if e.Host, proven, err = r.Proof().HostAssigned(ctx, s.Host); err != nil || !proven {
 		return err
 	}
-	if e.Root, proven, err = r.Proof().RootGone(ctx, o.staleOrigin.Root, o.staleOrigin.UID); err != nil || !proven {
+	if e.Root, proven, err = r.Proof().RootGone(ctx, origin.Root, origin.UID); err != nil || !proven {
 		return err
 	}
-	if e.Leaf, proven, err = r.sameLeaf(ctx, o); err != nil || !proven {
+	if e.Leaf, proven, err = r.sameLeaf(ctx, s); err != nil || !proven {
 		return err
 	}
-	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.stale, e))
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, claim, e))
 }
 
 // sameLeaf proves that the leaf claim's volume is what it was decided on: the one that was
 // mirrored, at the policy that was seen, or none. Another one by that name, which was
 // re-created, is not ours to destroy: it is to be the one that was seen, and to outlive
 // the claim.
-func (r *reconciler) sameLeaf(ctx context.Context, o observed) (proof.LeafVolume, bool, error) {
-	return r.Proof().LeafVolume(ctx, o.leafName, func(leaf *corev1.PersistentVolume) bool {
+func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Snapshot) (proof.LeafVolume, bool, error) {
+	return r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		switch {
 		case leaf == nil:
 			return true
-		case o.replacement != nil:
-			return leaf.UID == o.replacement.UID && o.claim != nil && proof.Outlives(leaf, o.claim)
+		case s.Recreated != nil:
+			return leaf.UID == s.Recreated.UID && s.Claim != nil && proof.Outlives(leaf, s.Claim)
 		}
-		return o.leaf != nil && leaf.UID == o.leafUID && leaf.Spec.PersistentVolumeReclaimPolicy == o.leaf.Spec.PersistentVolumeReclaimPolicy
+		return s.Leaf != nil && leaf.UID == s.UID && leaf.Spec.PersistentVolumeReclaimPolicy == s.Leaf.Spec.PersistentVolumeReclaimPolicy
 	})
 }
 
@@ -143,13 +156,7 @@ func protected(pv *corev1.PersistentVolume) bool {
 	return pv.DeletionTimestamp != nil && pv.Status.Phase != corev1.VolumeBound && controllerutil.ContainsFinalizer(pv, volumeProtection)
 }
 
-// release deletes the host PV, if it is to go, and drops our finalizer: in this
-// order, so that no moment is left in which nobody holds or deletes it.
-func (r *reconciler) release(ctx context.Context, pv *corev1.PersistentVolume, also bool) error {
-	if also && pv.DeletionTimestamp == nil {
-		return client.IgnoreNotFound(r.Root.Delete(ctx, pv)) // its event brings us back for the finalizer
-	}
-	after := pv.DeepCopy()
-	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
-	return client.IgnoreNotFound(r.Root.Patch(ctx, actor, pv, after))
+// claimOf a host PV that has a claimRef.
+func claimOf(pv *corev1.PersistentVolume) types.NamespacedName {
+	return types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // reads answers live reads from a few objects, and has no writes.
@@ -65,81 +66,82 @@ func (writes) Patch(context.Context, client.Object, client.Patch, ...client.Patc
 func TestEvidenceIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
-		change func(o *observed, host, leaf *reads)
+		change func(s *volume.Snapshot, host, leaf *reads)
 		fails  error
 		// written: the write was tried.
 		written bool
 	}{
-		"all as seen": {change: func(*observed, *reads, *reads) {}, written: true},
-		"reclaiming the host PV has failed": {change: func(_ *observed, host, _ *reads) {
+		"all as seen": {change: func(*volume.Snapshot, *reads, *reads) {}, written: true},
+		"reclaiming the host PV has failed": {change: func(_ *volume.Snapshot, host, _ *reads) {
 			host.volume.Status.Phase = corev1.VolumeFailed
 		}, written: true},
-		"the host PV is in use again": {change: func(_ *observed, host, _ *reads) {
+		"the host PV is in use again": {change: func(_ *volume.Snapshot, host, _ *reads) {
 			host.volume.Status.Phase = corev1.VolumeBound
 		}},
-		"the host PV was made anew": {change: func(_ *observed, host, _ *reads) { host.volume.UID = "newer" }},
-		"the host PV was freed": {change: func(_ *observed, host, _ *reads) {
+		"the host PV was made anew": {change: func(_ *volume.Snapshot, host, _ *reads) { host.volume.UID = "newer" }},
+		"the host PV was freed": {change: func(_ *volume.Snapshot, host, _ *reads) {
 			host.volume.Spec.ClaimRef = nil
 		}},
-		"the host PV is for another claim": {change: func(_ *observed, host, _ *reads) { host.volume.Spec.ClaimRef.UID = "other" }},
-		"an admin chose Retain a moment ago": {change: func(_ *observed, host, _ *reads) {
+		"the host PV is for another claim": {change: func(_ *volume.Snapshot, host, _ *reads) { host.volume.Spec.ClaimRef.UID = "other" }},
+		"an admin chose Retain a moment ago": {change: func(_ *volume.Snapshot, host, _ *reads) {
 			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
 		}},
-		"the root claim lives": {change: func(_ *observed, host, _ *reads) { host.claim = root }},
-		"a newer claim has the root's name": {change: func(_ *observed, host, _ *reads) {
+		"the root claim lives": {change: func(_ *volume.Snapshot, host, _ *reads) { host.claim = root }},
+		"a newer claim has the root's name": {change: func(_ *volume.Snapshot, host, _ *reads) {
 			host.claim = root.DeepCopy()
 			host.claim.UID = "newer"
 		}, written: true},
-		"the host does not answer":                   {change: func(_ *observed, host, _ *reads) { host.err = down }, fails: down},
-		"the member does not answer":                 {change: func(_ *observed, _, leaf *reads) { leaf.err = down }, fails: down},
-		"the leaf PV was restored under another UID": {change: func(_ *observed, _, leaf *reads) { leaf.volume.UID = "restored" }},
-		"the leaf PV was restored, seen as absent": {change: func(o *observed, _, leaf *reads) {
-			noLeaf(o)
+		"the host does not answer":                   {change: func(_ *volume.Snapshot, host, _ *reads) { host.err = down }, fails: down},
+		"the member does not answer":                 {change: func(_ *volume.Snapshot, _, leaf *reads) { leaf.err = down }, fails: down},
+		"the leaf PV was restored under another UID": {change: func(_ *volume.Snapshot, _, leaf *reads) { leaf.volume.UID = "restored" }},
+		"the leaf PV was restored, seen as absent": {change: func(s *volume.Snapshot, _, leaf *reads) {
+			noLeaf(s)
 			leaf.volume.UID = "restored"
 		}},
-		"the leaf PV was re-created, and is retained": {change: func(o *observed, _, leaf *reads) {
-			recreated(retains)(o)
-			leaf.volume = o.replacement
+		"the leaf PV was re-created, and is retained": {change: func(s *volume.Snapshot, _, leaf *reads) {
+			recreated(retains)(s)
+			leaf.volume = s.Recreated
 		}, written: true},
-		"the same, and its policy was set to Delete a moment ago": {change: func(o *observed, _, leaf *reads) {
-			recreated(retains)(o)
-			leaf.volume = o.replacement.DeepCopy()
+		"the same, and its policy was set to Delete a moment ago": {change: func(s *volume.Snapshot, _, leaf *reads) {
+			recreated(retains)(s)
+			leaf.volume = s.Recreated.DeepCopy()
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
 		}},
-		"the leaf PV was re-created, and another claim has it": {change: func(o *observed, _, leaf *reads) {
-			recreated(deletes)(o)
-			o.replacement.Spec.ClaimRef.UID = "foreign"
-			leaf.volume = o.replacement
+		"the leaf PV was re-created, and another claim has it": {change: func(s *volume.Snapshot, _, leaf *reads) {
+			recreated(deletes)(s)
+			s.Recreated.Spec.ClaimRef.UID = "foreign"
+			leaf.volume = s.Recreated
 		}, written: true},
-		"the leaf PV was re-created once more": {change: func(o *observed, _, leaf *reads) {
-			recreated(retains)(o)
-			leaf.volume = o.replacement.DeepCopy()
+		"the leaf PV was re-created once more": {change: func(s *volume.Snapshot, _, leaf *reads) {
+			recreated(retains)(s)
+			leaf.volume = s.Recreated.DeepCopy()
 			leaf.volume.UID = "newer"
 		}},
-		"the leaf PV is gone, its claim Lost": {change: func(o *observed, _, leaf *reads) {
-			noLeaf(o)
+		"the leaf PV is gone, its claim Lost": {change: func(s *volume.Snapshot, _, leaf *reads) {
+			noLeaf(s)
 			leaf.volume = nil
 		}, written: true},
-		"the leaf PV is retained in the host, and was put to Delete in the member a moment ago": {change: func(o *observed, host, leaf *reads) {
-			o.leaf.Spec.PersistentVolumeReclaimPolicy = retains
-			o.host.Spec.PersistentVolumeReclaimPolicy = retains
+		"the leaf PV is retained in the host, and was put to Delete in the member a moment ago": {change: func(s *volume.Snapshot, host, leaf *reads) {
+			s.Leaf.Spec.PersistentVolumeReclaimPolicy = retains
+			s.Host.Spec.PersistentVolumeReclaimPolicy = retains
 			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(leafPolicy(deletes))
-			host := &reads{volume: o.host.DeepCopy()}
-			leaf := &reads{volume: o.leaf.DeepCopy()}
-			tc.change(&o, host, leaf)
-			if _, deletion := decide(o).(deleteClaim); !deletion {
-				t.Fatalf("decision is %T, want deleteClaim", decide(o))
+			s := seen(leafPolicy(deletes))
+			host := &reads{volume: s.Host.DeepCopy()}
+			leaf := &reads{volume: s.Leaf.DeepCopy()}
+			tc.change(s, host, leaf)
+			plan := volume.Next(s)
+			if plan.By(volume.RootPV) != volume.DeleteClaim {
+				t.Fatalf("the plan is %+v", plan)
 			}
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: leaf,
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
-			_, err := r.act(t.Context(), o, deleteClaim{})
+			_, err := r.act(t.Context(), s, plan)
 			switch {
 			case tc.written && !errors.Is(err, errWrite):
 				t.Errorf("nothing was deleted: %v", err)
@@ -159,7 +161,7 @@ func TestEvidenceIsLive(t *testing.T) {
 func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	for name, suspended := range map[string]error{"restored": guarded.ErrSuspended, "confirmed": nil} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(noLeaf, func(o *observed) { o.claim = nil })
+			s := seen(noLeaf, func(s *volume.Snapshot) { s.Claim = nil })
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{}, Live: &reads{}, MayDestroy: func() error { return suspended },
 				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
@@ -168,7 +170,7 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 			if want == nil {
 				want = errWrite
 			}
-			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, want) {
+			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, want) {
 				t.Errorf("error is %v, want %v", err, want)
 			}
 		})
@@ -178,23 +180,23 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 // What a restored member lacks is no evidence before anybody has noticed the restore either:
 // the host PV is the last that knows of the disk, be it a volume or a promise (I1).
 func TestReleaseNoticesARestore(t *testing.T) {
-	for name, o := range map[string]observed{
-		"a volume":            seen(noLeaf, func(o *observed) { o.claim = nil }),
+	for name, s := range map[string]*volume.Snapshot{
+		"a volume":            seen(noLeaf, func(s *volume.Snapshot) { s.Claim = nil }),
 		"an unused promise":   unused(releasing, noLeaf, leafClaimGone),
 		"a promise's release": unfulfilled(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var restored error
 			r := &reconciler{Link: &member.Link{
-				Member: here, Host: &reads{}, HostLive: &reads{volume: o.host}, Live: &reads{}, MayDestroy: func() error { return nil },
+				Member: here, Host: &reads{}, HostLive: &reads{volume: s.Host}, Live: &reads{}, MayDestroy: func() error { return nil },
 				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				Unrestored: func(context.Context) error { return restored },
 			}, idle: newIdle()}
-			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, errWrite) {
+			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, errWrite) {
 				t.Fatalf("error is %v, want that it is released", err)
 			}
 			restored = guarded.ErrFenced
-			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, guarded.ErrFenced) {
+			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("error is %v, want that the fence is lost", err)
 			}
 		})
@@ -222,14 +224,14 @@ func TestDeleteStaleIsLive(t *testing.T) {
 		"the member does not answer":       {change: func(_, leaf *reads) { leaf.err = down }, want: down},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(phase(corev1.VolumeBound), staleClaim)
-			host, leaf := &reads{volume: o.host.DeepCopy()}, &reads{volume: o.leaf.DeepCopy()}
+			s := seen(phase(corev1.VolumeBound), staleClaim)
+			host, leaf := &reads{volume: s.Host.DeepCopy()}, &reads{volume: s.Leaf.DeepCopy()}
 			tc.change(host, leaf)
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: leaf,
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
-			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
+			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -245,12 +247,12 @@ func TestFlipProvesTheStampedRootGone(t *testing.T) {
 		want error
 	}{"it is gone": {nil, errWrite}, "it lives": {other, nil}} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(noClaim, leafReleased, func(o *observed) { o.origin.Root.Name, o.origin.UID = other.Name, other.UID })
+			s := seen(noClaim, leafReleased, func(s *volume.Snapshot) { s.Stamp.Root.Name, s.Stamp.UID = other.Name, other.UID })
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: &reads{volume: o.host, claim: tc.live}, Live: &reads{volume: o.leaf},
+				Member: here, HostLive: &reads{volume: s.Host, claim: tc.live}, Live: &reads{volume: s.Leaf},
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
-			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
+			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 const (
@@ -49,70 +50,11 @@ func Setup(link *member.Link) error {
 
 // Reconcile brings the end of one host PV a step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	o, err := r.observe(ctx, request.Name)
-	if err != nil {
+	s, err := volume.Observer{Prover: r.Proof()}.OfHost(ctx, request.Name)
+	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	return r.act(ctx, o, decide(o))
-}
-
-func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
-	var o observed
-	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(name))
-	if err != nil || pv == nil {
-		return o, err
-	}
-	if mirror.IsPromiseIn(pv, r.ClusterID) {
-		o.host, o.unfulfilled = pv, true
-		return o, nil
-	}
-	cluster, leafName, leafUID, ours := mirror.LeafVolumeOf(pv)
-	if !ours || cluster != r.ClusterID {
-		return o, nil
-	}
-	o.host, o.leafName, o.leafUID = pv, leafName, leafUID
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(leafName))
-	if err != nil {
-		return o, err
-	}
-	switch {
-	case leaf == nil:
-	case leaf.UID == leafUID:
-		o.leaf = leaf
-		o.origin, o.stamped = mirror.OriginIn(r.HostID, leaf)
-	default:
-		o.replacement = leaf
-	}
-	if err := r.observeLeafClaims(ctx, &o); err != nil || pv.Spec.ClaimRef == nil || !mirror.WhenUnused(pv) {
-		return o, err
-	}
-	err = r.observeConsumers(ctx, &o)
-	return o, err
-}
-
-// observeLeafClaims looks up the leaf claim of the root that the host PV is for, and the
-// one of an earlier root that the leaf PV is still bound to.
-func (r *reconciler) observeLeafClaims(ctx context.Context, o *observed) error {
-	var root types.UID
-	if ref := o.host.Spec.ClaimRef; ref != nil {
-		root = ref.UID
-		claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-		if err != nil {
-			return err
-		}
-		if claim != nil && origin.UID == root && claim.Spec.VolumeName == o.leafName {
-			o.claim = claim
-		}
-	}
-	if o.leaf == nil || o.leaf.Spec.ClaimRef == nil {
-		return nil
-	}
-	ref := o.leaf.Spec.ClaimRef
-	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-	if claim != nil && claim.UID == ref.UID && claim.Spec.VolumeName == o.leafName && origin.UID != root {
-		o.stale, o.staleOrigin = claim, origin
-	}
-	return err
+	return r.act(ctx, s, volume.Next(s))
 }
 
 func sameName(_ context.Context, obj client.Object) []reconcile.Request {

@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 const (
@@ -25,7 +25,7 @@ var (
 
 // seen is a released host PV, policy Delete on both sides, whose leaf PV and
 // leaf claim are there as they are while in use.
-func seen(change ...func(*observed)) observed {
+func seen(change ...func(*volume.Snapshot)) *volume.Snapshot {
 	leaf := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"},
 		Spec: corev1.PersistentVolumeSpec{
@@ -44,142 +44,147 @@ func seen(change ...func(*observed)) observed {
 	host := mirror.HostVolume(leaf, root, deletes, here)
 	host.UID = "host-pv-uid"
 	host.Status.Phase = corev1.VolumeReleased
-	o := observed{host: host, leafName: leaf.Name, leafUID: leaf.UID, leaf: leaf, stamped: true, origin: origin, claim: claim}
+	s := &volume.Snapshot{Member: here, Host: host, Name: leaf.Name, UID: leaf.UID, Leaf: leaf, Stamped: true, Stamp: origin, Claim: claim, Origin: origin}
 	for _, c := range change {
-		c(&o)
+		c(s)
 	}
-	return o
+	if s.Host.Spec.ClaimRef != nil && s.Host.Spec.ClaimRef.UID == root.UID && !mirror.Ended(s.Host) {
+		s.Root = root.DeepCopy()
+		s.Root.Spec.VolumeName = s.Host.Name
+		s.Root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
+	}
+	return s
 }
 
-func phase(p corev1.PersistentVolumePhase) func(*observed) {
-	return func(o *observed) { o.host.Status.Phase = p }
+func phase(p corev1.PersistentVolumePhase) func(*volume.Snapshot) {
+	return func(s *volume.Snapshot) { s.Host.Status.Phase = p }
 }
 
-func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*observed) {
-	return func(o *observed) { o.host.Spec.PersistentVolumeReclaimPolicy = p }
+func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapshot) {
+	return func(s *volume.Snapshot) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
 // gave is the policy that the member had given its PV when it was mirrored.
-func gave(policy string) func(*observed) {
-	return func(o *observed) { o.leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = policy }
+func gave(policy string) func(*volume.Snapshot) {
+	return func(s *volume.Snapshot) { s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = policy }
 }
 
-func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*observed) {
-	return func(o *observed) { o.leaf.Spec.PersistentVolumeReclaimPolicy = p }
+func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapshot) {
+	return func(s *volume.Snapshot) { s.Leaf.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
-func hostDeleted(o *observed)  { o.host.DeletionTimestamp = &now }
-func leafDeleted(o *observed)  { o.leaf.DeletionTimestamp = &now }
-func claimDeleted(o *observed) { o.claim.DeletionTimestamp = &now }
-func noLeaf(o *observed)       { o.leaf, o.stamped, o.origin = nil, false, mirror.Origin{} }
-func noClaim(o *observed)      { o.claim = nil }
-func unstamped(o *observed)    { o.stamped, o.origin = false, mirror.Origin{} }
-func recycles(o *observed)     { hostPolicy(corev1.PersistentVolumeReclaimRecycle)(o) }
-func noClaimRef(o *observed)   { o.host.Spec.ClaimRef = nil }
-func leafReleased(o *observed) { o.leaf.Status.Phase = corev1.VolumeReleased }
+func hostDeleted(s *volume.Snapshot)  { s.Host.DeletionTimestamp = &now }
+func leafDeleted(s *volume.Snapshot)  { s.Leaf.DeletionTimestamp = &now }
+func claimDeleted(s *volume.Snapshot) { s.Claim.DeletionTimestamp = &now }
+func noLeaf(s *volume.Snapshot)       { s.Leaf, s.Stamped, s.Stamp = nil, false, mirror.Origin{} }
+func noClaim(s *volume.Snapshot)      { s.Claim = nil }
+func unstamped(s *volume.Snapshot)    { s.Stamped, s.Stamp = false, mirror.Origin{} }
+func recycles(s *volume.Snapshot)     { hostPolicy(corev1.PersistentVolumeReclaimRecycle)(s) }
+func noClaimRef(s *volume.Snapshot)   { s.Host.Spec.ClaimRef, s.Claim = nil, nil }
+func leafReleased(s *volume.Snapshot) { s.Leaf.Status.Phase = corev1.VolumeReleased }
 
 // recreated: a leaf PV of the name of the one that was mirrored, and of another UID.
-func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*observed) {
-	return func(o *observed) {
-		o.replacement = o.leaf.DeepCopy()
-		o.replacement.UID, o.replacement.Spec.PersistentVolumeReclaimPolicy = "recreated", policy
-		noLeaf(o)
+func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapshot) {
+	return func(s *volume.Snapshot) {
+		s.Recreated = s.Leaf.DeepCopy()
+		s.Recreated.UID, s.Recreated.Spec.PersistentVolumeReclaimPolicy = "recreated", policy
+		noLeaf(s)
 	}
 }
 
 // staleClaim: the leaf PV is still bound to the leaf claim of an earlier root.
-func staleClaim(o *observed) {
-	o.stale, o.claim = o.claim, nil
-	o.staleOrigin = o.origin
-	o.staleOrigin.UID = "earlier-root"
-	o.origin = o.staleOrigin
-	o.staleOrigin.Stamp(&o.stale.ObjectMeta)
+func staleClaim(s *volume.Snapshot) {
+	s.Holder, s.Claim = s.Claim, nil
+	s.HolderOrigin = s.Stamp
+	s.HolderOrigin.UID = "earlier-root"
+	s.Stamp = s.HolderOrigin
+	s.HolderOrigin.Stamp(&s.Holder.ObjectMeta)
 }
 
-func abandon(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
+func abandon(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
 
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed observed
-		want     decision
+		seen *volume.Snapshot
+		want volume.Step
 	}{
-		"no host PV of this member": {observed{}, nothing{}},
-		"in use":                    {seen(phase(corev1.VolumeBound)), nothing{}},
-		"in use, and somebody deletes the host PV: protected (I2)":                {seen(phase(corev1.VolumeBound), hostDeleted), nothing{}},
-		"in use, and the leaf PV and claim vanish: no evidence (I2)":              {seen(phase(corev1.VolumeBound), noLeaf, noClaim), nothing{}},
-		"the claim is Pending against it":                                         {seen(phase(corev1.VolumeAvailable)), nothing{}},
-		"no phase yet, right after it was made":                                   {seen(phase("")), nothing{}},
-		"let go of: our finalizer is gone":                                        {seen(func(o *observed) { o.host.Finalizers = nil }), nothing{}},
-		"released, Delete on both sides: the leaf PV is put to Delete first (I2)": {seen(), flip{}},
-		"put to Delete: the leaf claim goes":                                      {seen(leafPolicy(deletes)), deleteClaim{}},
-		"the leaf claim ends":                                                     {seen(leafPolicy(deletes), claimDeleted), nothing{}},
-		"the leaf claim is gone, the leaf PV is not":                              {seen(leafPolicy(deletes), noClaim), nothing{}},
-		"the leaf PV ends":                                                        {seen(leafPolicy(deletes), noClaim, leafDeleted), nothing{}},
-		"the leaf claim went before the leaf PV was put to Delete (I6)":           {seen(noClaim), flip{}},
-		"the leaf PV is being deleted in the member: its policy is let be":        {seen(leafDeleted), deleteClaim{}},
-		"both are gone: the host PV goes, when that is proven (I1)":               {seen(noLeaf, noClaim), release{leafGone: true, also: true}},
-		"both are gone, the host PV is deleted: the finalizer goes (I6)":          {seen(noLeaf, noClaim, hostDeleted), release{leafGone: true, also: true}},
-		"the leaf PV is gone, the leaf claim is Lost: it goes":                    {seen(noLeaf), deleteClaim{}},
+		"in use": {seen(phase(corev1.VolumeBound)), volume.None},
+		"in use, and somebody deletes the host PV: protected (I2)":                {seen(phase(corev1.VolumeBound), hostDeleted), volume.None},
+		"in use, and the leaf PV and claim vanish: no evidence (I2)":              {seen(phase(corev1.VolumeBound), noLeaf, noClaim), volume.None},
+		"the claim is Pending against it":                                         {seen(phase(corev1.VolumeAvailable)), volume.None},
+		"no phase yet, right after it was made":                                   {seen(phase("")), volume.None},
+		"let go of: our finalizer is gone":                                        {seen(func(s *volume.Snapshot) { s.Host.Finalizers = nil }), volume.None},
+		"released, Delete on both sides: the leaf PV is put to Delete first (I2)": {seen(), volume.SetDelete},
+		"put to Delete: the leaf claim goes":                                      {seen(leafPolicy(deletes)), volume.DeleteClaim},
+		"the leaf claim ends":                                                     {seen(leafPolicy(deletes), claimDeleted), volume.None},
+		"the leaf claim is gone, the leaf PV is not":                              {seen(leafPolicy(deletes), noClaim), volume.None},
+		"the leaf PV ends":                                                        {seen(leafPolicy(deletes), noClaim, leafDeleted), volume.None},
+		"the leaf claim went before the leaf PV was put to Delete (I6)":           {seen(noClaim), volume.SetDelete},
+		"the leaf PV is being deleted in the member: its policy is let be":        {seen(leafDeleted), volume.DeleteClaim},
+		"both are gone: the host PV goes, when that is proven (I1)":               {seen(noLeaf, noClaim), volume.DropHost},
+		"both are gone, the host PV is deleted: the finalizer goes (I6)":          {seen(noLeaf, noClaim, hostDeleted), volume.DropHost},
+		"the leaf PV is gone, the leaf claim is Lost: it goes":                    {seen(noLeaf), volume.DeleteClaim},
 
-		"Retain in the host: the leaf claim goes, the volume stays (I2)":                         {seen(hostPolicy(retains)), deleteClaim{}},
-		"Retain in the host: at rest (I5)":                                                       {seen(hostPolicy(retains), noClaim), nothing{}},
-		"Retain in the host, nothing is left in the member: nothing is inferred":                 {seen(hostPolicy(retains), noClaim, noLeaf), nothing{}},
-		"Retain in the host, and it is deleted: our finalizer goes, nothing else (I2)":           {seen(hostPolicy(retains), noClaim, hostDeleted), release{}},
-		"Retain set in the host after the flip: the leaf claim stays until leaf_pv retains (I2)": {seen(hostPolicy(retains), leafPolicy(deletes)), nothing{}},
-		"the same, and the host PV is deleted: our finalizer goes, nothing else (I2)":            {seen(hostPolicy(retains), leafPolicy(deletes), hostDeleted), release{}},
-		"the member retains (I2)":                                                              {seen(gave(string(retains))), deleteClaim{}},
-		"the member recycles, which is not Delete (I2)":                                        {seen(gave(string(corev1.PersistentVolumeReclaimRecycle))), deleteClaim{}},
-		"the member retains, its admin set Delete later (I2)":                                  {seen(gave(string(retains)), leafPolicy(deletes)), nothing{}},
-		"what the member gave is not known (I2)":                                               {seen(gave("")), deleteClaim{}},
-		"the leaf PV lost its stamp: not ours to flip (I4)":                                    {seen(unstamped), deleteClaim{}},
-		"the leaf PV lost its stamp and stands at Delete: the claim is what keeps it (I2, I4)": {seen(unstamped, leafPolicy(deletes)), nothing{}},
+		"Retain in the host: the leaf claim goes, the volume stays (I2)":                         {seen(hostPolicy(retains)), volume.DeleteClaim},
+		"Retain in the host: at rest (I5)":                                                       {seen(hostPolicy(retains), noClaim), volume.None},
+		"Retain in the host, nothing is left in the member: nothing is inferred":                 {seen(hostPolicy(retains), noClaim, noLeaf), volume.None},
+		"Retain in the host, and it is deleted: our finalizer goes, nothing else (I2)":           {seen(hostPolicy(retains), noClaim, hostDeleted), volume.DropFinalizer},
+		"Retain set in the host after the flip: the leaf claim stays until leaf_pv retains (I2)": {seen(hostPolicy(retains), leafPolicy(deletes)), volume.None},
+		"the same, and the host PV is deleted: leaf_pv holds it first (I2)":                      {seen(hostPolicy(retains), leafPolicy(deletes), hostDeleted), volume.Hold},
+		"the member retains (I2)":                                                              {seen(gave(string(retains))), volume.KeepHost},
+		"the same, and the host PV does too: the leaf claim goes (I2)":                         {seen(gave(string(retains)), hostPolicy(retains)), volume.DeleteClaim},
+		"the member recycles, which is not Delete (I2)":                                        {seen(gave(string(corev1.PersistentVolumeReclaimRecycle))), volume.KeepHost},
+		"the member retains, its admin set Delete later (I2)":                                  {seen(gave(string(retains)), leafPolicy(deletes)), volume.None},
+		"what the member gave is not known (I2)":                                               {seen(gave("")), volume.KeepHost},
+		"the leaf PV lost its stamp: not ours to flip (I4)":                                    {seen(unstamped), volume.DeleteClaim},
+		"the leaf PV lost its stamp and stands at Delete: the claim is what keeps it (I2, I4)": {seen(unstamped, leafPolicy(deletes)), volume.None},
 		"the leaf PV is stamped for another root: not flipped (I2)": {
-			seen(func(o *observed) { o.origin.UID = "other-root" }), deleteClaim{}},
+			seen(func(s *volume.Snapshot) { s.Stamp.UID = "other-root" }), volume.DeleteClaim},
 		"the leaf PV is stamped for another root and stands at Delete (I2)": {
-			seen(func(o *observed) { o.origin.UID = "other-root" }, leafPolicy(deletes)), nothing{}},
-		"policy Recycle in the host is not Delete (I2)": {seen(hostPolicy(corev1.PersistentVolumeReclaimRecycle)), deleteClaim{}},
+			seen(func(s *volume.Snapshot) { s.Stamp.UID = "other-root" }, leafPolicy(deletes)), volume.None},
+		"policy Recycle in the host is not Delete (I2)": {seen(hostPolicy(corev1.PersistentVolumeReclaimRecycle)), volume.DeleteClaim},
 
-		"an admin cleared claimRef: nothing is asked for":           {seen(noClaimRef, phase(corev1.VolumeAvailable)), nothing{}},
-		"an admin cleared claimRef, the phase is behind: no panic":  {seen(noClaimRef), nothing{}},
-		"an admin cleared claimRef, then deleted the PV: data stay": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), release{}},
-		"an admin cleared claimRef's UID, then deleted the PV":      {seen(phase(corev1.VolumeAvailable), hostDeleted, func(o *observed) { o.host.Spec.ClaimRef.UID = "" }), release{}},
-		"reclaiming failed, says the host: as Released":             {seen(phase(corev1.VolumeFailed)), flip{}},
-		"reclaiming failed before any claim had it":                 {seen(phase(corev1.VolumeFailed), noClaimRef), nothing{}},
+		"an admin cleared claimRef: nothing is asked for":           {seen(noClaimRef, phase(corev1.VolumeAvailable)), volume.None},
+		"an admin cleared claimRef, the phase is behind: no panic":  {seen(noClaimRef), volume.None},
+		"an admin cleared claimRef, then deleted the PV: data stay": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), volume.DropFinalizer},
+		"an admin cleared claimRef's UID, then deleted the PV":      {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Snapshot) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), volume.DropFinalizer},
+		"reclaiming failed, says the host: as Released":             {seen(phase(corev1.VolumeFailed)), volume.SetDelete},
+		"reclaiming failed before any claim had it":                 {seen(phase(corev1.VolumeFailed), noClaimRef), volume.None},
 
-		"policy Recycle: reclaiming fails, and the leaf claim goes":            {seen(phase(corev1.VolumeFailed), recycles), deleteClaim{}},
-		"the same, the leaf claim is gone: reported, nothing is destroyed":     {seen(phase(corev1.VolumeFailed), recycles, noClaim), unsupported{}},
-		"the same, and an admin deletes the PV: the finalizer goes, data stay": {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), release{}},
-		"the same, and an admin chose Delete":                                  {seen(phase(corev1.VolumeFailed), noClaim), flip{}},
-		"the same, and an admin chose Retain: at rest (I5)":                    {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), nothing{}},
-		"the same, and the PV is deleted: the finalizer goes, data stay":       {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), release{}},
+		"policy Recycle: reclaiming fails, and the leaf claim goes":            {seen(phase(corev1.VolumeFailed), recycles), volume.DeleteClaim},
+		"the same, the leaf claim is gone: reported, nothing is destroyed":     {seen(phase(corev1.VolumeFailed), recycles, noClaim), volume.None},
+		"the same, and an admin deletes the PV: the finalizer goes, data stay": {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), volume.DropFinalizer},
+		"the same, and an admin chose Delete":                                  {seen(phase(corev1.VolumeFailed), noClaim), volume.SetDelete},
+		"the same, and an admin chose Retain: at rest (I5)":                    {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), volume.None},
+		"the same, and the PV is deleted: the finalizer goes, data stay":       {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), volume.DropFinalizer},
 
-		"the leaf PV was re-created: leaf_pv holds it first (I2)":                {seen(recreated(deletes)), nothing{}},
-		"the same, held: the leaf claim goes, the data stay":                     {seen(recreated(retains)), deleteClaim{}},
-		"the same, another claim has it: the leaf claim goes":                    {seen(recreated(deletes), func(o *observed) { o.replacement.Spec.ClaimRef.UID = "foreign" }), deleteClaim{}},
-		"the same, the leaf claim is gone: the host PV goes (I1)":                {seen(recreated(retains), noClaim), release{leafGone: true, also: true}},
-		"the leaf PV was re-created, Retain in the host: the leaf claim goes":    {seen(recreated(retains), hostPolicy(retains)), deleteClaim{}},
-		"the same, not held yet, and the host PV is deleted: leaf_pv first (I2)": {seen(recreated(deletes), hostPolicy(retains), hostDeleted), nothing{}},
-		"the same, the leaf claim is gone: at rest":                              {seen(recreated(retains), hostPolicy(retains), noClaim), nothing{}},
-		"the leaf PV was re-created, the claim lives":                            {seen(recreated(deletes), phase(corev1.VolumeBound)), nothing{}},
-		"freed, its next claim went before the repoint: destroyed (I2)":          {seen(noClaim, leafReleased, func(o *observed) { o.origin.UID = "earlier-root" }), flip{}},
-		"the same, Retain in the host":                                           {seen(noClaim, leafReleased, hostPolicy(retains), func(o *observed) { o.origin.UID = "earlier-root" }), nothing{}},
-		"freed, an earlier root's leaf claim has the leaf PV: it goes":           {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), deleteStale{}},
-		"the same, bound to the next claim: it goes, and the data stay":          {seen(staleClaim, phase(corev1.VolumeBound)), deleteStale{}},
-		"the same, the next claim is gone, Delete: it goes before the data (I2)": {seen(staleClaim), deleteStale{}},
-		"the same, and the leaf PV is not held: leaf_pv holds it first (I2)":     {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), nothing{}},
-		"the same, and it is being deleted":                                      {seen(staleClaim, phase(corev1.VolumeBound), func(o *observed) { o.stale.DeletionTimestamp = &now }), nothing{}},
-		"the same, and the host PV was let go of":                                {seen(staleClaim, func(o *observed) { o.host.Finalizers = nil }), nothing{}},
+		"the leaf PV was re-created: leaf_pv holds it first (I2)":                {seen(recreated(deletes)), volume.None},
+		"the same, held: the leaf claim goes, the data stay":                     {seen(recreated(retains)), volume.DeleteClaim},
+		"the same, another claim has it: the leaf claim goes":                    {seen(recreated(deletes), func(s *volume.Snapshot) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), volume.DeleteClaim},
+		"the same, the leaf claim is gone: the host PV goes (I1)":                {seen(recreated(retains), noClaim), volume.DropHost},
+		"the leaf PV was re-created, Retain in the host: the leaf claim goes":    {seen(recreated(retains), hostPolicy(retains)), volume.DeleteClaim},
+		"the same, not held yet, and the host PV is deleted: leaf_pv first (I2)": {seen(recreated(deletes), hostPolicy(retains), hostDeleted), volume.None},
+		"the same, the leaf claim is gone: at rest":                              {seen(recreated(retains), hostPolicy(retains), noClaim), volume.None},
+		"the leaf PV was re-created, the claim lives":                            {seen(recreated(deletes), phase(corev1.VolumeBound)), volume.None},
+		"freed, its next claim went before the repoint: destroyed (I2)":          {seen(noClaim, leafReleased, func(s *volume.Snapshot) { s.Stamp.UID = "earlier-root" }), volume.SetDelete},
+		"the same, Retain in the host":                                           {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Snapshot) { s.Stamp.UID = "earlier-root" }), volume.None},
+		"freed, an earlier root's leaf claim has the leaf PV: it goes":           {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), volume.DeleteStale},
+		"the same, bound to the next claim: it goes, and the data stay":          {seen(staleClaim, phase(corev1.VolumeBound)), volume.DeleteStale},
+		"the same, the next claim is gone, Delete: it goes before the data (I2)": {seen(staleClaim), volume.DeleteStale},
+		"the same, and the leaf PV is not held: leaf_pv holds it first (I2)":     {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), volume.None},
+		"the same, and it is being deleted":                                      {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Snapshot) { s.Holder.DeletionTimestamp = &now }), volume.None},
+		"the same, and the host PV was let go of":                                {seen(staleClaim, func(s *volume.Snapshot) { s.Host.Finalizers = nil }), volume.None},
 
-		"abandoned while in use: host_volume lets go of it": {seen(phase(corev1.VolumeBound), abandon), nothing{}},
-		"abandoned when released (I2)":                      {seen(abandon), nothing{}},
-		"abandoned when put to Delete already":              {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), nothing{}},
-		"abandoned without claimRef: no panic":              {seen(abandon, noClaimRef), nothing{}},
-		"abandon with another value than true":              {seen(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), flip{}},
-		"abandoned before, and let go of (I5)":              {seen(abandon, func(o *observed) { o.host.Finalizers = nil }), nothing{}},
+		"abandoned while in use: host_volume lets go of it": {seen(phase(corev1.VolumeBound), abandon), volume.None},
+		"abandoned when released (I2)":                      {seen(abandon), volume.None},
+		"abandoned when put to Delete already":              {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), volume.None},
+		"abandoned without claimRef: no panic":              {seen(abandon, noClaimRef), volume.None},
+		"abandon with another value than true":              {seen(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), volume.SetDelete},
+		"abandoned before, and let go of (I5)":              {seen(abandon, func(s *volume.Snapshot) { s.Host.Finalizers = nil }), volume.None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(release{})); diff != "" {
-				t.Errorf("decision (-want +got):\n%s", diff)
+			if plan := volume.Next(tc.seen); plan.Step != tc.want && plan.By(volume.RootPV) != tc.want {
+				t.Errorf("step is %q, want %q: %+v", plan.By(volume.RootPV), tc.want, plan)
 			}
 		})
 	}
@@ -198,26 +203,26 @@ func TestNeverDestroysWithoutEvidence(t *testing.T) {
 					for _, stamped := range []bool{true, false} {
 						for _, uid := range []string{"root-uid", "other"} {
 							n++
-							o := seen(phase(p), hostPolicy(host), gave(string(given)), leafPolicy(stands), func(o *observed) {
-								o.stamped, o.origin.UID = stamped, root.UID
+							s := seen(phase(p), hostPolicy(host), gave(string(given)), leafPolicy(stands), func(s *volume.Snapshot) {
+								s.Stamped, s.Stamp.UID = stamped, root.UID
 								if uid != "root-uid" {
-									o.origin.UID = "other"
+									s.Stamp.UID = "other"
 								}
 							})
 							ended := p == corev1.VolumeReleased || p == corev1.VolumeFailed
 							asked := ended && host == deletes && given == deletes && stamped && uid == "root-uid"
-							switch d := decide(o).(type) {
-							case flip:
+							switch step := volume.Next(s).By(volume.RootPV); step {
+							case volume.SetDelete:
 								if !asked {
 									t.Errorf("flipped: phase %q, host %q, member gave %q, stamped %v, root %s", p, host, given, stamped, uid)
 								}
-							case deleteClaim:
+							case volume.DeleteClaim:
 								if !ended || !asked && stands != retains {
 									t.Errorf("leaf claim deleted, which destroys: phase %q, host %q, member gave %q and has %q, stamped %v, root %s", p, host, given, stands, stamped, uid)
 								}
-							case nothing:
+							case volume.None:
 							default:
-								t.Errorf("unexpected decision %T", d)
+								t.Errorf("unexpected step %s", step)
 							}
 						}
 					}

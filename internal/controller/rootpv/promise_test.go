@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,27 +22,31 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 const grace = time.Minute
 
 // unused is a fulfilled promise whose disk goes with its last Pod; the Pod that it
 // was made for is gone.
-func unused(change ...func(*observed)) observed {
-	o := seen()
+func unused(change ...func(*volume.Snapshot)) *volume.Snapshot {
+	s := seen(phase(corev1.VolumeBound))
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "scratch"}, Parameters: map[string]string{
 		v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused,
 		v1alpha1.ParameterReleaseGrace: grace.String(),
 	}}
 	consumer := pod("app", here.NodeName)
-	o.host = mirror.Fulfil(mirror.WithMember(mirror.PromiseFor(root, class), here, &consumer), o.leaf, deletes, here)
-	o.host.UID, o.host.ResourceVersion = "host-pv-uid", "7"
-	o.host.Status.Phase = corev1.VolumeBound
-	o.now, o.grace, o.node = now.Time, grace, here.NodeName
+	s.Host = mirror.Fulfil(mirror.WithMember(mirror.PromiseFor(root, class), here, &consumer), s.Leaf, deletes, here)
+	s.Host.UID, s.Host.ResourceVersion = "host-pv-uid", "7"
+	s.Host.Status.Phase = corev1.VolumeBound
+	s.Root.Spec.VolumeName = s.Host.Name
 	for _, c := range change {
-		c(&o)
+		c(s)
 	}
-	return o
+	if mirror.Ended(s.Host) {
+		s.Root = nil
+	}
+	return s
 }
 
 func pod(name, node string) corev1.Pod {
@@ -51,113 +58,157 @@ func pod(name, node string) corev1.Pod {
 	}
 }
 
-func usedOn(node string) func(*observed) {
-	return func(o *observed) { o.consumers = append(o.consumers, pod("user", node)) }
+func usedOn(node string) func(*volume.Snapshot) {
+	return func(s *volume.Snapshot) { s.Users = append(s.Users, pod("user", node)) }
 }
 
-func markedFor(d time.Duration) func(*observed) {
-	return func(o *observed) {
-		o.host.Annotations[v1alpha1.AnnotationUnusedSince] = now.Add(-d).UTC().Format(time.RFC3339)
-		o.idle, o.listed = d, true
+func markedFor(d time.Duration) func(*volume.Snapshot) {
+	return func(s *volume.Snapshot) {
+		s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = now.Add(-d).UTC().Format(time.RFC3339)
 	}
 }
 
-func releasing(o *observed) {
-	markedFor(2 * grace)(o)
-	o.host.Annotations[v1alpha1.AnnotationReleasing] = string(o.leafUID)
+func releasing(s *volume.Snapshot) {
+	markedFor(2 * grace)(s)
+	s.Host.Annotations[v1alpha1.AnnotationReleasing] = string(s.UID)
 }
 
-func without(key string) func(*observed) {
-	return func(o *observed) { delete(o.host.Annotations, key) }
+func without(key string) func(*volume.Snapshot) {
+	return func(s *volume.Snapshot) { delete(s.Host.Annotations, key) }
 }
 
 // letGo: its cluster was deregistered.
-func letGo(o *observed) { o.host.Finalizers = nil }
+func letGo(s *volume.Snapshot) { s.Host.Finalizers = nil }
 
-func leafClaimGone(o *observed) { o.claim = nil }
+func leafClaimGone(s *volume.Snapshot) { s.Claim = nil }
 
 func TestDecideUnused(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed observed
-		want     decision
+		seen *volume.Snapshot
+		want volume.Step
 	}{
-		"no Pod any more":                            {observed: unused(), want: markUnused{}},
-		"a Pod here":                                 {observed: unused(usedOn(here.NodeName)), want: nothing{}},
-		"a Pod without a node":                       {observed: unused(usedOn("")), want: await{lookAgain}},
-		"marked, within the grace":                   {observed: unused(markedFor(grace / 3)), want: await{grace * 2 / 3}},
-		"marked, a Pod here":                         {observed: unused(markedFor(2*grace), usedOn(here.NodeName)), want: unmark{}},
-		"marked, a Pod without a node":               {observed: unused(markedFor(2*grace), usedOn("")), want: unmark{}},
-		"the grace is over":                          {observed: unused(markedFor(grace)), want: markReleasing{}},
-		"marked long ago, by another leader's clock": {observed: unused(markedFor(24*time.Hour), func(o *observed) { o.idle, o.listed = 0, false }), want: listUnused{}},
-		"marked long ago, listed here a moment ago":  {observed: unused(markedFor(24*time.Hour), func(o *observed) { o.idle = grace / 4 }), want: await{grace * 3 / 4}},
-		"marked by a clock that is ahead":            {observed: unused(markedFor(-24*time.Hour), func(o *observed) { o.idle = grace }), want: markReleasing{}},
-		"a Pod on a node that may be here":           {observed: unused(usedOn("renamed")), want: await{lookAgain}},
-		"marked, a Pod on a node that may be here":   {observed: unused(markedFor(2*grace), usedOn("renamed")), want: unmark{}},
-		"a mark that is no time, a Pod here":         {observed: unused(usedOn(here.NodeName), func(o *observed) { o.host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), want: unmark{}},
-		"a mark that is no time":                     {observed: unused(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), want: markUnused{}},
-		"marked as releasing":                        {observed: unused(releasing), want: flipUnused{}},
-		"releasing, and a Pod was bound before":      {observed: unused(releasing, usedOn(here.NodeName)), want: unmark{}},
-		"releasing, of another disk":                 {observed: unused(markedFor(2*grace), func(o *observed) { o.host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), want: markReleasing{}},
-		"put to Delete":                              {observed: unused(releasing, leafPolicy(deletes)), want: deleteUnused{}},
-		"put to Delete, and a Pod comes":             {observed: unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), want: deleteUnused{}},
-		"the leaf claim is being deleted":            {observed: unused(releasing, leafPolicy(deletes), func(o *observed) { o.claim.DeletionTimestamp = &now }), want: nothing{}},
-		"the leaf claim is gone":                     {observed: unused(releasing, leafPolicy(deletes), leafClaimGone), want: nothing{}},
-		"the leaf PV is gone, the claim is not":      {observed: unused(releasing, noLeaf), want: deleteUnused{}},
-		"both are gone":                              {observed: unused(releasing, noLeaf, leafClaimGone), want: unfulfil{}},
-		"let go of with its cluster, which is back":  {observed: unused(letGo), want: nothing{}},
-		"the same, while it is released":             {observed: unused(letGo, releasing, leafPolicy(deletes)), want: deleteUnused{}},
-		"the same, both are gone":                    {observed: unused(letGo, releasing, noLeaf, leafClaimGone), want: unfulfil{}},
-		"the same, a Pod comes in time":              {observed: unused(letGo, releasing, usedOn(here.NodeName)), want: unmark{}},
-		"the same, and abandoned":                    {observed: unused(letGo, releasing, noLeaf, leafClaimGone, abandon), want: nothing{}},
-		"the same, its claim is gone":                {observed: unused(letGo, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), want: nothing{}},
-		"gone, and not by us":                        {observed: unused(noLeaf, leafClaimGone), want: nothing{}},
-		"no consumer was ever recorded":              {observed: unused(without(v1alpha1.AnnotationConsumer)), want: nothing{}},
-		"the member retains":                         {observed: unused(gave("Retain")), want: keep{}},
-		"the host PV retains":                        {observed: unused(hostPolicy(retains)), want: keep{}},
-		"an admin chose Retain within the grace":     {observed: unused(markedFor(2*grace), hostPolicy(retains)), want: keep{}},
-		"not the PV that was mirrored":               {observed: unused(func(o *observed) { o.stamped = false }), want: keep{}},
-		"its claim is gone":                          {observed: unused(phase(corev1.VolumeReleased)), want: flip{}},
-		"its claim is gone while it is released":     {observed: unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), want: deleteClaim{}},
-		"abandoned":                                  {observed: unused(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), want: nothing{}},
-		"it goes with its claim only":                {observed: unused(func(o *observed) { delete(o.host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), want: nothing{}},
+		"no Pod any more":                            {unused(), volume.Release},
+		"a Pod here":                                 {unused(usedOn(here.NodeName)), volume.None},
+		"a Pod without a node":                       {unused(usedOn("")), volume.None},
+		"marked, within the grace":                   {unused(markedFor(grace / 3)), volume.Release},
+		"marked, a Pod here":                         {unused(markedFor(2*grace), usedOn(here.NodeName)), volume.Unmark},
+		"marked, a Pod without a node":               {unused(markedFor(2*grace), usedOn("")), volume.Unmark},
+		"the grace is over":                          {unused(markedFor(grace)), volume.Release},
+		"marked long ago, by another leader's clock": {unused(markedFor(24 * time.Hour)), volume.Release},
+		"marked long ago, listed here a moment ago":  {unused(markedFor(24 * time.Hour)), volume.Release},
+		"marked by a clock that is ahead":            {unused(markedFor(-24 * time.Hour)), volume.Release},
+		"a Pod on a node that may be here":           {unused(usedOn("renamed")), volume.None},
+		"marked, a Pod on a node that may be here":   {unused(markedFor(2*grace), usedOn("renamed")), volume.Unmark},
+		"a mark that is no time, a Pod here":         {unused(usedOn(here.NodeName), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), volume.Unmark},
+		"a mark that is no time":                     {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), volume.Release},
+		"marked as releasing":                        {unused(releasing), volume.Release},
+		"releasing, and a Pod was bound before":      {unused(releasing, usedOn(here.NodeName)), volume.Unmark},
+		"releasing, of another disk":                 {unused(markedFor(2*grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), volume.Release},
+		"put to Delete":                              {unused(releasing, leafPolicy(deletes)), volume.DeleteUnused},
+		"put to Delete, and a Pod comes":             {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), volume.DeleteUnused},
+		"the leaf claim is being deleted":            {unused(releasing, leafPolicy(deletes), func(s *volume.Snapshot) { s.Claim.DeletionTimestamp = &now }), volume.None},
+		"the leaf claim is gone":                     {unused(releasing, leafPolicy(deletes), leafClaimGone), volume.None},
+		"the leaf PV is gone, the claim is not":      {unused(releasing, noLeaf), volume.DeleteUnused},
+		"both are gone":                              {unused(releasing, noLeaf, leafClaimGone), volume.Unfulfil},
+		"let go of with its cluster, which is back":  {unused(letGo), volume.None},
+		"the same, while it is released":             {unused(letGo, releasing, leafPolicy(deletes)), volume.KeepHost},
+		"the same, both are gone":                    {unused(letGo, releasing, noLeaf, leafClaimGone), volume.Unfulfil},
+		"the same, a Pod comes in time":              {unused(letGo, releasing, usedOn(here.NodeName)), volume.KeepHost},
+		"the same, and abandoned":                    {unused(letGo, releasing, noLeaf, leafClaimGone, abandon), volume.None},
+		"the same, its claim is gone":                {unused(letGo, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), volume.None},
+		"gone, and not by us":                        {unused(noLeaf, leafClaimGone), volume.None},
+		"no consumer was ever recorded":              {unused(without(v1alpha1.AnnotationConsumer)), volume.None},
+		"the member retains":                         {unused(gave("Retain")), volume.None},
+		"the host PV retains":                        {unused(hostPolicy(retains)), volume.None},
+		"an admin chose Retain within the grace":     {unused(markedFor(2*grace), hostPolicy(retains)), volume.None},
+		"not the PV that was mirrored":               {unused(func(s *volume.Snapshot) { s.Stamped = false }), volume.None},
+		"its claim is gone":                          {unused(phase(corev1.VolumeReleased)), volume.SetDelete},
+		"its claim is gone while it is released":     {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), volume.DeleteClaim},
+		"abandoned":                                  {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), volume.None},
+		"it goes with its claim only":                {unused(func(s *volume.Snapshot) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), volume.None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(tc.observed); got != tc.want {
-				t.Errorf("decision is %T%+v, want %T%+v", got, got, tc.want, tc.want)
+			if plan := volume.Next(tc.seen); plan.Step != tc.want && plan.By(volume.RootPV) != tc.want {
+				t.Errorf("step is %q, want %q: %+v", plan.By(volume.RootPV), tc.want, plan)
+			}
+		})
+	}
+}
+
+// A disk that no Pod uses, and that somebody retains, is kept, and the user is told once.
+func TestKept(t *testing.T) {
+	for name, s := range map[string]*volume.Snapshot{
+		"the member retains":                     unused(gave("Retain")),
+		"the host PV retains":                    unused(hostPolicy(retains)),
+		"an admin chose Retain within the grace": unused(markedFor(2*grace), hostPolicy(retains)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			recorder := events.NewFakeRecorder(2)
+			r := &reconciler{Link: &member.Link{Member: here, Recorder: recorder}, kept: lru.New(remembered), idle: newIdle()}
+			for range 2 {
+				if _, err := r.act(t.Context(), s, volume.Next(s)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := <-recorder.Events; !strings.Contains(got, v1alpha1.ReasonReleaseRefused) {
+				t.Errorf("event is %q", got)
+			}
+			if len(recorder.Events) > 0 {
+				t.Error("the event was emitted twice")
+			}
+		})
+	}
+}
+
+// Where only Pods use a disk that no event of this member is about, it is looked at again.
+func TestLooksAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		seen *volume.Snapshot
+		want time.Duration
+	}{
+		"a Pod here":                       {unused(usedOn(here.NodeName)), 0},
+		"a Pod here, and one without node": {unused(usedOn(here.NodeName), usedOn("")), 0},
+		"a Pod without a node":             {unused(usedOn("")), lookAgain},
+		"a Pod on a node that may be here": {unused(usedOn("renamed")), lookAgain},
+		"a volume that is no promise":      {seen(phase(corev1.VolumeBound)), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reconciler{Link: &member.Link{Member: here}, idle: newIdle()}
+			result, err := r.act(t.Context(), tc.seen, volume.Next(tc.seen))
+			if err != nil || result.RequeueAfter != tc.want {
+				t.Errorf("looked at again after %s, want %s: %v", result.RequeueAfter, tc.want, err)
 			}
 		})
 	}
 }
 
 // unfulfilled is a promise without a disk that the member has, and whose claim is gone.
-func unfulfilled(change ...func(*observed)) observed {
-	o := unused(func(o *observed) {
-		o.host = mirror.WithMember(mirror.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
-		o.unfulfilled, o.leaf, o.claim = true, nil, nil
-		o.host.UID, o.host.Status.Phase = "host-uid", corev1.VolumeReleased
-	})
+func unfulfilled(change ...func(*volume.Snapshot)) *volume.Snapshot {
+	host := mirror.WithMember(mirror.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
+	host.UID, host.Status.Phase = "host-uid", corev1.VolumeReleased
+	s := &volume.Snapshot{Member: here, Host: host}
 	for _, c := range change {
-		c(&o)
+		c(s)
 	}
-	return o
+	return s
 }
 
 func TestDecideUnfulfilled(t *testing.T) {
-	deleting := func(o *observed) { o.host.DeletionTimestamp = &now }
+	deleting := func(s *volume.Snapshot) { s.Host.DeletionTimestamp = &now }
 	for name, tc := range map[string]struct {
-		observed observed
-		want     decision
+		seen *volume.Snapshot
+		want volume.Step
 	}{
-		"its claim is gone":              {observed: unfulfilled(), want: releasePromise{}},
-		"its claim is gone, it retains":  {observed: unfulfilled(hostPolicy(retains)), want: releasePromise{}},
-		"its claim lives":                {observed: unfulfilled(phase(corev1.VolumeBound)), want: nothing{}},
-		"deleted, its claim is gone":     {observed: unfulfilled(deleting), want: releasePromise{}},
-		"deleted, an admin freed it":     {observed: unfulfilled(deleting, phase(corev1.VolumeAvailable)), want: release{}},
-		"abandoned, which host_volume's": {observed: unfulfilled(func(o *observed) { o.host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), want: nothing{}},
+		"its claim is gone":              {unfulfilled(), volume.EndPromise},
+		"its claim is gone, it retains":  {unfulfilled(hostPolicy(retains)), volume.EndPromise},
+		"its claim lives":                {unfulfilled(phase(corev1.VolumeBound)), volume.None},
+		"deleted, its claim is gone":     {unfulfilled(deleting), volume.EndPromise},
+		"deleted, an admin freed it":     {unfulfilled(deleting, phase(corev1.VolumeAvailable)), volume.DropFinalizer},
+		"abandoned, which host_volume's": {unfulfilled(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), volume.None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := decide(tc.observed); got != tc.want {
-				t.Errorf("decision is %T%+v, want %T%+v", got, got, tc.want, tc.want)
+			if plan := volume.Next(tc.seen); plan.Step != tc.want && plan.By(volume.RootPV) != tc.want {
+				t.Errorf("step is %q, want %q: %+v", plan.By(volume.RootPV), tc.want, plan)
 			}
 		})
 	}
@@ -227,10 +278,10 @@ func TestReleaseProves(t *testing.T) {
 		"nothing may be destroyed":                 {suspended: guarded.ErrSuspended, fails: guarded.ErrSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := unused(releasing)
+			s := unused(releasing)
 			host := &podReads{pods: tc.pods, err: tc.listErr}
 			host.nodes = map[string]string{"kosmos-cluster39": "id39", "kosmos-older": here.ClusterID, "worker-1": ""}
-			live := o.host.DeepCopy()
+			live := s.Host.DeepCopy()
 			if tc.host != nil {
 				tc.host(live)
 			}
@@ -238,11 +289,11 @@ func TestReleaseProves(t *testing.T) {
 				host.volume = live
 			}
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: host, Live: &reads{volume: o.leaf}, MayDestroy: func() error { return tc.suspended },
+				Member: here, HostLive: host, Live: &reads{volume: s.Leaf}, Clock: clocktesting.NewFakePassiveClock(now.Time), MayDestroy: func() error { return tc.suspended },
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 				Root: guarded.NewRoot(accepts{}, here.Registration, guarded.HostOnly{}),
 			}, idle: newIdle()}
-			result, err := r.act(t.Context(), o, decide(o))
+			result, err := r.act(t.Context(), s, volume.Next(s))
 			switch {
 			case tc.written && !errors.Is(err, errWrite):
 				t.Errorf("the leaf PV was not written: %v", err)
@@ -260,40 +311,84 @@ func TestReleaseProves(t *testing.T) {
 	}
 }
 
-// The grace is this process's own: another leader's mark begins it, and a Pod ends it.
+// patched keeps the annotations of the last PV that was patched, and accepts the write.
+type patched struct {
+	client.Client
+	annotations map[string]string
+}
+
+func (p *patched) Patch(_ context.Context, object client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	p.annotations = object.GetAnnotations()
+	return nil
+}
+
+// The grace is this process's own: another leader's mark begins it, whatever its clock said,
+// and a Pod ends it.
 func TestGraceOfThisProcess(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(now.Time)
-	o := unused(markedFor(24 * time.Hour))
-	host := &podReads{reads: reads{volume: o.host}}
+	s := unused(markedFor(24 * time.Hour))
+	host, write := &podReads{reads: reads{volume: s.Host}}, &patched{}
 	r := &reconciler{Link: &member.Link{
 		Member: here, HostLive: host, Clock: clock, MayDestroy: func() error { return nil },
-		Root: guarded.NewRoot(accepts{}, here.Registration, guarded.HostOnly{}),
+		Root: guarded.NewRoot(write, here.Registration, guarded.HostOnly{}),
 	}, idle: newIdle()}
-	step := func(after time.Duration) decision {
+	step := func(after time.Duration) time.Duration {
+		t.Helper()
 		clock.SetTime(clock.Now().Add(after))
-		o.idle, o.listed = r.idle.since(o.host, clock.Now())
-		d := decide(o)
-		if _, err := r.act(t.Context(), o, d); err != nil {
+		write.annotations = nil
+		result, err := r.act(t.Context(), s, volume.Next(s))
+		if err != nil {
 			t.Fatal(err)
 		}
-		return d
+		return result.RequeueAfter
 	}
-	for i, want := range []decision{listUnused{}, await{grace}, await{grace / 2}} {
-		if got := step(time.Duration(i/2) * grace / 2); got != want {
-			t.Fatalf("step %d: decision is %T%+v, want %T%+v", i, got, got, want, want)
+	for i, want := range []time.Duration{grace, grace, grace / 2} {
+		if got := step(time.Duration(i/2) * grace / 2); got != want || write.annotations != nil {
+			t.Fatalf("step %d: looked at again after %s, want %s; annotations %v", i, got, want, write.annotations)
 		}
 	}
-	if got := step(grace / 2); got != (markReleasing{}) {
-		t.Errorf("decision is %T%+v after the grace", got, got)
+	step(grace / 2)
+	if write.annotations[v1alpha1.AnnotationReleasing] != string(s.UID) {
+		t.Errorf("not marked as released after the grace: %v", write.annotations)
 	}
 	host.pods = []corev1.Pod{pod("user", here.NodeName)}
-	o.consumers = host.pods
-	if got := step(0); got != (unmark{}) {
-		t.Errorf("decision is %T%+v with a Pod", got, got)
+	s.Users = host.pods
+	step(0)
+	if _, marked := write.annotations[v1alpha1.AnnotationUnusedSince]; write.annotations == nil || marked {
+		t.Errorf("the mark was not taken off with a Pod: %v", write.annotations)
 	}
-	host.pods, o.consumers = nil, nil
-	if got := step(time.Hour); got != (listUnused{}) {
-		t.Errorf("decision is %T%+v after a Pod: the grace begins again", got, got)
+	host.pods, s.Users = nil, nil
+	if got := step(time.Hour); got != grace || write.annotations != nil {
+		t.Errorf("looked at again after %s with annotations %v: the grace begins again", got, write.annotations)
+	}
+}
+
+// A mark is made where there is none that can be read, and another leader's clock does not count.
+func TestMarks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		seen *volume.Snapshot
+		want string // of the mark; empty: none is made
+	}{
+		"no mark":                     {unused(), now.UTC().Format(time.RFC3339)},
+		"a mark that is no time":      {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
+		"marked long ago":             {unused(markedFor(24 * time.Hour)), ""},
+		"marked by a clock ahead":     {unused(markedFor(-24 * time.Hour)), ""},
+		"marked as another's release": {unused(markedFor(2*grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			write := &patched{}
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: &podReads{reads: reads{volume: tc.seen.Host}}, Clock: clocktesting.NewFakePassiveClock(now.Time),
+				MayDestroy: func() error { return nil }, Root: guarded.NewRoot(write, here.Registration, guarded.HostOnly{}),
+			}, idle: newIdle()}
+			result, err := r.act(t.Context(), tc.seen, volume.Next(tc.seen))
+			if err != nil || write.annotations[v1alpha1.AnnotationUnusedSince] != tc.want {
+				t.Errorf("mark is %q, want %q: %v", write.annotations[v1alpha1.AnnotationUnusedSince], tc.want, err)
+			}
+			if tc.want == "" && result.RequeueAfter != grace {
+				t.Errorf("looked at again after %s", result.RequeueAfter)
+			}
+		})
 	}
 }
 
@@ -302,35 +397,35 @@ func TestGraceOfThisProcess(t *testing.T) {
 func TestNoWayBack(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
-		observed observed
-		change   func(leaf *reads)
-		want     error
+		seen   *volume.Snapshot
+		change func(leaf *reads)
+		want   error
 	}{
-		"held": {observed: unused(releasing), want: errWrite},
-		"put to Delete a moment ago": {observed: unused(releasing), change: func(leaf *reads) {
+		"held": {seen: unused(releasing), want: errWrite},
+		"put to Delete a moment ago": {seen: unused(releasing), change: func(leaf *reads) {
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
 		}},
-		"gone a moment ago":               {observed: unused(releasing), change: func(leaf *reads) { leaf.volume = nil }},
-		"restored under another UID":      {observed: unused(releasing), change: func(leaf *reads) { leaf.volume.UID = "restored" }},
-		"the member does not answer":      {observed: unused(releasing), change: func(leaf *reads) { leaf.err = down }, want: down},
-		"not marked as releasing yet":     {observed: unused(markedFor(grace)), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
-		"marked as releasing, of another": {observed: unused(markedFor(grace), func(o *observed) { o.host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
+		"gone a moment ago":               {seen: unused(releasing), change: func(leaf *reads) { leaf.volume = nil }},
+		"restored under another UID":      {seen: unused(releasing), change: func(leaf *reads) { leaf.volume.UID = "restored" }},
+		"the member does not answer":      {seen: unused(releasing), change: func(leaf *reads) { leaf.err = down }, want: down},
+		"not marked as releasing yet":     {seen: unused(markedFor(grace)), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
+		"marked as releasing, of another": {seen: unused(markedFor(grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
 	} {
 		for who, pod := range map[string]corev1.Pod{"seen": pod("user", here.NodeName), "found by the last list": pod("user", "")} {
 			t.Run(name+", a Pod is "+who, func(t *testing.T) {
-				o := tc.observed
-				leaf := &reads{volume: o.leaf.DeepCopy()}
+				s := tc.seen
+				leaf := &reads{volume: s.Leaf.DeepCopy()}
 				if tc.change != nil {
 					tc.change(leaf)
 				}
 				if who == "seen" {
-					o.consumers = []corev1.Pod{pod}
+					s.Users = []corev1.Pod{pod}
 				}
 				r := &reconciler{Link: &member.Link{
-					Member: here, HostLive: &podReads{reads: reads{volume: o.host}, pods: []corev1.Pod{pod}}, Live: leaf, MayDestroy: func() error { return nil },
+					Member: here, HostLive: &podReads{reads: reads{volume: s.Host}, pods: []corev1.Pod{pod}}, Live: leaf, Clock: clocktesting.NewFakePassiveClock(now.Time), MayDestroy: func() error { return nil },
 					Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				}, idle: newIdle()}
-				if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
+				if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)
 				}
 			})
@@ -356,14 +451,14 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 		"the leaf PV has gone before": {change: func(_, leaf *reads) { leaf.volume = nil }, want: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := unused(releasing, leafPolicy(deletes), usedOn(here.NodeName))
-			host, leaf := &reads{volume: o.host.DeepCopy()}, &reads{volume: o.leaf.DeepCopy()}
+			s := unused(releasing, leafPolicy(deletes), usedOn(here.NodeName))
+			host, leaf := &reads{volume: s.Host.DeepCopy()}, &reads{volume: s.Leaf.DeepCopy()}
 			tc.change(host, leaf)
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: host, Live: leaf,
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
-			if _, err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
+			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -400,12 +495,12 @@ func TestWakesByLeafClaim(t *testing.T) {
 		claim   *corev1.PersistentVolumeClaim
 		want    []string
 	}{
-		"bound to a mirrored volume":  {map[string]*corev1.PersistentVolume{"id38/pv-1": seen().host}, seen().claim, []string{"pv-1"}},
-		"not bound":                   {map[string]*corev1.PersistentVolume{"root-uid": placed}, unbound(seen().claim), []string{placed.Name}},
-		"bound, not mirrored":         {map[string]*corev1.PersistentVolume{"root-uid": placed}, seen().claim, []string{placed.Name}},
-		"another member's promise":    {map[string]*corev1.PersistentVolume{"root-uid": elsewhere}, unbound(seen().claim), nil},
-		"fulfilled by another volume": {map[string]*corev1.PersistentVolume{"root-uid": unused().host}, unbound(seen().claim), nil},
-		"no promise":                  {nil, unbound(seen().claim), nil},
+		"bound to a mirrored volume":  {map[string]*corev1.PersistentVolume{"id38/pv-1": seen().Host}, seen().Claim, []string{"pv-1"}},
+		"not bound":                   {map[string]*corev1.PersistentVolume{"root-uid": placed}, unbound(seen().Claim), []string{placed.Name}},
+		"bound, not mirrored":         {map[string]*corev1.PersistentVolume{"root-uid": placed}, seen().Claim, []string{placed.Name}},
+		"another member's promise":    {map[string]*corev1.PersistentVolume{"root-uid": elsewhere}, unbound(seen().Claim), nil},
+		"fulfilled by another volume": {map[string]*corev1.PersistentVolume{"root-uid": unused().Host}, unbound(seen().Claim), nil},
+		"no promise":                  {nil, unbound(seen().Claim), nil},
 		"none of ours":                {map[string]*corev1.PersistentVolume{"root-uid": placed}, &corev1.PersistentVolumeClaim{}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

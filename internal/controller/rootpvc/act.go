@@ -23,13 +23,10 @@ import (
 
 func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	switch d := d.(type) {
-	case nothing:
-		return r.say(ctx, o, d.problem)
-	case doubt:
-		if _, same, err := r.Proof().RootUnchanged(ctx, o.root); err != nil || !same {
-			return err
-		}
-		return r.say(ctx, o, d.problem)
+	case abstain:
+		return nil
+	case nothing, doubt, inUse:
+		return r.report(ctx, o, d)
 	case place:
 		return r.place(ctx, o)
 	case unselect:
@@ -47,7 +44,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		return nil
 	case nudge:
 		after := o.leaf.DeepCopy()
-		after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.boundLeaf.UID)
+		after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.volume.UID)
 		return r.Leaf.Patch(ctx, actor, o.leaf, after)
 	case withdraw, unplace, unlabel:
 		return r.takeBack(ctx, o, d)
@@ -81,6 +78,22 @@ func (r *reconciler) takeBack(ctx context.Context, o observed, d decision) error
 	return fmt.Errorf("unknown decision %T", d)
 }
 
+// report says what the user has to know, where it needs a proof once that is there.
+func (r *reconciler) report(ctx context.Context, o observed, d decision) error {
+	switch d := d.(type) {
+	case nothing:
+		return r.say(ctx, o, d.problem)
+	case doubt:
+		if _, same, err := r.Proof().RootUnchanged(ctx, o.root); err != nil || !same {
+			return err
+		}
+		return r.say(ctx, o, d.problem)
+	case inUse:
+		return r.sayInUse(ctx, o, d.problem)
+	}
+	return fmt.Errorf("unknown decision %T", d)
+}
+
 // say tells the user of a problem: on the claim's condition if it is this
 // member's to keep, else by an event.
 func (r *reconciler) say(ctx context.Context, o observed, problem *mirror.Refusal) error {
@@ -93,14 +106,25 @@ func (r *reconciler) say(ctx context.Context, o observed, problem *mirror.Refusa
 	return nil
 }
 
+// sayInUse tells the user that another claim of the member has the claim's volume. If there is
+// no such claim, the member is about to release the volume from it.
+func (r *reconciler) sayInUse(ctx context.Context, o observed, problem *mirror.Refusal) error {
+	ref := o.volume.Leaf.Spec.ClaimRef
+	other, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil || other == nil || other.UID != ref.UID {
+		return err
+	}
+	return r.say(ctx, o, problem)
+}
+
 // warn emits the event of a problem on the root, or, if that is gone, on a host PV that
 // keeps its leaf claim. Where neither is left, the registration's account has the volume.
 func (r *reconciler) warn(o observed, problem *mirror.Refusal) {
 	switch {
 	case o.root != nil:
 		r.eventProblem(o.root, problem)
-	case len(o.mirrors) > 0:
-		r.eventProblem(&o.mirrors[0], problem)
+	case o.volume != nil && len(o.volume.Earlier) > 0:
+		r.eventProblem(&o.volume.Earlier[0], problem)
 	}
 }
 
@@ -262,11 +286,16 @@ func (r *reconciler) destroyUnmirrored(ctx context.Context, o observed) error {
 	if r.LastRestores().Predates(o.leaf) {
 		return nil // leaf_pv sets its volume to Retain
 	}
-	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return mirror.HeldBy(pv, o.leaf) && !stamped(pv, r.Member) })
+	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return mirror.HeldBy(pv, o.leaf) && !r.stamped(pv) })
 	if err != nil || !proven {
 		return err
 	}
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.leaf, e))
+}
+
+func (r *reconciler) stamped(pv *corev1.PersistentVolume) bool {
+	_, ours := mirror.OriginIn(r.HostID, pv)
+	return ours
 }
 
 // deleteRetained destroys nothing: the leaf PV has policy Retain, by a live read. After a

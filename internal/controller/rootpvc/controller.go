@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 const (
@@ -107,16 +108,15 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.leaf, o.origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key); err != nil {
 		return o, err
 	}
+	if o.volume, err = (volume.Observer{Prover: r.Proof()}).OfClaim(ctx, o.root, o.leaf, o.origin); err != nil {
+		return o, err
+	}
+	o.refresh()
 	if o.leaf != nil {
 		if err = r.observeLeafVolume(ctx, &o); err != nil {
 			return o, err
 		}
 		if o.leafClass, err = index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(o.leaf.Spec.StorageClassName, ""))); err != nil {
-			return o, err
-		}
-	}
-	if o.root == nil || o.leaf != nil && o.origin.UID != o.root.UID {
-		if err := r.observeToFulfil(ctx, &o); err != nil {
 			return o, err
 		}
 	}
@@ -136,25 +136,26 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// observeLeafVolume looks up the PV of the leaf claim, and the host PVs that represent it.
+// observeLeafVolume looks up the PV of a leaf claim that no snapshot has.
 func (r *reconciler) observeLeafVolume(ctx context.Context, o *observed) error {
-	if o.leaf.Spec.VolumeName == "" {
+	switch {
+	case o.volume != nil:
+		o.leafVolume = o.volume.Leaf
+	case o.leaf.Spec.VolumeName == "":
 		made, err := index.VolumesForClaim(ctx, r.Cache, o.leaf.UID)
 		if len(made) > 0 {
 			o.leafVolume = &made[0]
 		}
 		return err
-	}
-	var err error
-	if o.leafVolume, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.leaf.Spec.VolumeName)); err != nil {
+	default:
+		var err error
+		o.leafVolume, err = index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(o.leaf.Spec.VolumeName))
 		return err
 	}
-	o.mirrors, err = index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, o.leaf.Spec.VolumeName)
-	return err
+	return nil
 }
 
-// observeVolume looks up the host PV that the root is bound to, and the leaf PV
-// that it stands for.
+// observeVolume looks up the host PV that the root is bound to, unless it is of this member.
 func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 	if o.root.Spec.VolumeName == "" {
 		return r.observeMirror(ctx, o)
@@ -170,21 +171,8 @@ func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 	if mirror.IsUnfulfilled(pv) {
 		return r.observePromise(ctx, o, pv)
 	}
-	cluster, leafName, uid, ours := mirror.LeafVolumeOf(pv)
-	if !ours || cluster != r.ClusterID {
+	if cluster, _, _, ours := mirror.LeafVolumeOf(pv); !ours || cluster != r.ClusterID {
 		o.boundAway = o.leaf == nil || !mirror.RecordsLeaf(pv, r.ClusterID, o.leaf.Spec.VolumeName)
-		return nil
-	}
-	o.hostVolume = pv
-	o.boundTo = leafName
-	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Cache, index.Named(leafName))
-	if err != nil {
-		return err
-	}
-	if leaf != nil && leaf.UID == uid {
-		o.boundLeaf = leaf
-	} else {
-		o.replaced = leaf
 	}
 	return nil
 }
@@ -210,17 +198,9 @@ func (r *reconciler) observePlacement(ctx context.Context, o *observed) error {
 	if len(registrations) > 0 {
 		o.placedName = registrations[0].Name
 	}
-	return err
-}
-
-// observeToFulfil looks up the promise that the volume of a leaf claim without a
-// root is still to fulfil.
-func (r *reconciler) observeToFulfil(ctx context.Context, o *observed) error {
-	if o.leaf == nil {
-		return nil
+	if o.volume != nil {
+		o.volume.PlacedIn = o.placedName
 	}
-	promise, err := index.PromiseOf(ctx, r.Host, o.origin.UID)
-	o.toFulfil = promise != nil && mirror.IsPromiseIn(promise, r.ClusterID)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // observed is all that a decision is taken on; nil is absent.
@@ -30,36 +31,26 @@ type observed struct {
 	origin mirror.Origin
 	// leafClass is the leaf claim's class in the member.
 	leafClass *storagev1.StorageClass
+	// volume is the snapshot of the volume that the claim is decided on, if there is one.
+	volume *volume.Snapshot
 	// leafVolume is the PV that the leaf claim names, or, if it names none, the one that was
-	// made for it; mirrors are the host PVs that represent a leaf PV of the name that the claim
-	// names, of whatever UID.
+	// made for it.
 	leafVolume *corev1.PersistentVolume
-	mirrors    []corev1.PersistentVolume
 	// mirror is the host PV of this member that was made for the root, which is not bound yet.
 	mirror *corev1.PersistentVolume
 	// restores says when the two clusters were last restored.
 	restores member.Restores
-	// hostVolume is the PV of this member that the root is bound to; boundTo is
-	// the leaf PV that it stands for by name, boundLeaf that PV, UID checked.
-	hostVolume *corev1.PersistentVolume
 	// lost: the root is bound to a promise, its own or one that it uses again, and the
 	// host has no PV of that name.
 	lost bool
 	// boundAway: the PV that the root is bound to was seen, is not this member's, and does
 	// not record the leaf claim's volume.
 	boundAway bool
-	boundTo   string
-	boundLeaf *corev1.PersistentVolume
-	// replaced is a leaf PV of that name that has another UID.
-	replaced *corev1.PersistentVolume
 	// promise is the host PV that the root is bound to, if it is a promise without a
 	// disk; landed are the root's Pods in this member. class is the promise's own
 	// record.
 	promise *corev1.PersistentVolume
 	landed  []corev1.Pod
-	// toFulfil: the leaf claim's root is gone, and its volume is still to fulfil a
-	// promise, so that it can be ended in order.
-	toFulfil bool
 	// asked is the leaf PV that the root asks for by name, made for an earlier claim
 	// of its name; no PV of the host stands for it, or has that name.
 	asked *corev1.PersistentVolume
@@ -82,9 +73,14 @@ type decision interface{ decision() }
 type (
 	// nothing to do; problem, if any, is what the user has to know meanwhile.
 	nothing struct{ problem *mirror.Refusal }
+	// abstain: another controller takes the next step, whose event comes here.
+	abstain struct{}
 	// doubt: the member has a volume for a claim that was never placed there, as far as it
 	// is known. The problem is reported once a live read shows the same.
 	doubt struct{ problem *mirror.Refusal }
+	// inUse: another claim of the member may have the claim's volume. The problem is reported
+	// once a live read shows that claim.
+	inUse struct{ problem *mirror.Refusal }
 	// place records that the claim's volume is to be in this member.
 	place struct{}
 	// unselect takes the scheduler's choice back, so that it chooses anew.
@@ -116,7 +112,9 @@ type (
 )
 
 func (nothing) decision()           {}
+func (abstain) decision()           {}
 func (doubt) decision()             {}
+func (inUse) decision()             {}
 func (place) decision()             {}
 func (unselect) decision()          {}
 func (create) decision()            {}
@@ -160,17 +158,10 @@ func (o observed) speaks() bool {
 
 func decide(o observed) decision {
 	switch {
-	case o.leaf != nil && o.leaf.DeletionTimestamp != nil:
-		return nothing{} // its end wakes us
-	case o.leaf != nil && (o.root == nil || o.root.UID != o.origin.UID):
-		if o.asked != nil && o.keeps() {
-			return o.readopt(true)
-		}
-		return o.withoutRoot()
-	case o.root == nil:
-		return nothing{}
-	case o.hostVolume != nil:
-		return o.bound()
+	case o.volume != nil:
+		return o.planned(volume.Next(o.volume))
+	case o.root == nil, o.leaf != nil && o.leaf.DeletionTimestamp != nil:
+		return nothing{} // the end of a leaf claim enqueues it
 	case o.promise != nil:
 		return o.promised()
 	case o.root.Spec.VolumeName != "":
@@ -182,50 +173,64 @@ func decide(o observed) decision {
 	}
 }
 
-// withoutRoot deals with a leaf whose root is gone, or was made anew.
-func (o observed) withoutRoot() decision {
-	if o.leaf.Spec.VolumeName == "" {
-		return withdraw{rootGone: true}
-	}
-	if o.leafVolume == nil && o.leaf.Status.Phase != corev1.ClaimBound && len(o.mirrors) == 0 {
-		return deleteLost{} // else root_pv ends it
-	}
-	if !mirror.HeldBy(o.leafVolume, o.leaf) {
-		return nothing{}
-	}
-	retained := o.leafVolume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
+// planned is the decision that a plan says.
+func (o observed) planned(plan volume.Plan) decision {
 	switch {
-	case !stamped(o.leafVolume, o.member) && (retained || len(o.mirrors) > 0 || o.restores.Predates(o.leaf)):
-		return nothing{} // leaf_pv stamps it and sets it to Retain first: it may have been mirrored
-	case !stamped(o.leafVolume, o.member):
+	case plan.Owner != volume.RootPVC && plan.Phase == volume.Idle:
+		return nothing{} // for as long as no Pod uses it
+	case plan.Owner != volume.RootPVC:
+		return abstain{}
+	case o.handedOn():
+		return nothing{} // the end of the leaf claim enqueues it
+	}
+	switch plan.Step {
+	case volume.Place:
+		return place{}
+	case volume.CreateClaim:
+		return o.createFor(o.volume.Name)
+	case volume.Nudge:
+		return nudge{}
+	case volume.Grow:
+		to, _ := mirror.Growth(o.root, o.leaf)
+		return grow{to}
+	case volume.Withdraw:
+		return withdraw{rootGone: o.volume.Root == nil}
+	case volume.DestroyUnmirrored:
 		return destroyUnmirrored{}
-	case len(o.mirrors) > 0:
-		return o.endsWithMirror()
-	case retained && !o.toFulfil:
-		return deleteRetained{} // else its name would be blocked for ever
-	}
-	return nothing{}
-}
-
-// endsWithMirror: the release of the host PV decides, which is root_pv's part. Where the
-// leaf PV was re-created under its name, that takes a while, and a claim of the same name
-// that waits for the leaf claim to go shows why.
-func (o observed) endsWithMirror() decision {
-	for i := range o.mirrors {
-		if _, _, uid, ours := mirror.LeafVolumeOf(&o.mirrors[i]); ours && uid == o.leafVolume.UID {
-			return nothing{}
+	case volume.DeleteRetained:
+		return deleteRetained{}
+	case volume.DeleteLost:
+		return deleteLost{}
+	case volume.AdoptClaim:
+		if o.asked == nil {
+			return nothing{} // a PV of that name has come since, whose event enqueues it
 		}
+		return o.readopt(true)
+	default: // a wait, or another controller's step
 	}
-	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
-		"Xylem keeps the data of both, and goes on when that PersistentVolume is released. If it stays Bound, check its claim",
-		o.leafVolume.Name, o.origin.Root, o.member.Registration, o.mirrors[0].Name)
+	if plan.Phase == volume.InUse {
+		return inUse{plan.Tell}
+	}
+	return nothing{plan.Tell}
 }
 
-// keeps reports whether the leaf claim, of an earlier root, still holds the volume
-// that the root asks for, and both agree on whose they were.
-func (o observed) keeps() bool {
-	origin, ours := mirror.OriginIn(o.member.HostID, o.asked)
-	return ours && origin.UID == o.origin.UID && o.leaf.Spec.VolumeName == o.asked.Name && mirror.HeldBy(o.asked, o.leaf)
+// handedOn reports whether the volume of a stale leaf claim is another claim's by now, for
+// which the plan is, and which may have another name.
+func (o observed) handedOn() bool {
+	return o.leaf != nil && (o.root == nil || o.root.UID != o.origin.UID) && (o.volume.Claim == nil || o.volume.Claim.UID != o.leaf.UID)
+}
+
+// refresh root and leaf claim from the snapshot, which was read after them.
+func (o *observed) refresh() {
+	if o.volume == nil || o.handedOn() {
+		return
+	}
+	if o.volume.Root != nil {
+		o.root = o.volume.Root
+	}
+	if o.volume.Claim != nil {
+		o.leaf, o.origin = o.volume.Claim, o.volume.Origin
+	}
 }
 
 // readopt gives the root the volume that it asks for, if it may have it. Of one
@@ -253,11 +258,6 @@ func (o observed) readopt(kept bool) decision {
 	return nothing{}
 }
 
-func stamped(pv *corev1.PersistentVolume, m mirror.Member) bool {
-	_, ours := mirror.OriginIn(m.HostID, pv)
-	return ours
-}
-
 // leavesVolume reports whether a volume may be being made for the leaf claim that
 // outlives it: its class retains, and its provisioner has been asked.
 func (o observed) leavesVolume() bool {
@@ -267,69 +267,6 @@ func (o observed) leavesVolume() bool {
 	asked := o.leaf.Annotations[route.AnnSelectedNode] != "" ||
 		ptr.Deref(o.leafClass.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate
 	return asked && ptr.Deref(o.leafClass.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete) == corev1.PersistentVolumeReclaimRetain
-}
-
-// bound: the root is bound to a volume of this member.
-func (o observed) bound() decision {
-	switch placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]; {
-	case o.root.DeletionTimestamp != nil:
-		return nothing{}
-	case placed == "":
-		return place{}
-	case placed != o.member.ClusterID:
-		return o.elsewhere(placed)
-	}
-	switch {
-	case mirror.Releasing(o.hostVolume):
-		return nothing{} // root_pv destroys it, since no Pod uses it
-	case o.boundLeaf == nil && o.replaced != nil:
-		return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
-			"Xylem does not use it, because it may hold other data. Rescue the data that you need in the member, then delete the claim: Xylem destroys neither",
-			o.boundTo, o.member.Registration, o.replaced.UID, o.boundUID())
-	case o.boundLeaf == nil:
-		return refuse(v1alpha1.ReasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
-			o.boundTo, o.member.Registration)
-	case terminating(o.boundLeaf):
-		return refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
-			"The deletion cannot be taken back: copy the data that you need, then delete the claim", o.boundTo, o.member.Registration)
-	case o.leaf == nil:
-		return o.createFor(o.boundTo)
-	case o.leaf.Spec.VolumeName == "" && mirror.PointsAt(o.boundLeaf, o.leaf):
-		return nothing{} // the member was restored from before it bound the two, and binds them again
-	case o.leaf.Spec.VolumeName == "":
-		return withdraw{}
-	}
-	return o.kept()
-}
-
-// kept: root and leaf claim name their volumes, and these are there.
-func (o observed) kept() decision {
-	switch {
-	case o.leaf.Spec.VolumeName != o.boundTo:
-		return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot tell which one holds the claim's data. Find out before you delete either",
-			o.boundTo, o.member.Registration, o.leaf.Spec.VolumeName)
-	case o.leaf.Status.Phase == corev1.ClaimLost:
-		return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", o.member.Registration, o.boundTo)
-	}
-	if o.leaf.Status.Phase == corev1.ClaimPending && mirror.HeldBy(o.boundLeaf, o.leaf) &&
-		o.leaf.Annotations[v1alpha1.AnnotationVolumeUID] != string(o.boundLeaf.UID) {
-		return nudge{}
-	}
-	if to, wanted := mirror.Growth(o.root, o.leaf); wanted {
-		return grow{to}
-	}
-	if want := o.root.Spec.VolumeAttributesClassName; o.leaf.Status.Phase == corev1.ClaimBound &&
-		ptr.Deref(want, "") != ptr.Deref(o.leaf.Spec.VolumeAttributesClassName, "") {
-		return refuse(v1alpha1.ReasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported yet; in member %s it stays %q",
-			ptr.Deref(want, ""), o.member.Registration, ptr.Deref(o.leaf.Spec.VolumeAttributesClassName, ""))
-	}
-	return nothing{}
-}
-
-// boundUID is the UID of the leaf PV that the root is bound to.
-func (o observed) boundUID() types.UID {
-	_, _, uid, _ := mirror.LeafVolumeOf(o.hostVolume)
-	return uid
 }
 
 // boundElsewhere: the root is bound, or meant to be, to a volume that is not
@@ -461,11 +398,7 @@ func (o observed) made() decision {
 }
 
 func (o observed) elsewhere(placed string) decision {
-	where := fmt.Sprintf("cluster %q, which is not registered", placed)
-	if o.placedName != "" {
-		where = fmt.Sprintf("member %q", o.placedName)
-	}
-	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or see that claim's volume to its end", where, o.member.Registration)
+	return nothing{volume.PlacedElsewhere(placed, o.placedName, o.member)}
 }
 
 // namesLimit in bytes of the classes that a message says a member has.
@@ -488,7 +421,7 @@ func (o observed) createFor(volume string) decision {
 				o.member.Registration, name, rule, mirror.Plain(strings.Join(o.memberClasses, ", "), namesLimit), o.member.Registration)}}
 		}
 	} else {
-		name = o.boundLeaf.Spec.StorageClassName
+		name = o.volume.Leaf.Spec.StorageClassName
 	}
 	usable, refusal := mirror.UseNamespace(o.root.Namespace, o.namespace, o.member)
 	if refusal != nil {
@@ -506,7 +439,7 @@ func (o observed) createFor(volume string) decision {
 	if volume != "" {
 		leaf = mirror.WithVolume(leaf, volume)
 		// A volume that is still to grow binds at its present size, and grows then.
-		if capacity := o.boundLeaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
+		if capacity := o.volume.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
 			leaf.Spec.Resources.Requests[corev1.ResourceStorage] = capacity
 		}
 	}

@@ -13,10 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 var (
@@ -28,8 +30,10 @@ const elsewhereID, elsewhereNode = "id39", "kosmos-cluster39"
 
 // seen is a claim that the scheduler has just asked for on this member's node,
 // and that is placed here; nothing of it is in the member yet.
-func seen(change ...func(*observed)) observed {
-	o := observed{
+func seen(change ...func(*scene)) observed { return sceneOf(change...).observe() }
+
+func sceneOf(change ...func(*scene)) scene {
+	o := scene{observed: observed{
 		member: here,
 		root: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid", Annotations: map[string]string{
@@ -45,7 +49,7 @@ func seen(change ...func(*observed)) observed {
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)},
 		namespace:     &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}},
 		memberClasses: []string{"slow", "disk"},
-	}
+	}}
 	for _, c := range change {
 		c(&o)
 	}
@@ -56,12 +60,12 @@ func size(s string) corev1.VolumeResourceRequirements {
 	return corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(s)}}
 }
 
-func selected(node string) func(*observed) {
-	return func(o *observed) { set(o.root, route.AnnSelectedNode, node) }
+func selected(node string) func(*scene) {
+	return func(o *scene) { set(o.root, route.AnnSelectedNode, node) }
 }
 
-func placedIn(id string) func(*observed) {
-	return func(o *observed) { set(o.root, v1alpha1.AnnotationPlacedIn, id) }
+func placedIn(id string) func(*scene) {
+	return func(o *scene) { set(o.root, v1alpha1.AnnotationPlacedIn, id) }
 }
 
 func set(c *corev1.PersistentVolumeClaim, key, value string) {
@@ -72,54 +76,59 @@ func set(c *corev1.PersistentVolumeClaim, key, value string) {
 	c.Annotations[key] = value
 }
 
-func stampedVolume(o *observed) { o.origin.Stamp(o.leafVolume) }
-func retainedVolume(o *observed) {
+// stampedVolume: the leaf PV has the stamp of its leaf claim, and the note of its policy.
+func stampedVolume(o *scene) {
+	o.origin.Stamp(o.leafVolume)
+	o.leafVolume.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(o.leafVolume.Spec.PersistentVolumeReclaimPolicy)
+}
+
+func retainedVolume(o *scene) {
 	o.leafVolume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
 // hostHolds: the host has a PV for the leaf claim's volume.
-func hostHolds(o *observed) { o.mirrors = []corev1.PersistentVolume{*mirrorFor(o)} }
+func hostHolds(o *scene) { o.hosts = []corev1.PersistentVolume{*mirrorFor(o)} }
 
-func mirrorFor(o *observed) *corev1.PersistentVolume {
+func mirrorFor(o *scene) *corev1.PersistentVolume {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
 	return mirror.HostVolume(o.leafVolume, root, corev1.PersistentVolumeReclaimRetain, here)
 }
 
 // replaced: the leaf PV of that name has another UID than the host's PV records.
-func replaced(o *observed) {
+func replaced(o *scene) {
 	o.leafVolume = o.leafVolume.DeepCopy()
 	o.leafVolume.UID = "copied-uid"
 }
 
 // memberRestored: the leaf claim is of that age, and the member was restored at now.
-func memberRestored(age time.Duration) func(*observed) {
-	return func(o *observed) {
+func memberRestored(age time.Duration) func(*scene) {
+	return func(o *scene) {
 		o.restores.Member, o.leaf.CreationTimestamp = now.Time, metav1.NewTime(now.Add(-age))
 	}
 }
 
 // hostRestored: the leaf claim is of that age, and the host was restored at now.
-func hostRestored(age time.Duration) func(*observed) {
-	return func(o *observed) {
+func hostRestored(age time.Duration) func(*scene) {
+	return func(o *scene) {
 		o.restores.Host, o.leaf.CreationTimestamp = now.Time, metav1.NewTime(now.Add(-age))
 	}
 }
 
-func unconfirmed(o *observed) { o.restores.HostUnconfirmed = true }
+func unconfirmed(o *scene) { o.restores.HostUnconfirmed = true }
 
 // pointsBack: the leaf claim waits, and its volume names a claim of that UID.
-func pointsBack(uid types.UID) func(*observed) {
-	return func(o *observed) {
-		o.leaf.UID, o.leaf.Status.Phase = "leaf-uid", corev1.ClaimPending
-		o.boundLeaf.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: uid}
+func pointsBack(uid types.UID) func(*scene) {
+	return func(o *scene) {
+		o.leaf.Status.Phase, o.leafVolume.Status.Phase = corev1.ClaimPending, corev1.VolumeReleased
+		o.leafVolume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: uid}
 	}
 }
 
 // away: the root is bound to a volume that is not this member's.
-func away(o *observed) { o.boundAway = true }
+func away(o *scene) { o.boundAway = true }
 
 // pushed: the leaf claim is there, unbound.
-func pushed(o *observed) {
+func pushed(o *scene) {
 	leaf, err := mirror.TranslateClaim(o.root, ptr.To("disk"), here)
 	if err != nil {
 		panic(err)
@@ -130,9 +139,15 @@ func pushed(o *observed) {
 }
 
 // leafBound: the leaf claim is there and bound to a PV that we have not stamped.
-func leafBound(o *observed) {
+func leafBound(o *scene) {
 	pushed(o)
 	o.leaf.Spec.VolumeName, o.leaf.Status.Phase = "pv-1", corev1.ClaimBound
+	leafMade(o)
+	o.leafVolume.Status.Phase = corev1.VolumeBound
+}
+
+// leafMade: the member has a PV for the leaf claim.
+func leafMade(o *scene) {
 	o.leafVolume = leafPV()
 	o.leafVolume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: o.leaf.UID}
 }
@@ -140,23 +155,65 @@ func leafBound(o *observed) {
 func leafPV() *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "pv-uid"},
 		Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: "gp3", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			StorageClassName:              "gp3", Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}},
 		}}
 }
 
 // bound: the root is bound to the mirror of pv-1, which the member has; there
 // is no leaf claim unless pushed or leafBound came before.
-func bound(o *observed) {
-	pv := leafPV()
-	o.hostVolume = mirror.HostVolume(pv, o.root, corev1.PersistentVolumeReclaimDelete, here)
-	o.root.Spec.VolumeName, o.root.Status.Phase = "pv-1", corev1.ClaimBound
-	o.boundTo, o.boundLeaf = "pv-1", pv
+func bound(o *scene) {
+	if o.leafVolume == nil {
+		o.leafVolume = leafPV()
+		o.leafVolume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "earlier-leaf"}
+		o.leafVolume.Status.Phase = corev1.VolumeReleased
+	}
+	o.origin = mirror.OriginFor(here.HostID, o.root)
+	stampedVolume(o)
+	retainedVolume(o)
+	pv := mirror.HostVolume(o.leafVolume, o.root, corev1.PersistentVolumeReclaimDelete, here)
+	pv.Status.Phase = corev1.VolumeBound
+	o.hosts = []corev1.PersistentVolume{*pv}
+	boundTo("pv-1")(o)
+}
+
+// nudged: the member's PV controller was made to look at the leaf claim again.
+func nudged(o *scene) {
+	o.leaf.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.leafVolume.UID)
+}
+
+// hostReleased: the host's PV controller has released the host PV.
+func hostReleased(o *scene) { o.hosts[0].Status.Phase = corev1.VolumeReleased }
+
+// handedOn: an admin freed the host PV, and the host bound it to a claim of another name, which
+// is placed nowhere yet.
+func handedOn(o *scene) {
+	o.other = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-uid"}}
+	o.other.Spec.VolumeName, o.other.Status.Phase = o.hosts[0].Name, corev1.ClaimBound
+	o.hosts[0].Spec.ClaimRef.Name, o.hosts[0].Spec.ClaimRef.UID = o.other.Name, o.other.UID
+}
+
+// usedAgain: the same, and the host bound it to the root.
+func usedAgain(o *scene) {
+	o.root.UID = "newer"
+	o.hosts[0].Spec.ClaimRef.UID = o.root.UID
+}
+
+// otherPushed: the other claim has a leaf claim, which names no volume.
+func otherPushed(o *scene) {
+	o.otherLeaf = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-leaf"}}
+	mirror.OriginFor(here.HostID, o.other).Stamp(o.otherLeaf)
+}
+
+// otherPlaced: the other claim is placed here.
+func otherPlaced(o *scene) {
+	o.other.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
 }
 
 // comesBack: the host has the claim anew, which asks for the volume that the leaf
 // claim of the earlier one holds.
-func comesBack(o *observed) {
+func comesBack(o *scene) {
 	leafBound(o)
 	o.leafVolume.Spec.StorageClassName = "disk"
 	o.leafVolume.Spec.AccessModes = o.root.Spec.AccessModes
@@ -168,53 +225,54 @@ func comesBack(o *observed) {
 }
 
 // leafTerminating: somebody in the member deletes the volume that was made for the leaf claim.
-func leafTerminating(o *observed) {
-	o.leafVolume = leafPV()
+func leafTerminating(o *scene) {
+	if o.leafVolume == nil {
+		leafMade(o)
+	}
 	o.leafVolume.DeletionTimestamp = &now
 }
 
 // mirrorTerminating: somebody deletes the host PV before it was bound.
-func mirrorTerminating(o *observed) {
+func mirrorTerminating(o *scene) {
 	o.mirror = mirror.HostVolume(leafPV(), o.root, corev1.PersistentVolumeReclaimDelete, here)
 	o.mirror.DeletionTimestamp = &now
 }
 
-func leafLost(o *observed)  { o.leaf.Status.Phase = corev1.ClaimLost }
-func newTenant(o *observed) { o.tenant = "another-uid" }
-func allowed(o *observed)   { o.member.Adopt = []string{"pv-1"} }
-func noLeaf(o *observed)    { o.leaf, o.leafVolume, o.origin = nil, nil, mirror.Origin{} }
+func leafLost(o *scene)  { o.leaf.Status.Phase = corev1.ClaimLost }
+func newTenant(o *scene) { o.tenant = "another-uid" }
+func allowed(o *scene)   { o.member.Adopt = []string{"pv-1"} }
+func noLeaf(o *scene)    { o.leaf, o.leafVolume, o.origin = nil, nil, mirror.Origin{} }
 
 // boundTo another volume, which is none of this member's.
-func boundTo(name string) func(*observed) {
-	return func(o *observed) { o.root.Spec.VolumeName, o.root.Status.Phase = name, corev1.ClaimBound }
+func boundTo(name string) func(*scene) {
+	return func(o *scene) { o.root.Spec.VolumeName, o.root.Status.Phase = name, corev1.ClaimBound }
 }
 
-func rootGone(o *observed)     { o.root, o.class, o.hostVolume, o.boundLeaf = nil, nil, nil, nil }
-func rootNewer(o *observed)    { o.root.UID = "newer" }
-func rootDeleted(o *observed)  { o.root.DeletionTimestamp = &now }
-func leafDeleted(o *observed)  { o.leaf.DeletionTimestamp = &now }
-func noClass(o *observed)      { o.class = nil }
-func stampedPV(o *observed)    { o.origin.Stamp(o.leafVolume) }
-func noLeafVolume(o *observed) { o.leafVolume = nil }
+func rootGone(o *scene)     { o.root, o.class = nil, nil }
+func rootNewer(o *scene)    { o.root.UID = "newer" }
+func rootDeleted(o *scene)  { o.root.DeletionTimestamp = &now }
+func leafDeleted(o *scene)  { o.leaf.DeletionTimestamp = &now }
+func noClass(o *scene)      { o.class = nil }
+func noLeafVolume(o *scene) { o.leafVolume = nil }
 
-func grown(to string) func(*observed) {
-	return func(o *observed) { o.root.Spec.Resources = size(to) }
+func grown(to string) func(*scene) {
+	return func(o *scene) { o.root.Spec.Resources = size(to) }
 }
 
 func says(reason string) decision { return nothing{&mirror.Refusal{Reason: reason}} }
 
-func fails(o *observed) {
+func fails(o *scene) {
 	o.attempt.provisioning = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member cluster38 cannot make the volume: no"}
 }
 
 var unschedulable = &mirror.Refusal{Reason: v1alpha1.ReasonPodUnschedulable, Message: "member cluster38 has no node for Pod web: no"}
 
-func usedBy(pods ...consumer) func(*observed) {
-	return func(o *observed) { o.attempt.consumers = pods }
+func usedBy(pods ...consumer) func(*scene) {
+	return func(o *scene) { o.attempt.consumers = pods }
 }
 
-func steeredTo(node string) func(*observed) {
-	return func(o *observed) { set(o.root, v1alpha1.AnnotationSteeredTo, node) }
+func steeredTo(node string) func(*scene) {
+	return func(o *scene) { set(o.root, v1alpha1.AnnotationSteeredTo, node) }
 }
 
 // A claim that cannot go elsewhere says so.
@@ -255,24 +313,24 @@ func TestDecide(t *testing.T) {
 		"the same, and an admin allows it":                                     {seen(leafBound, placedIn(""), allowed), place{}},
 		"the same, after a restore":                                            {seen(leafBound, placedIn(""), hostRestored(time.Minute)), place{}},
 		"the same, the restore is not confirmed, and the scheduler chose it":   {seen(leafBound, placedIn(""), hostRestored(time.Minute), unconfirmed), place{}},
-		"the class is another provisioner's":                                   {seen(func(o *observed) { o.class.Provisioner = "disk.example.com" }), nothing{}},
+		"the class is another provisioner's":                                   {seen(func(o *scene) { o.class.Provisioner = "disk.example.com" }), nothing{}},
 		"the class is gone from the host":                                      {seen(noClass), nothing{}},
-		"the class binds at once: host_claim says why not":                     {seen(func(o *observed) { o.class.VolumeBindingMode = nil }), nothing{}},
-		"the class is of promise mode": {seen(func(o *observed) {
+		"the class binds at once: host_claim says why not":                     {seen(func(o *scene) { o.class.VolumeBindingMode = nil }), nothing{}},
+		"the class is of promise mode": {seen(func(o *scene) {
 			o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}
 		}), nothing{}},
-		"the class has parameters that nobody knows": {seen(func(o *observed) { o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: "magic"} }), nothing{}},
-		"the class keeps claims off the member: the scheduler is told": {seen(func(o *observed) {
+		"the class has parameters that nobody knows": {seen(func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: "magic"} }), nothing{}},
+		"the class keeps claims off the member: the scheduler is told": {seen(func(o *scene) {
 			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
 		}), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}}},
-		"the member lacks the class: the scheduler is told": {seen(func(o *observed) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound}}},
-		"the registration maps the class":                   {seen(func(o *observed) { o.member.Classes = map[string]string{"disk": "slow"} }), leaf},
+		"the member lacks the class: the scheduler is told": {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound}}},
+		"the registration maps the class":                   {seen(func(o *scene) { o.member.Classes = map[string]string{"disk": "slow"} }), leaf},
 		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
-			seen(placedIn(""), func(o *observed) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"the namespace is not made yet": {seen(func(o *observed) { o.namespace = nil }), nothing{}},
-		"the claim wants a copy of another volume": {seen(func(o *observed) {
+			seen(placedIn(""), func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"the namespace is not made yet": {seen(func(o *scene) { o.namespace = nil }), nothing{}},
+		"the claim wants a copy of another volume": {seen(func(o *scene) {
 			o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
 		}), says(v1alpha1.ReasonDataSourceUnsupported)},
 		"the claim is being deleted: nothing is made for it": {seen(rootDeleted), nothing{}},
@@ -307,25 +365,35 @@ func TestDecide(t *testing.T) {
 		"the root is gone, its volume is retained and nothing stands for it: the name is freed, the data stay (I1, I2)": {
 			seen(leafBound, stampedVolume, retainedVolume, rootGone), deleteRetained{}},
 		"the root is gone, and the host's volume decides (I2)":                               {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), nothing{}},
-		"the root is gone, its volume is at Delete and nothing stands for it (I2)":           {seen(leafBound, stampedVolume, rootGone), nothing{}},
-		"the root is gone, a volume that outlives its claim was never mirrored (I1)":         {seen(leafBound, retainedVolume, rootGone), nothing{}},
+		"the same, and it is released: root_pv keeps the data and deletes the leaf (I2)":     {seen(leafBound, stampedVolume, retainedVolume, hostHolds, hostReleased, rootGone), awaits{volume.RootPV, volume.DeleteClaim}},
+		"the same, and both sides' policies are Delete: root_pv destroys it (I2)":            {seen(leafBound, bound, hostReleased, rootGone), awaits{volume.RootPV, volume.SetDelete}},
+		"the root is gone, its volume is at Delete and nothing stands for it (I2)":           {seen(leafBound, stampedVolume, rootGone), awaits{volume.LeafPV, volume.Keep}},
+		"the root is gone, a volume that outlives its claim was never mirrored (I1)":         {seen(leafBound, retainedVolume, rootGone), awaits{volume.LeafPV, volume.Stamp}},
 		"used again, the volume points at its new claim: the member's PV controller is told": {seen(leafBound, bound, pointsBack("leaf-uid")), nudge{}},
-		"used again, and told already":                                                       {seen(leafBound, bound, pointsBack("leaf-uid"), func(o *observed) { o.leaf.Annotations[v1alpha1.AnnotationVolumeUID] = "pv-uid" }), nothing{}},
-		"used again, the volume does not point at its new claim yet":                         {seen(leafBound, bound, pointsBack("another")), nothing{}},
+		"used again, and told already":                                                       {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), nothing{}},
+		"used again, the volume does not point at its new claim yet":                         {seen(leafBound, bound, pointsBack("another")), awaits{volume.LeafPV, volume.Repoint}},
 		"the root is gone, the volume was never mirrored: destroyed on proof (I1)":           {seen(leafBound, rootGone), destroyUnmirrored{}},
 		"the root was made anew, the old volume was never mirrored (I1)":                     {seen(leafBound, rootNewer), destroyUnmirrored{}},
-		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":      {seen(leafBound, hostHolds, rootGone), nothing{}},
-		"the same, under another UID (I2)":                                                   {seen(leafBound, hostHolds, replaced, rootGone), nothing{}},
-		"the root is gone, the leaf claim may be of the member's backup (I2)":                {seen(leafBound, memberRestored(0), rootGone), nothing{}},
+		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":      {seen(leafBound, hostHolds, rootGone), awaits{volume.LeafPV, volume.Stamp}},
+		"the same, under another UID (I2)":                                                   {seen(leafBound, hostHolds, replaced, rootGone), awaits{volume.LeafPV, volume.Keep}},
+		"the root is gone, the leaf claim may be of the member's backup (I2)":                {seen(leafBound, memberRestored(0), rootGone), awaits{volume.LeafPV, volume.Stamp}},
 		"the root is gone, the leaf claim is younger than the member's restore":              {seen(leafBound, memberRestored(-time.Second), rootGone), destroyUnmirrored{}},
 		"the root is gone, the leaf PV was replaced: root_pv ends it, with a word":           {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
 		"the root was made anew, the leaf PV was replaced: it says so":                       {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
 		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv":     {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), nothing{}},
-		"the root is gone, the volume was mirrored: the host PV decides (I2)":                {seen(leafBound, stampedPV, rootGone), nothing{}},
+		"the root is gone, the volume was mirrored: the host PV decides (I2)":                {seen(leafBound, stampedVolume, rootGone), awaits{volume.LeafPV, volume.Keep}},
 		"the root is gone, the leaf's PV is not seen: no evidence (I2)":                      {seen(leafBound, noLeafVolume, rootGone), nothing{}},
-		"the root is gone, and the volume that the leaf was to use again":                    {seen(leafBound, rootGone, noLeafVolume, func(o *observed) { o.leaf.Status.Phase = corev1.ClaimPending }), deleteLost{}},
-		"the root is gone, the leaf's PV is another claim's (I4)":                            {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
-		"the root is gone, the leaf's PV is nobody's yet":                                    {seen(leafBound, rootGone, func(o *observed) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
+		"the root is gone, and the volume that the leaf was to use again":                    {seen(leafBound, rootGone, noLeafVolume, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), deleteLost{}},
+		"the root is gone, the leaf's PV is another claim's (I4)":                            {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
+		"the root is gone, the leaf's PV is nobody's yet":                                    {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
+		"the root is gone, and its volume is another claim's: root_pv deletes the leaf":      {seen(leafBound, bound, handedOn, rootGone), awaits{volume.RootPV, volume.DeleteStale}},
+		"the same, and the leaf ends: what comes next is for the other claim (I3)":           {seen(leafBound, bound, handedOn, leafDeleted, rootGone), nothing{}},
+		"the root was made anew, and its volume is another claim's":                          {seen(leafBound, bound, handedOn, rootNewer, boundTo("")), awaits{volume.RootPV, volume.DeleteStale}},
+		"the same, and the leaf ends: nothing is done for the new one (I3)":                  {seen(leafBound, bound, handedOn, leafDeleted, rootNewer, boundTo("")), nothing{}},
+		"the same, and the other claim is placed: no leaf is made for the new one (I3)":      {seen(leafBound, bound, handedOn, otherPlaced, leafDeleted, rootNewer, boundTo("")), nothing{}},
+		"the same, and the leaf of the other claim is unbound: this one is not withdrawn":    {seen(leafBound, bound, handedOn, otherPlaced, otherPushed, leafDeleted, rootGone), nothing{}},
+		"the root was made anew, and has the volume: root_pv deletes the earlier leaf":       {seen(leafBound, bound, usedAgain), awaits{volume.RootPV, volume.DeleteStale}},
+		"the same, and the earlier leaf ends":                                                {seen(leafBound, bound, usedAgain, leafDeleted), nothing{}},
 		"the root is gone, the leaf ends":                                                    {seen(pushed, leafDeleted, rootGone), nothing{}},
 
 		"the root is gone, and the leaf has lost its volume: nothing is left of it": {seen(leafBound, noLeafVolume, leafLost, rootGone), deleteLost{}},
@@ -335,18 +403,18 @@ func TestDecide(t *testing.T) {
 		"comes back and asks for its volume: the place is recorded first (I3)":    {seen(comesBack, placedIn("")), place{}},
 		"the same, placed: the leaf claim is the new root's":                      {seen(comesBack), adopt{}},
 		"the same, placed elsewhere (I3)":                                         {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"the same, another member has such a volume too (I8)":                     {seen(comesBack, func(o *observed) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
+		"the same, another member has such a volume too (I8)":                     {seen(comesBack, func(o *scene) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
 		"the same, in a namespace that was made anew (I8)":                        {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
 		"the same, in a namespace that was made anew, and an admin lets it":       {seen(comesBack, newTenant, allowed), adopt{}},
 		"the same, and asks for more than there is":                               {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
-		"the same, its class is not ours (I4)":                                    {seen(comesBack, func(o *observed) { o.class.Provisioner = "other" }), nothing{}},
+		"the same, its class is not ours (I4)":                                    {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), nothing{}},
 		"the same, and the leaf claim ends":                                       {seen(comesBack, leafDeleted), nothing{}},
-		"the same, the volume's stamp is another root's than its claim's (I8)":    {seen(comesBack, func(o *observed) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), deleteRetained{}},
+		"the same, the volume's stamp is another root's than its claim's (I8)":    {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), awaits{volume.LeafPV, volume.Keep}},
 		"the volume was let go of: an admin has to let it (I8)":                   {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
 		"the volume was let go of, an admin lets it: the place is recorded":       {seen(comesBack, noLeaf, allowed, placedIn("")), place{}},
 		"the volume was let go of, an admin lets it, placed: leaf_pv goes on":     {seen(comesBack, noLeaf, allowed), nothing{}},
-		"comes back and asks for none: its name is freed, the data stay (I2)":     {seen(comesBack, func(o *observed) { o.root.Spec.VolumeName, o.asked = "", nil }), deleteRetained{}},
-		"the root is gone, its volume was in use, and nothing stands for it":      {seen(comesBack, rootGone, func(o *observed) { o.asked = nil }), deleteRetained{}},
+		"comes back and asks for none: its name is freed, the data stay (I2)":     {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), deleteRetained{}},
+		"the root is gone, its volume was in use, and nothing stands for it":      {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), deleteRetained{}},
 		"restored from before it was placed, its volume is here: it is placed":    {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), place{}},
 		"the same, the scheduler asks for another member":                         {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), place{}},
 		"the same, the restore is not confirmed: the member alone shows it (I8)":  {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
@@ -361,30 +429,30 @@ func TestDecide(t *testing.T) {
 		"bound and pushed: at rest (I5)":                                           {seen(leafBound, bound), nothing{}},
 		"bound, placed nowhere: the place is recorded (I3)":                        {seen(leafBound, bound, placedIn("")), place{}},
 		"bound, placed elsewhere: reported (I3)":                                   {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"bound, and the member lost the volume: nothing is made (I2)":              {seen(bound, func(o *observed) { o.boundLeaf = nil }), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the member lost volume and class: nothing is made (I2)":        {seen(bound, noClass, func(o *observed) { o.boundLeaf = nil; o.leaf = nil }), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the volume is being deleted there":                             {seen(leafBound, bound, func(o *observed) { o.boundLeaf.DeletionTimestamp = &now }), says(v1alpha1.ReasonVolumeTerminating)},
-		"the same, and the leaf claim is gone: none is made":                       {seen(bound, func(o *observed) { o.boundLeaf.DeletionTimestamp = &now }), says(v1alpha1.ReasonVolumeTerminating)},
+		"bound, and the member lost the volume: nothing is made (I2)":              {seen(bound, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the member lost volume and class: nothing is made (I2)":        {seen(bound, noClass, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the volume is being deleted there":                             {seen(leafBound, bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
+		"the same, and the leaf claim is gone: none is made":                       {seen(bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"not bound yet, and the volume is being deleted in the member":             {seen(leafBound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"the same, and the scheduler has chosen another node":                      {seen(leafBound, leafTerminating, selected("other")), says(v1alpha1.ReasonVolumeTerminating)},
 		"not bound there either, and the scheduler has chosen another node":        {seen(pushed, leafTerminating, selected("other")), withdraw{}},
 		"not bound yet, and the host PV is being deleted":                          {seen(leafBound, mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"the same, and the leaf claim is gone":                                     {seen(mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
-		"bound, and the volume there was replaced by another (I2)":                 {seen(bound, func(o *observed) { o.replaced, o.boundLeaf = o.boundLeaf, nil }), says(v1alpha1.ReasonVolumeReplaced)},
+		"bound, and the volume there was replaced by another (I2)":                 {seen(bound, replaced), says(v1alpha1.ReasonVolumeReplaced)},
 		"bound, and the member lost the claim: made again for that volume":         {seen(bound), again},
 		"bound, the member lost the claim, the class is gone from the host":        {seen(bound, noClass), again},
-		"bound, the member lost the claim, its class there is gone":                {seen(bound, func(o *observed) { o.memberClasses = nil }), again},
-		"bound, the member lost the claim and its namespace is another's (I4)":     {seen(bound, func(o *observed) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"bound, the member lost the claim, its namespace is being made":            {seen(bound, func(o *observed) { o.namespace = nil }), nothing{}},
+		"bound, the member lost the claim, its class there is gone":                {seen(bound, func(o *scene) { o.memberClasses = nil }), again},
+		"bound, the member lost the claim and its namespace is another's (I4)":     {seen(bound, func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"bound, the member lost the claim, its namespace is being made":            {seen(bound, func(o *scene) { o.namespace = nil }), nothing{}},
 		"bound, the root is being deleted: nothing is made":                        {seen(bound, rootDeleted), nothing{}},
 		"bound, and the leaf is unbound and asks for any volume: withdrawn (I3)":   {seen(pushed, bound), withdraw{}},
 		"bound, and the leaf is not bound yet, as before a restore: it waits (I2)": {seen(pushed, bound, pointsBack("leaf-uid")), nothing{}},
-		"bound, and the leaf is bound to another volume: reported (I3)":            {seen(leafBound, bound, func(o *observed) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
-		"bound, and the leaf is Lost":                                              {seen(leafBound, bound, func(o *observed) { o.leaf.Status.Phase = corev1.ClaimLost }), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the leaf of an earlier root is still here":                     {seen(leafBound, stampedPV, bound, rootNewer), nothing{}},
+		"bound, and the leaf is bound to another volume: reported (I3)":            {seen(leafBound, bound, func(o *scene) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
+		"bound, and the leaf is Lost":                                              {seen(leafBound, bound, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimLost }), says(v1alpha1.ReasonVolumeLost)},
+		"bound, and the leaf of an earlier root is still here":                     {seen(leafBound, stampedVolume, bound, rootNewer), nothing{}},
 		"the user asks for more":                                                   {seen(leafBound, bound, grown("2Gi")), grow{resource.MustParse("2Gi")}},
-		"the user asks for more before the leaf is bound":                          {seen(leafBound, bound, grown("2Gi"), func(o *observed) { o.leaf.Status.Phase = corev1.ClaimPending }), nothing{}},
-		"the user asks for other volume attributes":                                {seen(leafBound, bound, func(o *observed) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), says(v1alpha1.ReasonModifyUnsupported)},
+		"the user asks for more before the leaf is bound":                          {seen(leafBound, bound, grown("2Gi"), pointsBack("leaf-uid"), nudged), nothing{}},
+		"the user asks for other volume attributes":                                {seen(leafBound, bound, func(o *scene) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), says(v1alpha1.ReasonModifyUnsupported)},
 
 		// Bound elsewhere.
 		"bound elsewhere, nothing here":                              {seen(boundTo("pv-9")), nothing{}},
@@ -397,7 +465,7 @@ func TestDecide(t *testing.T) {
 		"about to be bound to its mirror, whose name was taken (I3)": {seen(leafBound, boundTo(mirror.HostVolumeName("pv-1", here.ClusterID, true))), nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, decide(tc.observed), decisions); diff != "" {
+			if diff := cmp.Diff(tc.want, decided(tc.observed), decisions); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
@@ -407,7 +475,7 @@ func TestDecide(t *testing.T) {
 // decisions are compared by type, by what they say to the user by its reason,
 // and claims by name and volume: mirror tests translation.
 var decisions = cmp.Options{
-	cmp.AllowUnexported(nothing{}, doubt{}, create{}, grow{}, withdraw{}, unselect{}),
+	cmp.AllowUnexported(awaits{}, nothing{}, doubt{}, create{}, grow{}, withdraw{}, unselect{}),
 	cmp.Comparer(func(a, b *mirror.Refusal) bool { return (a == nil) == (b == nil) && (a == nil || a.Reason == b.Reason) }),
 	cmp.Comparer(func(a, b *corev1.PersistentVolumeClaim) bool {
 		return a.Namespace == b.Namespace && a.Name == b.Name && a.Spec.VolumeName == b.Spec.VolumeName
@@ -417,14 +485,14 @@ var decisions = cmp.Options{
 // The user is told what is there to choose from, and where to change it.
 func TestMissingClassListsClasses(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*observed)
+		change func(*scene)
 		want   []string
 	}{
-		"by the same name": {func(o *observed) { o.memberClasses = []string{"slow", "fast"} },
+		"by the same name": {func(o *scene) { o.memberClasses = []string{"slow", "fast"} },
 			[]string{`no StorageClass "disk"`, "the same name", "it has: fast, slow.", "ClusterRegistration cluster38"}},
-		"by the registration": {func(o *observed) { o.member.Classes = map[string]string{"disk": "gp9"} },
+		"by the registration": {func(o *scene) { o.member.Classes = map[string]string{"disk": "gp9"} },
 			[]string{`no StorageClass "gp9"`, "storage.classes of ClusterRegistration cluster38", "it has: disk, slow."}},
-		"by the class's parameter": {func(o *observed) { o.class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: "gp8"} },
+		"by the class's parameter": {func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: "gp8"} },
 			[]string{`no StorageClass "gp8"`, v1alpha1.ParameterMemberClass}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -446,10 +514,10 @@ func TestLeafClaim(t *testing.T) {
 		observed           observed
 		volume, class, gib string
 	}{
-		"new: any volume of the member's class":                              {seen(func(o *observed) { o.member.Classes = map[string]string{"disk": "slow"} }), "", "slow", "1Gi"},
+		"new: any volume of the member's class":                              {seen(func(o *scene) { o.member.Classes = map[string]string{"disk": "slow"} }), "", "slow", "1Gi"},
 		"again: that volume, of its own class":                               {seen(bound), "pv-1", "gp3", "1Gi"},
 		"again, while the root has grown: at its present size, to grow then": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
-		"again, of a volume larger than asked for":                           {seen(bound, func(o *observed) { o.boundLeaf.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
+		"again, of a volume larger than asked for":                           {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := tc.observed.root.DeepCopy()
@@ -481,17 +549,17 @@ func TestLeafClaim(t *testing.T) {
 func TestOneMemberSpeaks(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
 	for name, tc := range map[string]struct {
-		change       []func(*observed)
+		change       []func(*scene)
 		here, others bool
 	}{
-		"asked for here":                                         {[]func(*observed){placedIn("")}, true, false},
-		"asked for here, placed there: it waits":                 {[]func(*observed){placedIn(elsewhereID)}, true, false},
-		"placed here, asked for there":                           {[]func(*observed){selected(elsewhereNode)}, false, true},
-		"placed here, asked for nowhere":                         {[]func(*observed){selected("")}, true, false},
-		"asked for on a node of the host's own":                  {[]func(*observed){selected("worker-1")}, false, false},
-		"bound, placed here, selected there":                     {[]func(*observed){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
-		"bound, placed there, selected here":                     {[]func(*observed){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
-		"nobody has it: whoever said something may take it back": {[]func(*observed){selected(""), placedIn("")}, true, true},
+		"asked for here":                                         {[]func(*scene){placedIn("")}, true, false},
+		"asked for here, placed there: it waits":                 {[]func(*scene){placedIn(elsewhereID)}, true, false},
+		"placed here, asked for there":                           {[]func(*scene){selected(elsewhereNode)}, false, true},
+		"placed here, asked for nowhere":                         {[]func(*scene){selected("")}, true, false},
+		"asked for on a node of the host's own":                  {[]func(*scene){selected("worker-1")}, false, false},
+		"bound, placed here, selected there":                     {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
+		"bound, placed there, selected here":                     {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
+		"nobody has it: whoever said something may take it back": {[]func(*scene){selected(""), placedIn("")}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(tc.change...)
@@ -513,7 +581,7 @@ func TestOneMemberSpeaks(t *testing.T) {
 // its classes are called.
 func TestClassNotFoundNamesWhatIsThere(t *testing.T) {
 	said := func(classes ...string) string {
-		d, ok := decide(seen(func(o *observed) { o.memberClasses = classes })).(unselect)
+		d, ok := decide(seen(func(o *scene) { o.memberClasses = classes })).(unselect)
 		if !ok {
 			t.Fatalf("decided %#v", d)
 		}
@@ -530,5 +598,48 @@ func TestClassNotFoundNamesWhatIsThere(t *testing.T) {
 	}
 	if message := said(many...); len(message) > 1024 || strings.Contains(message, "\x1b") {
 		t.Errorf("%d bytes: %.200q", len(message), message)
+	}
+}
+
+// Each read shows the cache as it is then: what is decided on is what was read last.
+func TestObserveReadsTheSameTwice(t *testing.T) {
+	for name, tc := range map[string]struct {
+		scene scene
+		late  func(host, leaf *store, s scene)
+		want  decision
+	}{
+		"the leaf claim comes between two reads": {sceneOf(leafBound, bound, grown("2Gi")), func(_, leaf *store, s scene) { leaf.late[s.leaf] = 1 }, grow{resource.MustParse("2Gi")}},
+		"the root comes between two reads":       {sceneOf(leafBound, bound, grown("2Gi")), func(host, _ *store, s scene) { host.late[s.root] = 1 }, grow{resource.MustParse("2Gi")}},
+		"a PV of the name that is asked for comes between two reads": {sceneOf(comesBack, func(o *scene) {
+			o.hosts = []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}}
+		}), func(host, _ *store, s scene) { host.late[&s.hosts[0]] = 1 }, nothing{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := tc.scene.reconciler()
+			host, isHost := r.Host.(*store)
+			leaf, isLeaf := r.Cache.(*store)
+			if !isHost || !isLeaf {
+				t.Fatal("not the caches of a scene")
+			}
+			host.add(tc.scene.class)
+			tc.late(host, leaf, tc.scene)
+			o, err := r.observe(t.Context(), client.ObjectKeyFromObject(tc.scene.root))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, decide(o), decisions); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A claim that has the volume by now, and another name, is not taken for the root.
+func TestObserveKeepsTheRoot(t *testing.T) {
+	if o := seen(leafBound, bound, handedOn, leafDeleted, rootGone); o.root != nil || o.leaf.UID != "leaf-uid" {
+		t.Errorf("root is %v", o.root)
+	}
+	if o := seen(leafBound, bound, handedOn, otherPushed, leafDeleted, rootNewer); o.root.UID != "newer" || o.leaf.UID != "leaf-uid" {
+		t.Errorf("root is %s, leaf claim %s", o.root.UID, o.leaf.UID)
 	}
 }

@@ -77,7 +77,7 @@ func (e empty) Get(ctx context.Context, key client.ObjectKey, into client.Object
 	return e.reader.Get(ctx, key, into, options...)
 }
 
-func asked(o *observed) { set(o.root, volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName) }
+func asked(o *scene) { set(o.root, volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName) }
 
 // Claims wait where the host is behind, and only those for which nothing is made yet.
 func TestClaimsWaitForTheHost(t *testing.T) {

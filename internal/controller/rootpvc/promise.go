@@ -128,8 +128,8 @@ func (r *reconciler) awaited(ctx context.Context, o observed) (bool, error) {
 	switch {
 	case o.promise != nil:
 		return r.Proof().Promised(ctx, o.promise, "")
-	case o.hostVolume != nil && mirror.WhenUnused(o.hostVolume):
-		return r.Proof().Promised(ctx, o.hostVolume, o.boundTo)
+	case o.volume != nil && mirror.WhenUnused(o.volume.Host):
+		return r.Proof().Promised(ctx, o.volume.Host, o.volume.Name)
 	}
 	return true, nil
 }

@@ -21,11 +21,14 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // promised is a claim bound to a promise that nobody has placed yet.
-func promised(change ...func(*observed)) observed {
-	return seen(append([]func(*observed){func(o *observed) {
+func promised(change ...func(*scene)) observed { return promisedScene(change...).observe() }
+
+func promisedScene(change ...func(*scene)) scene {
+	return sceneOf(append([]func(*scene){func(o *scene) {
 		o.root.Annotations = map[string]string{}
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterMemberClass: "slow"}
 		o.promise = mirror.PromiseFor(o.root, o.class)
@@ -36,22 +39,22 @@ func promised(change ...func(*observed)) observed {
 }
 
 // landed: these Pods have landed here, in this order.
-func landed(names ...string) func(*observed) {
-	return func(o *observed) {
+func landed(names ...string) func(*scene) {
+	return func(o *scene) {
 		for i, name := range names {
 			o.landed = append(o.landed, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(now.Add(time.Duration(i) * time.Second))}})
 		}
 	}
 }
 
-func labelled(id string) func(*observed) {
-	return func(o *observed) { o.promise.Labels = map[string]string{v1alpha1.LabelClusterID: id} }
+func labelled(id string) func(*scene) {
+	return func(o *scene) { o.promise.Labels = map[string]string{v1alpha1.LabelClusterID: id} }
 }
 
 // letGo: an admin has taken the promise from this member.
-func letGo(o *observed) { o.promise = mirror.LetGo(o.promise, o.root, here.ClusterID) }
+func letGo(o *scene) { o.promise = mirror.LetGo(o.promise, o.root, here.ClusterID) }
 
-func rootDeleting(o *observed) { o.root.DeletionTimestamp = &now }
+func rootDeleting(o *scene) { o.root.DeletionTimestamp = &now }
 
 func TestDecidePromised(t *testing.T) {
 	words := &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no space left"}
@@ -65,14 +68,14 @@ func TestDecidePromised(t *testing.T) {
 		"landed, placed":             {observed: promised(landed("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
 		"several landed, placed":     {observed: promised(landed("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
 		"landed, placed, labelled":   {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
-		"the member lacks the class": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *observed) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},
-		"the class keeps claims off the member": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *observed) {
+		"the member lacks the class": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},
+		"the class keeps claims off the member": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) {
 			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
 		}), want: "nothing", reason: v1alpha1.ReasonClassKeepsOff},
 		"the leaf claim waits":                     {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
-		"the member says why":                      {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *observed) { o.attempt.provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
+		"the member says why":                      {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
 		"the leaf claim is bound":                  {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"bound, and the Pod has gone":              {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"the Pod has gone":                         {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
@@ -94,10 +97,10 @@ func TestDecidePromised(t *testing.T) {
 		"the claim is being deleted":               {observed: promised(landed("a"), rootDeleting), want: "nothing"},
 		"being deleted, nothing is made any more":  {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
 		"being deleted, the disk is being made":    {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting, pushed), want: "nothing"},
-		"a node was selected, which means nothing": {observed: promised(func(o *observed) { set(o.root, route.AnnSelectedNode, here.NodeName) }), want: "nothing"},
+		"a node was selected, which means nothing": {observed: promised(func(o *scene) { set(o.root, route.AnnSelectedNode, here.NodeName) }), want: "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decide(tc.observed)
+			d := decided(tc.observed)
 			got, reason := named(d)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
@@ -121,6 +124,8 @@ func named(d decision) (what, reason string) {
 		return "doubt", d.problem.Reason
 	case create:
 		return "create " + ptr.Deref(d.leaf.Spec.StorageClassName, "") + d.leaf.Spec.VolumeName, ""
+	case awaits:
+		return fmt.Sprintf("%s: %s", d.owner, d.step), ""
 	case label:
 		if d.consumer == nil {
 			return "label ", ""
@@ -132,19 +137,21 @@ func named(d decision) (what, reason string) {
 
 // What is left of a promise whose claim is gone.
 func TestDecidePromiseWithoutRoot(t *testing.T) {
-	rootGone := func(o *observed) { o.root, o.promise = nil, nil }
-	toFulfil := func(o *observed) { o.toFulfil = true }
+	rootGone := func(o *scene) { o.root, o.promise = nil, nil }
+	toFulfil := func(o *scene) {
+		o.hosts = []corev1.PersistentVolume{*mirror.WithMember(o.promise, here, nil)}
+	}
 	for name, tc := range map[string]struct {
 		observed observed
 		want     string
 	}{
-		"the leaf claim waits":           {observed: promised(pushed, rootGone, toFulfil), want: "withdraw"},
-		"its volume is not stamped":      {observed: promised(leafBound, rootGone, toFulfil), want: "destroyUnmirrored"},
-		"stamped, to fulfil its promise": {observed: promised(leafBound, stampedVolume, retainedVolume, rootGone, toFulfil), want: "nothing"},
+		"the leaf claim waits":           {observed: promised(pushed, toFulfil, rootGone), want: "withdraw"},
+		"its volume is not stamped":      {observed: promised(leafBound, toFulfil, rootGone), want: "destroyUnmirrored"},
+		"stamped, to fulfil its promise": {observed: promised(leafBound, stampedVolume, retainedVolume, toFulfil, rootGone), want: "leaf_pv: Fulfil"},
 		"stamped, no promise is left":    {observed: promised(leafBound, stampedVolume, retainedVolume, rootGone), want: "deleteRetained"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, _ := named(decide(tc.observed)); got != tc.want {
+			if got, _ := named(decided(tc.observed)); got != tc.want {
 				t.Errorf("decision is %s, want %s", got, tc.want)
 			}
 		})
@@ -153,8 +160,8 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 
 // A claim that uses a promise again whose PV was lost has its disk here, and no other.
 func TestDecideLostPromise(t *testing.T) {
-	reused := func(o *observed) { o.root.Spec.VolumeName, o.promise = mirror.PromiseName("earlier-uid"), nil }
-	lost := func(o *observed) { o.lost = true }
+	reused := func(o *scene) { o.root.Spec.VolumeName, o.promise = mirror.PromiseName("earlier-uid"), nil }
+	lost := func(o *scene) { o.lost = true }
 	for name, tc := range map[string]struct {
 		observed     observed
 		want, reason string
@@ -162,11 +169,11 @@ func TestDecideLostPromise(t *testing.T) {
 		"lost":                      {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
 		"it is another claim's":     {promised(placedIn(here.ClusterID), leafBound, reused, away), "nothing", v1alpha1.ReasonSurplusVolume},
 		"not known whose it is":     {promised(placedIn(here.ClusterID), leafBound, reused), "nothing", v1alpha1.ReasonVolumeMismatch},
-		"lost, its own":             {promised(placedIn(here.ClusterID), leafBound, func(o *observed) { o.promise = nil }), "nothing", ""},
+		"lost, its own":             {promised(placedIn(here.ClusterID), leafBound, func(o *scene) { o.promise = nil }), "nothing", ""},
 		"lost, the disk is to come": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, reason := named(decide(tc.observed)); got != tc.want || reason != tc.reason {
+			if got, reason := named(decided(tc.observed)); got != tc.want || reason != tc.reason {
 				t.Errorf("decision is %s %s, want %s %s", got, reason, tc.want, tc.reason)
 			}
 		})
@@ -245,13 +252,13 @@ func TestTakingBackIsLive(t *testing.T) {
 	bound.Spec.NodeName, bound.Status.NominatedNodeName = here.NodeName, ""
 	others := bound.DeepCopy()
 	others.Spec.Volumes = others.Spec.Volumes[1:]
-	for what, o := range map[string]observed{
-		"withdraw": promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed),
-		"unlabel":  promised(placedIn(here.ClusterID), labelled(here.ClusterID)),
-		"unplace":  promised(placedIn(here.ClusterID)),
+	for what, is := range map[string][]func(*scene){
+		"withdraw": {placedIn(here.ClusterID), labelled(here.ClusterID), pushed},
+		"unlabel":  {placedIn(here.ClusterID), labelled(here.ClusterID)},
+		"unplace":  {placedIn(here.ClusterID)},
 	} {
 		for name, tc := range map[string]struct {
-			change func(*observed)
+			change func(*scene)
 			host   hostReads
 			want   error
 		}{
@@ -262,11 +269,11 @@ func TestTakingBackIsLive(t *testing.T) {
 			"the host does not answer":   {host: hostReads{reads: reads{err: down}}, want: down},
 		} {
 			t.Run(what+", "+name, func(t *testing.T) {
-				o := o
-				o.root = o.root.DeepCopy()
+				s := promisedScene(is...)
 				if tc.change != nil {
-					tc.change(&o)
+					tc.change(&s)
 				}
+				o := s.observe()
 				o.leafClass = &storagev1.StorageClass{}
 				d := decide(o)
 				if got, _ := named(d); got != what {
@@ -289,20 +296,63 @@ func TestTakingBackIsLive(t *testing.T) {
 
 // A disk that is being released is neither missed nor claimed again.
 func TestDecideReleasing(t *testing.T) {
-	o := seen(func(o *observed) {
+	o := sceneOf(func(o *scene) {
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
 		promise := mirror.PromiseFor(o.root, o.class)
 		o.root.Spec.VolumeName = promise.Name
-		leaf := leafPV()
-		o.hostVolume = mirror.Fulfil(mirror.WithMember(promise, here, nil), leaf, corev1.PersistentVolumeReclaimDelete, here)
-		o.boundTo = leaf.Name
+		promise.Status.Phase = corev1.VolumeBound
+		o.hosts = []corev1.PersistentVolume{*mirror.Fulfil(mirror.WithMember(promise, here, nil), leafPV(), corev1.PersistentVolumeReclaimDelete, here)}
 	})
-	if got, reason := named(decide(o)); got != "nothing" || reason != v1alpha1.ReasonVolumeLost {
+	if got, reason := named(decided(o.observe())); got != "nothing" || reason != v1alpha1.ReasonVolumeLost {
 		t.Errorf("in use: decision is %s %s", got, reason)
 	}
-	o.hostVolume.Annotations[v1alpha1.AnnotationReleasing] = o.hostVolume.Annotations[v1alpha1.AttributeLeafUID]
-	if got, reason := named(decide(o)); got != "nothing" || reason != "" {
+	o.hosts[0].Annotations[v1alpha1.AnnotationReleasing] = o.hosts[0].Annotations[v1alpha1.AttributeLeafUID]
+	if got, reason := named(decided(o.observe())); got != "root_pv: Unfulfil" || reason != "" {
 		t.Errorf("releasing: decision is %s %s", got, reason)
+	}
+}
+
+// A claim of a disk that goes with its last Pod is root_pv's while no Pod uses it, and like any
+// other while one does.
+func TestDecideIdle(t *testing.T) {
+	promise := func(o *scene) {
+		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
+		leafBound(o)
+		bound(o)
+		pv := mirror.PromiseFor(&corev1.PersistentVolumeClaim{ObjectMeta: o.root.ObjectMeta}, o.class)
+		o.hosts[0] = *mirror.Fulfil(mirror.WithMember(pv, here, &corev1.Pod{}), o.leafVolume, corev1.PersistentVolumeReclaimDelete, here)
+		o.hosts[0].Status.Phase = corev1.VolumeBound
+		o.root.Spec.VolumeName = pv.Name
+	}
+	used := func(o *scene) {
+		pod := nominated()
+		pod.Spec.NodeName = here.NodeName
+		o.pods = []corev1.Pod{pod}
+	}
+	retained := func(o *scene) {
+		o.hosts[0].Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	marked := func(o *scene) {
+		o.hosts[0].Annotations[v1alpha1.AnnotationUnusedSince] = now.Format(time.RFC3339)
+	}
+	for name, tc := range map[string]struct {
+		observed     observed
+		want, reason string
+	}{
+		"a Pod uses it":                          {observed: seen(promise, used), want: "nothing"},
+		"a Pod uses it, root_pv is to unmark it": {observed: seen(promise, used, marked), want: "nothing"},
+		"a Pod uses it, the user asks for more":  {observed: seen(promise, used, grown("2Gi")), want: "grow"},
+		"a Pod uses it, the leaf is gone":        {observed: seen(promise, used, noLeaf), want: "nothing", reason: v1alpha1.ReasonVolumeLost},
+		"a Pod uses it, placed nowhere":          {observed: seen(promise, used, placedIn("")), want: "place"},
+		"no Pod uses it: root_pv releases it":    {observed: seen(promise), want: "nothing"},
+		"no Pod uses it, and it is retained":     {observed: seen(promise, retained), want: "nothing"},
+		"the same, and the user asks for more":   {observed: seen(promise, retained, grown("2Gi")), want: "grow"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, reason := named(decided(tc.observed)); got != tc.want || reason != tc.reason {
+				t.Errorf("decision is %s %s, want %s %s", got, reason, tc.want, tc.reason)
+			}
+		})
 	}
 }
 
@@ -353,7 +403,7 @@ func (r promiseReads) Get(_ context.Context, _ client.ObjectKey, into client.Obj
 // A leaf claim is made for a promise as it is, not as a cache that lags still has it:
 // a disk that goes with its last Pod may have gone since.
 func TestAwaitedIsLive(t *testing.T) {
-	unfulfilled := promised(func(o *observed) {
+	unfulfilled := promised(func(o *scene) {
 		o.promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
 		o.promise = mirror.WithMember(mirror.PromiseFor(o.root, mirror.PromiseClass(o.promise)), here, nil)
 	})
@@ -361,7 +411,7 @@ func TestAwaitedIsLive(t *testing.T) {
 	releasing := full.DeepCopy()
 	releasing.Annotations[v1alpha1.AnnotationReleasing] = releasing.Annotations[v1alpha1.AttributeLeafUID]
 	fulfilled := unfulfilled
-	fulfilled.promise, fulfilled.hostVolume, fulfilled.boundTo = nil, full, leafPV().Name
+	fulfilled.promise, fulfilled.volume = nil, &volume.Snapshot{Member: here, Host: full, Name: leafPV().Name, UID: leafPV().UID}
 	for name, tc := range map[string]struct {
 		seen observed
 		live *corev1.PersistentVolume

@@ -3,6 +3,7 @@ package rootpvc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -76,7 +77,7 @@ func proving(o observed) (r *reconciler, hostLive, leafLive *cluster, told *even
 		leafLive.volumes = []corev1.PersistentVolume{*o.leafVolume}
 	}
 	return &reconciler{pace: newPace(), Link: &member.Link{
-		Member: o.member, Host: &cluster{indexed: o.mirrors}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
+		Member: o.member, Host: &cluster{}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
 		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() member.Restores { return o.restores },
 		MayDestroy: func() error { return nil },
 		Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
@@ -96,60 +97,61 @@ func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 // forgotten about it, and whatever the caches lack (I2).
 func TestDestroyUnmirroredIsProven(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(o *observed, host *cluster)
+		change func(o *scene, host *cluster)
 		want   error
 		told   string
 	}{
 		"no PV of the host has its handle": {want: errWrite},
-		"the host has a PV of its name": {change: func(o *observed, host *cluster) {
+		"the host has a PV of its name": {change: func(o *scene, host *cluster) {
 			host.add(mirrorFor(o))
 		}},
-		"the same, of a leaf PV with another UID": {change: func(o *observed, host *cluster) {
+		"the same, of a leaf PV with another UID": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Spec.CSI.VolumeAttributes[v1alpha1.AttributeLeafUID] = "before-the-restore"
 			host.add(pv)
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV of the name with the suffix": {change: func(o *observed, host *cluster) {
+		"the host has a PV of the name with the suffix": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Name = mirror.HostVolumeName(pv.Name, here.ClusterID, true)
 			host.add(pv)
 		}},
-		"the host has a PV of any other name": {change: func(o *observed, host *cluster) {
+		"the host has a PV of any other name": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Name = "restored-by-an-admin"
 			host.add(pv)
 		}},
-		"the host has a promise that was fulfilled with it": {change: func(o *observed, host *cluster) {
+		"the host has a promise that was fulfilled with it": {change: func(o *scene, host *cluster) {
 			host.add(asPromise(o.leafVolume))
 		}},
-		"the host has a PV with its handle, whose label was edited": {change: func(o *observed, host *cluster) {
+		"the host has a PV with its handle, whose label was edited": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
 			pv.Labels[v1alpha1.LabelClusterID] = "edited"
 			host.add(pv)
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV of its name for another member's volume": {change: func(o *observed, host *cluster) {
+		"the host has a PV of its name for another member's volume": {change: func(o *scene, host *cluster) {
 			other := here
 			other.ClusterID = elsewhereID
 			pv := mirror.HostVolume(o.leafVolume, o.root, corev1.PersistentVolumeReclaimRetain, other)
 			host.add(pv)
 		}, want: errWrite},
-		"the member was restored since the claim was made": {change: func(o *observed, _ *cluster) {
+		"the member was restored since the claim was made": {change: func(o *scene, _ *cluster) {
 			memberRestored(time.Minute)(o)
 		}},
-		"the claim was made in the very second of the restore": {change: func(o *observed, _ *cluster) {
+		"the claim was made in the very second of the restore": {change: func(o *scene, _ *cluster) {
 			memberRestored(0)(o)
 		}},
-		"the claim is younger than the restore": {change: func(o *observed, _ *cluster) {
+		"the claim is younger than the restore": {change: func(o *scene, _ *cluster) {
 			memberRestored(-time.Second)(o)
 		}, want: errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(leafBound)
+			s := sceneOf(leafBound)
 			var there cluster
 			if tc.change != nil {
-				tc.change(&o, &there)
+				tc.change(&s, &there)
 			}
-			rootGone(&o)
+			rootGone(&s)
+			o := s.observe()
 			r, host, _, told := proving(o)
 			host.volumes = there.volumes
 			if err := r.act(t.Context(), o, destroyUnmirrored{}); !errors.Is(err, tc.want) {
@@ -178,19 +180,19 @@ func heard(t *testing.T, told *events.FakeRecorder, reason string) {
 // A leaf claim that is not bound is not withdrawn while its volume is there, or to come, that
 // the host has a PV for: a restored member has forgotten that it bound the two (I2).
 func TestWithdrawIsProven(t *testing.T) {
-	made := func(o *observed, name string) *corev1.PersistentVolume {
+	made := func(o *scene, name string) *corev1.PersistentVolume {
 		pv := leafPV()
 		pv.Name = name
 		pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: o.leaf.Namespace, Name: o.leaf.Name, UID: o.leaf.UID}
 		return pv
 	}
-	mirrored := func(o *observed, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
+	mirrored := func(o *scene, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 		pv := mirror.HostVolume(leaf, o.root, corev1.PersistentVolumeReclaimRetain, here)
 		pv.Spec.ClaimRef.UID = "another-root"
 		return pv
 	}
 	// forRoot is a host PV for the leaf claim's root, in the cache.
-	forRoot := func(o *observed, r *reconciler, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
+	forRoot := func(o *scene, r *reconciler, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 		pv := mirrored(o, leaf)
 		pv.Spec.ClaimRef.UID = o.origin.UID
 		r.Host = &cluster{indexed: []corev1.PersistentVolume{*pv}}
@@ -198,76 +200,77 @@ func TestWithdrawIsProven(t *testing.T) {
 	}
 	const provisioned = "pvc-leaf-uid"
 	for name, tc := range map[string]struct {
-		change func(o *observed, r *reconciler, host, leaf *cluster)
+		change func(o *scene, r *reconciler, host, leaf *cluster)
 		want   error
 		told   string
 	}{
 		"nothing was made": {want: errWrite},
-		"the member is about to bind a volume, and nobody has forgotten anything": {change: func(o *observed, r *reconciler, _, leaf *cluster) {
+		"the member is about to bind a volume, and nobody has forgotten anything": {change: func(o *scene, r *reconciler, _, leaf *cluster) {
 			leaf.add(made(o, provisioned))
 			r.Cache = &cluster{indexed: leaf.volumes}
 		}, want: errWrite},
-		"the same, and the host has a PV for it": {change: func(o *observed, r *reconciler, host, leaf *cluster) {
+		"the same, and the host has a PV for it": {change: func(o *scene, r *reconciler, host, leaf *cluster) {
 			leaf.add(made(o, "static"))
 			r.Cache = &cluster{indexed: leaf.volumes}
 			host.add(mirrored(o, made(o, "static")))
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the member lacks the volume, its provisioner is to make it again, and the host has a PV for it": {change: func(o *observed, _ *reconciler, host, _ *cluster) {
+		"the member lacks the volume, its provisioner is to make it again, and the host has a PV for it": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
 			host.add(mirrored(o, made(o, provisioned)))
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV for the root, whose volume this member lacks": {change: func(o *observed, r *reconciler, host, _ *cluster) {
+		"the host has a PV for the root, whose volume this member lacks": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			host.add(forRoot(o, r, made(o, "pv-1")))
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the same, and its data are to go with the claim": {change: func(o *observed, r *reconciler, host, _ *cluster) {
+		"the same, and its data are to go with the claim": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = corev1.VolumeReleased, corev1.PersistentVolumeReclaimDelete
 			host.add(pv)
 		}, want: errWrite},
-		"the same, but an admin has chosen Retain a moment ago": {change: func(o *observed, r *reconciler, host, _ *cluster) {
+		"the same, but an admin has chosen Retain a moment ago": {change: func(o *scene, r *reconciler, host, _ *cluster) {
 			pv := forRoot(o, r, made(o, "pv-1"))
 			pv.Status.Phase = corev1.VolumeReleased
 			host.add(pv)
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the host has a PV for the root, whose volume is another leaf claim's": {change: func(o *observed, r *reconciler, host, leaf *cluster) {
+		"the host has a PV for the root, whose volume is another leaf claim's": {change: func(o *scene, r *reconciler, host, leaf *cluster) {
 			other := made(o, "pv-1")
 			other.Spec.ClaimRef.UID = "another-leaf"
 			leaf.add(other)
 			host.add(forRoot(o, r, other))
 		}, want: errWrite},
-		"the claim may be of the backup, and a volume was made for it": {change: func(o *observed, _ *reconciler, _, leaf *cluster) {
+		"the claim may be of the backup, and a volume was made for it": {change: func(o *scene, _ *reconciler, _, leaf *cluster) {
 			memberRestored(time.Minute)(o)
 			leaf.add(made(o, "static"))
 		}},
-		"the claim may be of the backup, and a volume waits for it by name": {change: func(o *observed, _ *reconciler, _, leaf *cluster) {
+		"the claim may be of the backup, and a volume waits for it by name": {change: func(o *scene, _ *reconciler, _, leaf *cluster) {
 			memberRestored(time.Minute)(o)
 			pv := made(o, "static")
 			pv.Spec.ClaimRef.UID = ""
 			leaf.add(pv)
 		}},
-		"the claim may be of the backup, and nothing was made for it": {change: func(o *observed, _ *reconciler, _, _ *cluster) {
+		"the claim may be of the backup, and nothing was made for it": {change: func(o *scene, _ *reconciler, _, _ *cluster) {
 			memberRestored(time.Minute)(o)
 		}, want: errWrite},
-		"the claim may be of the backup, and the host has a PV of another name": {change: func(o *observed, _ *reconciler, host, _ *cluster) {
+		"the claim may be of the backup, and the host has a PV of another name": {change: func(o *scene, _ *reconciler, host, _ *cluster) {
 			memberRestored(time.Minute)(o)
 			pv := mirrored(o, made(o, provisioned))
 			pv.Name = "restored-by-an-admin"
 			host.add(pv)
 		}, told: v1alpha1.ReasonVolumeKept},
-		"the claim was placed here meanwhile": {change: func(_ *observed, _ *reconciler, host, _ *cluster) {
+		"the claim was placed here meanwhile": {change: func(_ *scene, _ *reconciler, host, _ *cluster) {
 			host.claim.Annotations[v1alpha1.AnnotationPlacedIn] = "changed"
 		}},
-		"the scheduler chose this member meanwhile": {change: func(_ *observed, _ *reconciler, host, _ *cluster) {
+		"the scheduler chose this member meanwhile": {change: func(_ *scene, _ *reconciler, host, _ *cluster) {
 			host.claim.Annotations[route.AnnSelectedNode] = here.NodeName
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(pushed, selected(elsewhereNode))
-			o.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
-			r, host, leaf, told := proving(o)
-			host.claim = o.root.DeepCopy()
+			s := sceneOf(pushed, selected(elsewhereNode))
+			s.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			r, host, leaf, told := proving(s.observed)
+			host.claim = s.root.DeepCopy()
 			if tc.change != nil {
-				tc.change(&o, r, host, leaf)
+				tc.change(&s, r, host, leaf)
 			}
+			o := s.observe()
 			r.Restores = func() member.Restores { return o.restores }
 			if err := r.act(t.Context(), o, withdraw{}); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
@@ -287,9 +290,9 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 			case withdraw:
 				o = seen(pushed, rootGone)
 			case deleteRetained:
-				retainedVolume(&o)
+				o = seen(leafBound, stampedVolume, retainedVolume, rootGone)
 			case deleteLost:
-				noLeafVolume(&o)
+				o = seen(leafBound, leafLost, noLeafVolume, rootGone)
 			}
 			o.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, _, _, told := proving(o)
@@ -341,8 +344,8 @@ func TestSuspendedListsNothing(t *testing.T) {
 		"withdraw": {seen(pushed, rootGone, memberRestored(time.Minute)), withdraw{rootGone: true}, 2},
 		"destroy":  {seen(leafBound, rootGone), destroyUnmirrored{}, 1},
 		// Nothing is destroyed, and after a restore of the member, there are many.
-		"retained": {seen(leafBound, rootGone, retainedVolume), deleteRetained{}, 0},
-		"lost":     {seen(leafBound, rootGone, noLeafVolume), deleteLost{}, 1},
+		"retained": {seen(leafBound, stampedVolume, retainedVolume, rootGone), deleteRetained{}, 0},
+		"lost":     {seen(leafBound, leafLost, noLeafVolume, rootGone), deleteLost{}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.observed.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
@@ -381,13 +384,72 @@ func TestSuspendedTellsTheNextClaim(t *testing.T) {
 
 // A claim says which member has it by the name of its registration.
 func TestPlacedElsewhereNamesTheMember(t *testing.T) {
-	for name, want := range map[string]string{"cluster39": `member "cluster39"`, "": `cluster "id39", which is not registered`} {
-		o := seen(placedIn(elsewhereID))
-		o.placedName = name
-		if d, ok := decide(o).(nothing); !ok || !strings.Contains(d.problem.Message, want) {
-			t.Errorf("%+v does not say %q", d.problem, want)
+	for what, s := range map[string]scene{
+		"unbound": sceneOf(placedIn(elsewhereID)), "bound": sceneOf(leafBound, bound, placedIn(elsewhereID)),
+	} {
+		for name, want := range map[string]string{"cluster39": `member "cluster39"`, "": `cluster "id39", which is not registered`} {
+			t.Run(fmt.Sprintf("%s, %q", what, name), func(t *testing.T) {
+				r, o := s.reconciler(), s.observe()
+				if host, ok := r.Host.(*store); ok && name != "" {
+					registration := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+					registration.Status.ClusterID = elsewhereID
+					host.add(registration)
+				}
+				if err := r.observePlacement(t.Context(), &o); err != nil {
+					t.Fatal(err)
+				}
+				if d, ok := decide(o).(nothing); !ok || !strings.Contains(d.problem.Message, want) {
+					t.Errorf("%+v does not say %q", d.problem, want)
+				}
+			})
 		}
 	}
+}
+
+// Without a root, the host PV that keeps a leaf claim says why.
+func TestReplacedVolumeIsReportedOnItsHostVolume(t *testing.T) {
+	o := seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone)
+	r, _, _, told := proving(o)
+	if err := r.act(t.Context(), o, decide(o)); err != nil {
+		t.Error(err)
+	}
+	heard(t, told, v1alpha1.ReasonVolumeReplaced)
+}
+
+// What another controller is to do first takes nothing back that the claim was told.
+func TestAbstainingWritesNothing(t *testing.T) {
+	o := seen(leafBound, bound, pointsBack("another"))
+	o.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeLost}}
+	r, _, _, told := proving(o)
+	if err := r.act(t.Context(), o, decide(o)); err != nil {
+		t.Error(err)
+	}
+	heard(t, told, "")
+}
+
+// The note that has the member's PV controller look at a leaf claim again names its volume.
+func TestNudge(t *testing.T) {
+	o := seen(leafBound, bound, pointsBack("leaf-uid"))
+	r, _, _, _ := proving(o)
+	patched := &patches{}
+	r.Leaf = guarded.NewLeaf(patched, here.HostID, here.Registration, guarded.HostOnly{})
+	if err := r.act(t.Context(), o, decide(o)); err != nil {
+		t.Fatal(err)
+	}
+	if got := patched.last.GetAnnotations()[v1alpha1.AnnotationVolumeUID]; got != "pv-uid" {
+		t.Errorf("the note names %q, want pv-uid", got)
+	}
+}
+
+// patches takes every patch, and keeps the last object.
+type patches struct {
+	client.Client
+	last client.Object
+}
+
+func (p *patches) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.PatchOption) error {
+	p.last = obj
+	return nil
 }
 
 // What a member seems to have invented is not reported while the cache only lacks the
@@ -414,12 +476,12 @@ func TestDoubtIsLive(t *testing.T) {
 // Nobody is advised to delete a volume that may be the claim's own.
 func TestOnlyASurplusIsToBeDeleted(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change  []func(*observed)
+		change  []func(*scene)
 		deletes bool
 	}{
-		"bound to another volume elsewhere":  {[]func(*observed){leafBound, boundTo("pv-9"), away}, true},
-		"bound to a volume that is not seen": {[]func(*observed){leafBound, boundTo("pv-9")}, false},
-		"placed nowhere":                     {[]func(*observed){leafBound, placedIn(""), selected("")}, false},
+		"bound to another volume elsewhere":  {[]func(*scene){leafBound, boundTo("pv-9"), away}, true},
+		"bound to a volume that is not seen": {[]func(*scene){leafBound, boundTo("pv-9")}, false},
+		"placed nowhere":                     {[]func(*scene){leafBound, placedIn(""), selected("")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var problem *mirror.Refusal

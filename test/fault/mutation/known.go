@@ -2,20 +2,26 @@ package mutation
 
 // Files that several mutations edit.
 const (
-	rootPVDecide     = "internal/controller/rootpv/decide.go"
-	rootPVAct        = "internal/controller/rootpv/act.go"
-	rootPVCDecide    = "internal/controller/rootpvc/decide.go"
-	rootPVCAct       = "internal/controller/rootpvc/act.go"
-	rootPodDecide    = "internal/controller/rootpod/decide.go"
-	rootPodAct       = "internal/controller/rootpod/act.go"
-	leafPVDecide     = "internal/controller/leafpv/decide.go"
-	leafPVController = "internal/controller/leafpv/controller.go"
-	mirrorVolume     = "internal/mirror/volume.go"
-	mirrorClaim      = "internal/mirror/claim.go"
-	guardedLeaf      = "internal/guarded/leaf.go"
-	guardedWriter    = "internal/guarded/writer.go"
-	link             = "internal/member/link.go"
+	rootPVAct      = "internal/controller/rootpv/act.go"
+	rootPVCDecide  = "internal/controller/rootpvc/decide.go"
+	rootPVCAct     = "internal/controller/rootpvc/act.go"
+	rootPodDecide  = "internal/controller/rootpod/decide.go"
+	rootPodAct     = "internal/controller/rootpod/act.go"
+	leafPVAct      = "internal/controller/leafpv/act.go"
+	volumeTable    = "internal/volume/table.go"
+	volumeFacts    = "internal/volume/facts.go"
+	volumeSnapshot = "internal/volume/snapshot.go"
+	volumeObserve  = "internal/volume/observe.go"
+	volumeChange   = "internal/volume/change.go"
+	mirrorVolume   = "internal/mirror/volume.go"
+	mirrorClaim    = "internal/mirror/claim.go"
+	guardedLeaf    = "internal/guarded/leaf.go"
+	guardedWriter  = "internal/guarded/writer.go"
+	link           = "internal/member/link.go"
 )
+
+// unproven drops host PVs without the proof that their leaf PVs are gone.
+var unproven = Edit{rootPVAct, "	if step != volume.DropFinalizer {\n		if err", "	if step == volume.EndPromise {\n		if err"}
 
 // panics end the process, as they do where nobody recovers them.
 var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}
@@ -36,7 +42,8 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		{
 			Name: "forgetful-deletion", Class: "an outage during a deletion leaks the disk: the host PV goes before its leaf",
 			Edits: []Edit{
-				{rootPVDecide, "	case destroys && o.leaf == nil && o.claim == nil:\n		return release{leafGone: true, also: true}", "	case destroys:\n		return release{also: true}"},
+				unproven,
+				{volumeTable, "destroyed, not(hasLeaf), not(claimed)}, step: DropHost", "destroyed}, step: DropHost"},
 			},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
@@ -65,7 +72,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		},
 		{
 			Name: "nil-claimref", Class: "a cleared claimRef of a retained PV crashes the manager",
-			Edits:    []Edit{panics, {rootPVDecide, "	case mirror.Ended(o.host):", "	case o.host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain && o.host.Spec.ClaimRef.UID != \"\" && mirror.Ended(o.host):"}},
+			Edits:    []Edit{panics, {volumeFacts, "return s.Host != nil && mirror.Ended(s.Host) }}", "return s.Host != nil && s.Host.Spec.ClaimRef.UID != \"\" && mirror.Ended(s.Host) }}"}},
 			Scenario: "reuse", Caught: []string{"I6"},
 		},
 		{
@@ -76,15 +83,18 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		{
 			Name: "pushes-bound-claims", Class: "a host claim that is bound already is pushed with its volume name, and is Lost in the member",
 			Edits: []Edit{
-				{rootPVCDecide, "	case o.boundLeaf == nil:\n		return refuse(v1alpha1.ReasonVolumeLost,", "	case o.boundLeaf == nil && o.leaf != nil:\n		return refuse(v1alpha1.ReasonVolumeLost,"},
-				{rootPVCDecide, "		name = o.boundLeaf.Spec.StorageClassName", "		name = ptr.Deref(o.root.Spec.StorageClassName, \"\")"},
-				{rootPVCDecide, "		if capacity := o.boundLeaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "		if capacity := o.root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
+				{volumeTable, "{not(hasLeaf)}, owner: RootPVC, told: v1alpha1.ReasonVolumeLost", "{not(hasLeaf), hasClaim}, owner: RootPVC, told: v1alpha1.ReasonVolumeLost"},
+				{rootPVCDecide, "		name = o.volume.Leaf.Spec.StorageClassName", "		name = ptr.Deref(o.root.Spec.StorageClassName, \"\")"},
+				{rootPVCDecide, "		if capacity := o.volume.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "		if capacity := o.root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
 			},
 			Scenario: "lost-leaf-volume", Caught: []string{"I1", "I3", "I6"},
 		},
 		{
 			Name: "absence-deletes", Class: "a leaf PV that is not found deletes the host PV: a wiped member loses all volumes",
-			Edits:    []Edit{{rootPVDecide, "	case mirror.Ended(o.host):", "	case o.leaf == nil:\n		return release{also: true}\n	case mirror.Ended(o.host):"}},
+			Edits: []Edit{
+				unproven,
+				{volumeTable, "		{phase: Holding, when: []fact{heldByAnother, not(stamped)}, step: Stamp, owner: LeafPV},\n", "		{phase: Destroying, when: []fact{finalizer, not(hasLeaf)}, step: DropHost, owner: RootPV},\n"},
+			},
 			Scenario: "lost-leaf-volume", Caught: []string{"I2", "I6"},
 		},
 		{

@@ -13,18 +13,18 @@ func modelled() []Mutation {
 	return []Mutation{
 		{
 			Name: "passes-over-deleted", Class: "a leaf PV that is being deleted is not held",
-			Edits:  []Edit{{leafPVDecide, "	case o.root == nil:\n		return o.withoutRoot()\n	}\n	if why", "	case o.leaf.DeletionTimestamp != nil:\n		return nothing{}\n	case o.root == nil:\n		return o.withoutRoot()\n	}\n	if why"}},
+			Edits: []Edit{
+				{volumeTable, "claimed, mayBeKnown, unheld}", "claimed, mayBeKnown, unheld, not(terminating)}"},
+				{volumeTable, "not(leafRetain), either(retained, freed)}", "not(leafRetain), not(terminating), either(retained, freed)}"},
+				{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, not(terminating)}"},
+				{volumeTable, "provisioned, unheld}", "provisioned, unheld, not(terminating)}"},
+			},
 			Caught: []string{"I6"},
 		},
 		{
 			Name: "abandons-at-delete", Class: "a volume that is abandoned while it is destroyed stays at Delete",
-			Edits:  []Edit{{leafPVDecide, "return o.keep(orphan{})", "return orphan{}"}},
+			Edits:  []Edit{{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, mirrored}"}},
 			Caught: []string{"I6"},
-		},
-		{
-			Name: "undoes", Class: "leaf_pv holds what root_pv destroys, while the cache of claims lags",
-			Edits:  []Edit{{leafPVDecide, "(mirror.Releasing(o.host) || mirror.Ended(o.host))", "mirror.Releasing(o.host)"}},
-			Caught: []string{"I5"},
 		},
 		{
 			Name: "silent-while-deleted", Class: "a claim whose volume is being deleted before it is bound is Pending, and no reason is reported",
@@ -33,17 +33,17 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "only-lost", Class: "a leaf claim stays that names a volume which went before they were bound",
-			Edits:  []Edit{{rootPVCDecide, "o.leaf.Status.Phase != corev1.ClaimBound && len(o.mirrors) == 0", "o.leaf.Status.Phase == corev1.ClaimLost && len(o.mirrors) == 0"}},
+			Edits:  []Edit{{volumeTable, "not(hasLeaf), not(claimBound)}, step: DeleteLost", "not(hasLeaf), claimLost}, step: DeleteLost"}},
 			Caught: []string{"I6"},
 		},
 		{
 			Name: "two-mirrors", Class: "a second volume is mirrored for a claim, while the cache of host PVs lags",
-			Edits:  []Edit{{"internal/controller/leafpv/act.go", "	if o.root.Spec.VolumeName == \"\" {\n		other", "	if o.root.Spec.VolumeName == \"never\" {\n		other"}},
+			Edits:  []Edit{{leafPVAct, "	if s.Root.Spec.VolumeName == \"\" {\n		other", "	if s.Root.Spec.VolumeName == \"never\" {\n		other"}},
 			Caught: []string{"I3"},
 		},
 		{
 			Name: "freed-at-delete", Class: "a volume that is freed while it is destroyed stays at Delete",
-			Edits:  []Edit{{leafPVDecide, "	ref := o.host.Spec.ClaimRef\n	if ref == nil {", "	ref := o.host.Spec.ClaimRef\n	if ref != nil || ref == nil {\n		return false\n	}\n	if ref == nil {"}},
+			Edits:  []Edit{{volumeSnapshot, "	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase", "	if s.Host != nil {\n		return false\n	}\n	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase"}},
 			Caught: []string{"I6"},
 		},
 	}

@@ -9,7 +9,7 @@ func own() []Mutation {
 			Name: "no-finalizer", Class: "I1: nothing holds the host PV until its leaf is dealt with",
 			Edits: []Edit{
 				{mirrorVolume, "Finalizers:  []string{v1alpha1.FinalizerLeafVolume},", "Finalizers:  nil,"},
-				{leafPVDecide, "	controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)\n", "	_ = controllerutil.AddFinalizer\n"},
+				{volumeChange, "		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)\n", "		_ = controllerutil.AddFinalizer\n"},
 			},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
@@ -23,8 +23,8 @@ func own() []Mutation {
 		{
 			Name: "no-retain", Class: "I2: leaf PVs in use are not held at Retain",
 			Edits: []Edit{
-				{leafPVDecide, "	o.claimOrigin.Stamp(after)\n	after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain\n", "	o.claimOrigin.Stamp(after)\n"},
-				{leafPVDecide, "	if o.leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {\n		if o.root", "	if o.leaf.Spec.PersistentVolumeReclaimPolicy != \"\" {\n		if o.root"},
+				{volumeChange, "	origin.Stamp(after)\n	retain(after)\n", "	origin.Stamp(after)\n"},
+				{volumeTable, "not(held), stamped, not(leafRetain)}", "not(held), stamped, not(stamped)}"},
 			},
 			Scenario: "lost-leaf-claim", Caught: []string{"I2", "I6"},
 		},
@@ -48,13 +48,13 @@ func own() []Mutation {
 		},
 		{
 			Name: "no-stamp", Class: "I4: leaf volumes are not stamped before they are mirrored",
-			Edits:    []Edit{{leafPVDecide, "	if after := changed(o.leaf, o.hold); after != nil {", "	if after := changed(o.leaf, o.hold); o.host != nil && after != nil {"}},
+			Edits:    []Edit{{volumeTable, "provisioned, unheld}", "provisioned, unheld, mirrored}"}},
 			Scenario: "create", Fault: "kill-after@host/create/persistentvolumes/volume#1",
 			Caught: []string{"I2", "I6"},
 		},
 		{
 			Name: "writes-for-ever", Class: "I5: a write that changes nothing is made again and again",
-			Edits:    []Edit{{leafPVDecide, "	if after == nil {\n		return nothing{}\n	}\n	return patchHost{after}", "	if after == nil {\n		after = o.host.DeepCopy()\n	}\n	metav1.SetMetaDataAnnotation(&after.ObjectMeta, \"xylem.io/seen\", after.ResourceVersion)\n	return patchHost{after}"}},
+			Edits:    []Edit{{volumeChange, "		delete(after.Annotations, v1alpha1.AnnotationClusterGone)\n", "		metav1.SetMetaDataAnnotation(&after.ObjectMeta, \"xylem.io/seen\", s.Host.ResourceVersion)\n"}},
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
 		{
@@ -67,8 +67,8 @@ func own() []Mutation {
 			Edits: []Edit{
 				{rootPVAct, "import (\n	\"context\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"fmt\"\n	\"sync\"\n"},
 				{rootPVAct, "func (r *reconciler) act(", "var flipped sync.Map\n\nfunc (r *reconciler) act("},
-				{rootPVAct, "	return r.Leaf.SetDelete(ctx, actor, o.leaf, e)\n", "	flipped.Store(o.host.UID, true)\n	return r.Leaf.SetDelete(ctx, actor, o.leaf, e)\n"},
-				{rootPVAct, "	case deleteClaim:\n", "	case deleteClaim:\n		if _, known := flipped.Load(o.host.UID); !known {\n			return nil\n		}\n"},
+				{rootPVAct, "	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)\n", "	flipped.Store(s.Host.UID, true)\n	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)\n"},
+				{rootPVAct, "	case volume.DeleteClaim:\n", "	case volume.DeleteClaim:\n		if _, known := flipped.Load(s.Host.UID); !known {\n			return reconcile.Result{}, nil\n		}\n"},
 			},
 			Scenario: "delete", Fault: "kill-after@cluster38/patch/persistentvolumes/volume#1",
 			Caught: []string{"I1", "I6"},

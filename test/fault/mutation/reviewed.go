@@ -8,15 +8,13 @@ func reviewed() []Mutation {
 			Name: "other-uid-unmirrored", Class: "I2: a host PV whose leaf PV has another UID by now does not count: the volume is taken as never mirrored",
 			Edits: []Edit{
 				{"internal/proof/mirrored.go", "	if len(known) > 0 {\n		return &known[0], nil\n	}", "	if len(known) > 0 {\n		return nil, nil\n	}"},
-				{leafPVController, "	o.remembered = len(hosts) > 0 || o.claim", "	o.remembered = o.claim"},
-				{leafPVController, "		o.replaced = &hosts[i]\n", ""},
-				{rootPVCDecide, "(retained || len(o.mirrors) > 0 || o.restores.Predates(o.leaf))", "(retained || o.restores.Predates(o.leaf))"},
+				{volumeObserve, "	s.Earlier = hosts\n", ""},
 			},
 			Scenario: "replaced-away", Caught: []string{"I2"},
 		},
 		{
 			Name: "waits-for-replaced", Class: "I1: root_pv waits for ever for a leaf PV that was re-created under its name: the leaf claim stays, and its name is blocked",
-			Edits:    []Edit{{rootPVDecide, "		return proof.Outlives(o.replacement, o.claim)\n", "		return false\n"}},
+			Edits:    []Edit{{volumeSnapshot, "		return proof.Outlives(s.Recreated, s.Claim)\n", "		return false\n"}},
 			Scenario: "replaced-delete", Caught: []string{"I6"},
 		},
 		{
@@ -53,7 +51,7 @@ func reviewed() []Mutation {
 			Name: "speaks-to-nobody", Class: "a leaf claim without a root makes root_pvc panic while destruction is suspended",
 			Edits: []Edit{
 				{rootPVCAct, "	if !errors.Is(err, guarded.ErrSuspended) || o.root == nil {", "	if !errors.Is(err, guarded.ErrSuspended) {"},
-				{rootPVCAct, "	case o.root != nil:\n		r.eventProblem(o.root, problem)\n	case len(o.mirrors) > 0:", "	case problem != nil && len(o.root.Name) >= 0:\n		r.eventProblem(o.root, problem)\n	case len(o.mirrors) > 0:"},
+				{rootPVCAct, "	case o.root != nil:\n		r.eventProblem(o.root, problem)\n	case o.volume != nil && len(o.volume.Earlier) > 0:", "	case problem != nil && len(o.root.Name) >= 0:\n		r.eventProblem(o.root, problem)\n	case o.volume != nil && len(o.volume.Earlier) > 0:"},
 			},
 			Scenario: "create", Fault: "restore-host@host/create/persistentvolumes/volume#1", Caught: []string{"I6"},
 		},

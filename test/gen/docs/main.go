@@ -22,7 +22,7 @@ func run(verify bool) error {
 		return err
 	}
 	var wrong []error
-	for path, page := range map[string]func() ([]byte, error){"internal/REASONS.md": reasonsPage, "internal/METRICS.md": metricsPage} {
+	for path, page := range map[string]func() ([]byte, error){"internal/REASONS.md": reasonsPage, "internal/METRICS.md": metricsPage, "internal/VOLUMES.md": volumesPage} {
 		want, err := page()
 		if err != nil {
 			return fmt.Errorf("make %s: %w", path, err)

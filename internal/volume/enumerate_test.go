@@ -1,0 +1,345 @@
+package volume
+
+import (
+	"flag"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+var all = flag.Bool("all", false, "TestEveryCombination: all of them, not a sample")
+
+// sample is how many combinations are tried unless all are.
+const sample = 500_000
+
+const (
+	deletes = corev1.PersistentVolumeReclaimDelete
+	retains = corev1.PersistentVolumeReclaimRetain
+	gone    = types.UID("gone-root")
+)
+
+var (
+	deleted  = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	hostPVs  = []corev1.PersistentVolumePhase{corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed}
+	leafPVs  = []corev1.PersistentVolumePhase{corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased}
+	claims   = []corev1.PersistentVolumeClaimPhase{corev1.ClaimPending, corev1.ClaimBound, corev1.ClaimLost}
+	policies = []corev1.PersistentVolumeReclaimPolicy{deletes, retains, corev1.PersistentVolumeReclaimRecycle}
+)
+
+// key of the root claim and its leaf claim.
+var key = types.NamespacedName{Namespace: "shop", Name: "data"}
+
+func originOf(uid types.UID) mirror.Origin {
+	return mirror.Origin{HostID: member.HostID, Root: key, UID: uid}
+}
+
+func at(deleting bool) *metav1.Time {
+	if deleting {
+		return &deleted
+	}
+	return nil
+}
+
+// roots are the root claims that there can be; nil is absent.
+func roots() []*corev1.PersistentVolumeClaim {
+	all := []*corev1.PersistentVolumeClaim{nil}
+	for _, volume := range []string{"", hostPV.Name, "another"} {
+		for _, placed := range []string{"", member.ClusterID, "id39"} {
+			for _, deleting := range []bool{false, true} {
+				root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "root", DeletionTimestamp: at(deleting)}}
+				root.Spec.VolumeName = volume
+				if placed != "" {
+					root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: placed}
+				}
+				all = append(all, root)
+			}
+		}
+	}
+	return all
+}
+
+// hosts are the host PVs.
+func hosts() []*corev1.PersistentVolume {
+	all := []*corev1.PersistentVolume{nil}
+	for _, ref := range []*corev1.ObjectReference{nil, refOf("root"), refOf(gone), refOf("")} {
+		for _, phase := range hostPVs {
+			for _, policy := range policies {
+				for flags := range 8 {
+					pv := hostPV.DeepCopy()
+					pv.Spec.ClaimRef, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy = ref, phase, policy
+					pv.DeletionTimestamp = at(flags&1 != 0)
+					if flags&2 != 0 {
+						pv.Finalizers = nil
+					}
+					if flags&4 != 0 {
+						metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+					}
+					all = append(all, pv)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// leafClaims are the leaf claims, of the root and of one that is gone.
+func leafClaims() []*corev1.PersistentVolumeClaim {
+	all := []*corev1.PersistentVolumeClaim{nil}
+	for _, uid := range []types.UID{"root", gone} {
+		for _, volume := range []string{"", "pv-1", "pv-2"} {
+			for _, phase := range claims {
+				for _, deleting := range []bool{false, true} {
+					claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "leaf-claim", DeletionTimestamp: at(deleting)}}
+					claim.Spec.VolumeName, claim.Status.Phase = volume, phase
+					originOf(uid).Stamp(claim)
+					all = append(all, claim)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// leaves are the leaf PVs.
+func leaves() []*corev1.PersistentVolume {
+	all := []*corev1.PersistentVolume{nil}
+	for _, stamp := range []types.UID{"", "root", gone} {
+		for _, own := range []string{string(deletes), string(retains), ""} {
+			for _, policy := range policies {
+				for _, ref := range []*corev1.ObjectReference{nil, refOf("leaf-claim"), refOf("another")} {
+					for _, phase := range leafPVs {
+						for _, deleting := range []bool{false, true} {
+							pv := leafPV()
+							pv.Spec.PersistentVolumeReclaimPolicy, pv.Spec.ClaimRef, pv.Status.Phase, pv.DeletionTimestamp = policy, ref, phase, at(deleting)
+							if stamp != "" {
+								originOf(stamp).Stamp(pv)
+							}
+							if own != "" {
+								metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, own)
+							}
+							all = append(all, pv)
+						}
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// combination of objects, related as the observer relates them. The host PV is of this leaf PV,
+// or, if earlier, of another one that had its name.
+func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored bool) *Snapshot {
+	s := &Snapshot{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored}
+	if leaf != nil {
+		s.Stamp, s.Stamped = mirror.OriginIn(member.HostID, leaf)
+	}
+	switch {
+	case host == nil:
+	case earlier:
+		s.Earlier = []corev1.PersistentVolume{*host}
+	default:
+		s.Host = host
+	}
+	owner := s.hostRoot()
+	if claim != nil {
+		origin, _ := mirror.OriginIn(member.HostID, claim)
+		switch {
+		case owner == "" || owner == origin.UID:
+			s.Claim, s.Origin, owner = claim, origin, origin.UID
+		case mirror.HeldBy(leaf, claim) && claim.Spec.VolumeName == s.Name:
+			s.Holder, s.HolderOrigin = claim, origin
+		}
+	}
+	if owner == "" && s.Stamped {
+		owner = s.Stamp.UID
+	}
+	if s.Claim == nil {
+		s.Origin = originOf(owner)
+	}
+	switch {
+	case living == nil || owner == "":
+	case owner == living.UID:
+		s.Root = living
+	default:
+		s.Successor = living
+	}
+	return s
+}
+
+// hostPV represents the leaf PV.
+var hostPV = func() *corev1.PersistentVolume {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root"}}
+	pv := mirror.HostVolume(leafPV(), claim, deletes, member)
+	pv.UID = "host-pv"
+	return pv
+}()
+
+func leafPV() *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}},
+	}}
+}
+
+func refOf(uid types.UID) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: uid}
+}
+
+// wrong says what a plan must not be.
+func wrong(s *Snapshot, p Plan) string {
+	retained := s.Leaf == nil || s.Leaf.Spec.PersistentVolumeReclaimPolicy == retains
+	destroyed := s.Host != nil && mirror.Ended(s.Host) && !mirror.Abandoned(s.Host) && s.Host.Spec.PersistentVolumeReclaimPolicy == deletes &&
+		(s.Leaf == nil || s.Stamped && s.Policy() == deletes)
+	switch p.Step {
+	case SetDelete:
+		if !destroyed || s.Root != nil {
+			return "a leaf PV is set to Delete that nobody asked to be destroyed (I2)"
+		}
+	case DeleteClaim:
+		if !mirror.Ended(s.Host) || s.Root != nil || !destroyed && !retained {
+			return "a leaf claim is deleted whose volume may go with it (I2)"
+		}
+	case DeleteStale, DeleteRetained:
+		if !retained {
+			return "a leaf claim is deleted whose volume goes with it (I2)"
+		}
+	case DestroyUnmirrored:
+		if s.Host != nil || len(s.Earlier) > 0 || s.Stamped || s.Restored || s.Root != nil {
+			return "a volume is destroyed that may have been mirrored (I2)"
+		}
+	case DeleteLost:
+		if s.Leaf != nil || s.Host != nil || s.Root != nil {
+			return "a leaf claim is taken as lost that has a volume"
+		}
+	case Withdraw:
+		if s.Claim.Spec.VolumeName != "" {
+			return "a leaf claim is withdrawn that has a volume (I2)"
+		}
+	case DropHost:
+		if s.Leaf != nil || s.Claimed() || !destroyed {
+			return "the host forgets a volume of which something is left (I1)"
+		}
+	case CreateHost:
+		if s.Host != nil || s.Root.Spec.VolumeName != "" && s.HostName(s.Root) != s.Root.Spec.VolumeName || s.placed() != member.ClusterID {
+			return "a volume is mirrored for a claim that has another, or is to have one elsewhere (I3)"
+		}
+	case CreateClaim:
+		if s.Claim != nil || !s.bound() || s.Leaf == nil {
+			return "a leaf claim is created that does not find its volume (I3)"
+		}
+	case Keep, Hold, Stamp:
+		if s.KeptLeaf() == nil && s.StampedLeaf() == nil && s.RetainedLeaf() == nil {
+			return "a leaf PV is written to that is as it should be (I5)"
+		}
+	case KeepHost:
+		if s.CurrentHost() == nil {
+			return "a host PV is written to that is as it should be (I5)"
+		}
+	default: // destroys and makes nothing
+	}
+	settled := s.bound() && s.Held() && s.placed() == member.ClusterID && s.Claim.Status.Phase == corev1.ClaimBound
+	switch {
+	case p.Step != None && p.Owner == "":
+		return "nobody takes the step"
+	case p.Step == None && p.Owner == "" && p.Phase != Foreign:
+		return "nobody reports the state"
+	case p.Step == None && p.Tell == nil && s.bound() && s.Root.DeletionTimestamp == nil && !settled && !mirror.Abandoned(s.Host) && !waits(s):
+		return "a bound claim has no volume in the member, and nobody tells the user (I6)"
+	}
+	return ""
+}
+
+// waits reports whether Kubernetes is about to change a bound claim's counterpart.
+func waits(s *Snapshot) bool {
+	switch {
+	case mirror.Ended(s.Host):
+		return true // the host's PV controller says that the claim is gone, or takes it back
+	case s.Claim == nil:
+		return false
+	case deleting(s.Claim), s.Claim.Spec.VolumeName == "" && s.Leaf != nil && mirror.PointsAt(s.Leaf, s.Claim):
+		return true
+	}
+	// The member's PV controller binds the two.
+	return s.Claimed() && s.Leaf != nil && (s.Leaf.Spec.ClaimRef == nil || s.Held())
+}
+
+// Every combination of what there can be of a volume has a plan that neither destroys without a
+// reason, nor leaves the user without one.
+func TestEveryCombination(t *testing.T) {
+	roots, hosts, claims, leaves := roots(), hosts(), leafClaims(), leaves()
+	total := len(roots) * len(hosts) * 2 * len(claims) * len(leaves) * 2
+	stride := 1
+	if !*all {
+		stride = total/sample | 1
+	}
+	var seen, failures atomic.Int64
+	var mu sync.Mutex
+	steps := map[Step]int{}
+	var workers sync.WaitGroup
+	const side = 4
+	for w := range side {
+		workers.Go(func() {
+			counted := map[Step]int{}
+			for n := w * stride; n < total; n += side * stride {
+				rest := n
+				next := func(n int) int {
+					value := rest % n
+					rest /= n
+					return value
+				}
+				host, earlier := hosts[next(len(hosts))], next(2) == 1
+				leaf := leaves[next(len(leaves))]
+				if earlier && (host == nil || leaf == nil) {
+					continue // as without
+				}
+				s := combination(roots[next(len(roots))], host, earlier, claims[next(len(claims))], leaf, next(2) == 1)
+				seen.Add(1)
+				p := Next(s)
+				counted[p.Step]++
+				if why := wrong(s, p); why != "" && failures.Add(1) <= 20 {
+					t.Errorf("combination %d: %s: %s %s by %s: %s", n, why, p.Phase, p.Step, p.Owner, describe(s))
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for step, n := range counted {
+				steps[step] += n
+			}
+		})
+	}
+	workers.Wait()
+	t.Logf("%d of some %d snapshots, %d wrong; steps: %v", seen.Load(), total, failures.Load(), steps)
+}
+
+func describe(s *Snapshot) string {
+	text := fmt.Sprintf("restored %t", s.Restored)
+	if s.Root != nil {
+		text += fmt.Sprintf("; root names %q, placed %q, deleting %t", s.Root.Spec.VolumeName, s.placed(), deleting(s.Root))
+	}
+	if s.Host != nil {
+		text += fmt.Sprintf("; host PV %s %s claimRef %v finalizers %v deleting %t abandoned %t", s.Host.Status.Phase, s.Host.Spec.PersistentVolumeReclaimPolicy,
+			s.Host.Spec.ClaimRef, s.Host.Finalizers, deleting(s.Host), mirror.Abandoned(s.Host))
+	}
+	if len(s.Earlier) > 0 {
+		text += fmt.Sprintf("; earlier host PV for %v", s.Earlier[0].Spec.ClaimRef)
+	}
+	for name, claim := range map[string]*corev1.PersistentVolumeClaim{"leaf claim": s.Claim, "holder": s.Holder} {
+		if claim != nil {
+			text += fmt.Sprintf("; %s names %q %s deleting %t", name, claim.Spec.VolumeName, claim.Status.Phase, deleting(claim))
+		}
+	}
+	if s.Leaf != nil {
+		text += fmt.Sprintf("; leaf PV %s %s stamp %q own %q claimRef %v deleting %t", s.Leaf.Status.Phase, s.Leaf.Spec.PersistentVolumeReclaimPolicy,
+			s.Stamp.UID, s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy], s.Leaf.Spec.ClaimRef, deleting(s.Leaf))
+	}
+	return text
+}

@@ -1,0 +1,324 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
+)
+
+// Observer reads snapshots from the caches of the host and of one member.
+type Observer struct{ proof.Prover }
+
+// OfHost is the snapshot of the volume that a PV of the host represents, or of a promise
+// without a disk that this member has; nil if that PV is not there, or of no concern to this
+// member.
+func (o Observer) OfHost(ctx context.Context, name string) (*Snapshot, error) {
+	host, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(name))
+	if err != nil || host == nil {
+		return nil, err
+	}
+	if mirror.IsPromiseIn(host, o.ClusterID) {
+		return &Snapshot{Member: o.Member, Host: host}, nil
+	}
+	cluster, leafName, uid, ours := mirror.LeafVolumeOf(host)
+	if !ours || cluster != o.ClusterID {
+		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+	}
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(leafName))
+	if err != nil {
+		return nil, err
+	}
+	s := &Snapshot{Member: o.Member, Name: leafName, UID: uid, Host: host}
+	s.has(leaf)
+	if err := o.relate(ctx, s, nil); err != nil {
+		return nil, err
+	}
+	return s, o.observeUsers(ctx, s)
+}
+
+// OfLeaf is the snapshot of a PV of the member; nil if it is not there.
+func (o Observer) OfLeaf(ctx context.Context, name string) (*Snapshot, error) {
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
+	if err != nil || leaf == nil {
+		return nil, err
+	}
+	s := &Snapshot{Member: o.Member, Name: name, UID: leaf.UID}
+	s.has(leaf)
+	if err := o.observeHost(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := o.relate(ctx, s, nil); err != nil {
+		return nil, err
+	}
+	return s, o.observeTenant(ctx, s)
+}
+
+// OfClaim is the snapshot that a claim, by the name that root and leaf have in common, is
+// decided on: of the leaf claim's volume, if its root is gone; else of the volume of this
+// member that the root is bound to. Nil if there is neither.
+func (o Observer) OfClaim(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*Snapshot, error) {
+	switch {
+	case claim != nil && (root == nil || origin.UID != root.UID):
+		return o.ofStale(ctx, root, claim, origin)
+	case root != nil && root.Spec.VolumeName != "":
+		return o.ofBound(ctx, root, claim, origin)
+	}
+	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+}
+
+func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*Snapshot, error) {
+	s := &Snapshot{Member: o.Member, Name: claim.Spec.VolumeName, Successor: successor, Claim: claim, Origin: origin, Restored: o.MayBeRestored(claim)}
+	if s.Name == "" {
+		return s, nil
+	}
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(s.Name))
+	if err != nil {
+		return nil, err
+	}
+	if leaf != nil {
+		s.UID = leaf.UID
+		s.has(leaf)
+	}
+	if err := o.observeHost(ctx, s); err != nil {
+		return nil, err
+	}
+	if s.Host == nil && leaf == nil && len(s.Earlier) > 0 {
+		s.Host, s.Earlier = &s.Earlier[0], nil // represents the volume that is gone
+		_, _, s.UID, _ = mirror.LeafVolumeOf(s.Host)
+	}
+	return s, o.relate(ctx, s, claim)
+}
+
+func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*Snapshot, error) {
+	host, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(root.Spec.VolumeName))
+	if err != nil || host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID {
+		return nil, err
+	}
+	cluster, name, uid, ours := mirror.LeafVolumeOf(host)
+	if !ours || cluster != o.ClusterID {
+		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+	}
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
+	if err != nil {
+		return nil, err
+	}
+	s := &Snapshot{Member: o.Member, Name: name, UID: uid, Host: host, Root: root, Claim: claim, Origin: origin}
+	s.has(leaf)
+	if err := o.relate(ctx, s, claim); err != nil {
+		return nil, err
+	}
+	return s, o.observeUsers(ctx, s)
+}
+
+// observeUsers looks up the Pods that keep the disk of a promise which goes with its last Pod.
+func (o Observer) observeUsers(ctx context.Context, s *Snapshot) error {
+	if !s.scratch() {
+		return nil
+	}
+	ref := s.Host.Spec.ClaimRef
+	pods, err := index.PodsOfClaim(ctx, o.Host, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	if err != nil {
+		return err
+	}
+	s.Users, err = o.Using(ctx, o.Host, pods)
+	return err
+}
+
+// has notes what the member has under the volume's name.
+func (s *Snapshot) has(leaf *corev1.PersistentVolume) {
+	switch {
+	case leaf == nil:
+	case leaf.UID == s.UID:
+		s.Leaf = leaf
+		s.Stamp, s.Stamped = mirror.OriginIn(s.Member.HostID, leaf)
+	default:
+		s.Recreated = leaf
+	}
+}
+
+// represents reports whether a host PV is the mirror of the volume.
+func (s *Snapshot) represents(host *corev1.PersistentVolume) bool {
+	cluster, _, uid, ours := mirror.LeafVolumeOf(host)
+	return ours && cluster == s.Member.ClusterID && uid == s.UID
+}
+
+// observeHost looks up the host PV that represents the volume, or those that represent another
+// one of its name.
+func (o Observer) observeHost(ctx context.Context, s *Snapshot) error {
+	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
+	for i := range hosts {
+		if s.UID != "" && s.represents(&hosts[i]) {
+			s.Host = &hosts[i]
+			return nil
+		}
+	}
+	s.Earlier = hosts
+	return err
+}
+
+// relate looks up the claims of both clusters that concern the volume, and, if nothing
+// represents it, what could, or is in the way. known is the leaf claim that the snapshot is
+// of, if it is of one.
+func (o Observer) relate(ctx context.Context, s *Snapshot, known *corev1.PersistentVolumeClaim) error {
+	if err := o.observeClaims(ctx, s, known); err != nil {
+		return err
+	}
+	if err := o.observeRoot(ctx, s); err != nil {
+		return err
+	}
+	if s.Claim != nil {
+		s.Restored = o.MayBeRestored(s.Claim)
+	}
+	if s.Host == nil {
+		return o.observeUnmirrored(ctx, s)
+	}
+	return nil
+}
+
+// observeClaims looks up the leaf claim of the root that the host PV is for, and the one that
+// the leaf PV is bound to.
+func (o Observer) observeClaims(ctx context.Context, s *Snapshot, known *corev1.PersistentVolumeClaim) error {
+	if uid := s.hostRoot(); uid != "" {
+		ref := s.Host.Spec.ClaimRef
+		s.Origin = mirror.Origin{HostID: o.HostID, Root: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, UID: uid}
+		claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, s.Origin.Root)
+		if err != nil {
+			return err
+		}
+		s.Claim = nil
+		if claim != nil && origin.UID == uid {
+			s.Claim = claim
+		}
+	}
+	holder, origin, err := o.holder(ctx, s)
+	if err != nil {
+		return err
+	}
+	if holder == nil && known != nil && s.Claim == nil {
+		holder = known
+		origin, _ = mirror.OriginIn(o.HostID, known)
+	}
+	switch {
+	case holder == nil:
+	case s.hostRoot() == "":
+		s.Claim, s.Origin = holder, origin
+	case origin.UID != s.hostRoot():
+		s.Holder, s.HolderOrigin = holder, origin
+	}
+	if s.Origin.UID == "" && s.Stamped {
+		s.Origin = s.Stamp
+	}
+	return nil
+}
+
+// holder is the leaf claim of ours that names the volume and that the leaf PV is bound to; else,
+// if no host PV says whose the volume is, the one of the root that the leaf PV was made for.
+func (o Observer) holder(ctx context.Context, s *Snapshot) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
+	leaf := s.Leaf
+	if leaf == nil {
+		return nil, mirror.Origin{}, nil
+	}
+	if ref := leaf.Spec.ClaimRef; ref != nil {
+		claim, origin, err := o.naming(ctx, s, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		if err != nil || claim != nil && (claim.UID == ref.UID || s.hostRoot() == "") {
+			return claim, origin, err
+		}
+	}
+	if !s.Stamped || s.hostRoot() != "" {
+		return nil, mirror.Origin{}, nil
+	}
+	return o.naming(ctx, s, s.Stamp.Root)
+}
+
+// naming is the leaf claim of a key, if it names the volume.
+func (o Observer) naming(ctx context.Context, s *Snapshot, key types.NamespacedName) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
+	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
+	if claim == nil || claim.Spec.VolumeName != s.Name {
+		return nil, mirror.Origin{}, err
+	}
+	return claim, origin, err
+}
+
+// observeRoot looks up the claim that the volume is for.
+func (o Observer) observeRoot(ctx context.Context, s *Snapshot) error {
+	if s.Origin.UID == "" {
+		return nil
+	}
+	s.Root, s.Successor = nil, nil
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, s.Origin.Root)
+	switch {
+	case claim == nil:
+	case claim.UID == s.Origin.UID:
+		s.Root = claim
+	default:
+		s.Successor = claim
+	}
+	return err
+}
+
+// observeUnmirrored looks up what may come to represent the volume, and what has its names.
+// Each read shows the cache as it is then: a PV that came after the first one, and is found by
+// a later one, represents the volume, and is not in the way.
+func (o Observer) observeUnmirrored(ctx context.Context, s *Snapshot) error {
+	found := func(pv *corev1.PersistentVolume) bool {
+		if pv != nil && s.UID != "" && s.represents(pv) {
+			s.Host, s.Earlier = pv, nil
+		}
+		return s.Host != nil
+	}
+	promise, err := index.PromiseOf(ctx, o.Host, s.Origin.UID)
+	if err != nil || found(promise) {
+		return err
+	}
+	s.Promise = promise
+	if s.Root != nil && mirror.NamesPromise(s.Root.Spec.VolumeName) {
+		there, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(s.Root.Spec.VolumeName))
+		if err != nil {
+			return err
+		}
+		s.PromiseLost = there == nil
+	}
+	for _, name := range []struct {
+		suffixed bool
+		taken    *bool
+	}{{false, &s.NameTaken}, {true, &s.SuffixTaken}} {
+		pv, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(mirror.HostVolumeName(s.Name, o.ClusterID, name.suffixed)))
+		if err != nil || found(pv) {
+			return err
+		}
+		*name.taken = pv != nil
+	}
+	return nil
+}
+
+// observeTenant looks up the class and the namespace of the root, or of the claim that asks
+// for the volume.
+func (o Observer) observeTenant(ctx context.Context, s *Snapshot) error {
+	claim := s.Root
+	if claim == nil && s.Successor != nil && mirror.AsksFor(s.Successor, s.Leaf, o.Member) {
+		claim = s.Successor
+	}
+	if claim == nil {
+		return nil
+	}
+	var err error
+	if s.Class, err = index.Find[storagev1.StorageClass](ctx, o.Host, index.Named(mirror.ClassName(claim))); err != nil {
+		return err
+	}
+	namespace, err := index.Find[corev1.Namespace](ctx, o.Host, index.Named(claim.Namespace))
+	if err != nil {
+		return err
+	}
+	if namespace == nil {
+		return fmt.Errorf("namespace %s of claim %s is not in the cache yet", claim.Namespace, claim.Name)
+	}
+	s.Tenant = namespace.UID
+	return nil
+}

@@ -1,0 +1,132 @@
+package volume
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
+)
+
+var member = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
+
+// arriving is a cache whose objects came into it after the first list.
+type arriving struct {
+	client.Reader
+	volumes    []*corev1.PersistentVolume
+	claims     []*corev1.PersistentVolumeClaim
+	namespaces []*corev1.Namespace
+}
+
+func (arriving) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
+
+func (a arriving) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	found := false
+	switch into := into.(type) {
+	case *corev1.PersistentVolume:
+		found = copyNamed(a.volumes, key, into)
+	case *corev1.PersistentVolumeClaim:
+		found = copyNamed(a.claims, key, into)
+	case *corev1.Namespace:
+		found = copyNamed(a.namespaces, key, into)
+	}
+	if !found {
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	}
+	return nil
+}
+
+func copyNamed[T any, P interface {
+	*T
+	client.Object
+	DeepCopyInto(*T)
+}](from []P, key client.ObjectKey, into P) bool {
+	for _, obj := range from {
+		if client.ObjectKeyFromObject(obj) == key {
+			obj.DeepCopyInto(into)
+			return true
+		}
+	}
+	return false
+}
+
+// observer of a leaf PV that is ready to be mirrored, and of PVs of the host.
+func observer(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, hosts ...*corev1.PersistentVolume) Observer {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim-uid"},
+		Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: leaf.Name},
+		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+	mirror.OriginFor(member.HostID, root).Stamp(claim)
+	return Observer{proof.Prover{
+		Member: member, MayBeRestored: func(metav1.Object) bool { return false },
+		Host: arriving{volumes: hosts, claims: []*corev1.PersistentVolumeClaim{root},
+			namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "namespace-uid"}}}},
+		Cache: arriving{volumes: []*corev1.PersistentVolume{leaf}, claims: []*corev1.PersistentVolumeClaim{claim}},
+	}}
+}
+
+func rootClaim() *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: member.ClusterID}},
+		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("disk")},
+	}
+}
+
+// heldLeaf is a leaf PV that is stamped and at Retain.
+func heldLeaf() *corev1.PersistentVolume {
+	leaf := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid", Annotations: map[string]string{
+			v1alpha1.AnnotationReclaimPolicy: string(corev1.PersistentVolumeReclaimDelete), v1alpha1.AnnotationNamespaceUID: "namespace-uid"}},
+		Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			ClaimRef:                      &corev1.ObjectReference{Namespace: "shop", Name: "data", UID: "leaf-claim-uid"},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}},
+		},
+		Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound},
+	}
+	mirror.OriginFor(member.HostID, rootClaim()).Stamp(leaf)
+	return leaf
+}
+
+// A host PV that we have just made may be in the cache by the second look, and not by the
+// first: it is the leaf's own, and none is made beside it under another name.
+func TestOneHostVolumeForALeaf(t *testing.T) {
+	for name, collides := range map[string]bool{"its plain name": false, "the other name": true} {
+		t.Run(name, func(t *testing.T) {
+			host := mirror.HostVolume(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
+			host.Name = mirror.HostVolumeName("pv-1", member.ClusterID, collides)
+			s, err := observer(rootClaim(), heldLeaf(), host).OfLeaf(t.Context(), "pv-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Host == nil {
+				t.Fatal("not seen as the leaf's own")
+			}
+			if step := Next(s).Step; step == CreateHost {
+				t.Error("another volume is made beside it")
+			}
+		})
+	}
+}
+
+func TestAnothersVolumeTakesTheName(t *testing.T) {
+	other := mirror.HostVolume(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
+	other.Spec.CSI.VolumeHandle, other.Labels = "elsewhere/pv-1", nil
+	s, err := observer(rootClaim(), heldLeaf(), other).OfLeaf(t.Context(), "pv-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Host != nil || !s.NameTaken || s.SuffixTaken {
+		t.Errorf("host %v, name taken %v, the other name taken %v", s.Host, s.NameTaken, s.SuffixTaken)
+	}
+	if step := Next(s).Step; step != CreateHost {
+		t.Errorf("step %q is next", step)
+	}
+}

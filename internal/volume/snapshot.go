@@ -1,0 +1,224 @@
+package volume
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/proof"
+)
+
+// Snapshot is one volume, with all that concerns it in the host and in one member. Nil is
+// absent.
+type Snapshot struct {
+	Member mirror.Member
+	// Name and UID of the leaf PV: those that Host records, or Leaf has. Without a name, the
+	// snapshot is of a leaf claim that names no volume.
+	Name string
+	UID  types.UID
+
+	// Host is the PV of the host that represents the volume. Earlier, only without Host, are
+	// those that represent a leaf PV of the same name and another UID.
+	Host    *corev1.PersistentVolume
+	Earlier []corev1.PersistentVolume
+
+	// Leaf is the PV of that name and UID in the member. Recreated, only without Leaf, has the
+	// name and another UID.
+	Leaf, Recreated *corev1.PersistentVolume
+	// Stamp of Leaf, if Stamped.
+	Stamp   mirror.Origin
+	Stamped bool
+
+	// Root is the claim of the host that the volume is for: the one that Host is for, else the
+	// one that the leaf claim or the leaf PV was made for. Successor, only without Root, has
+	// its namespace and name, and another UID.
+	Root, Successor *corev1.PersistentVolumeClaim
+	// Claim is the leaf claim of that root, and Origin its stamp, or that of Leaf if there is
+	// none.
+	Claim  *corev1.PersistentVolumeClaim
+	Origin mirror.Origin
+	// Holder is the leaf claim of another root that Leaf is bound to: of an earlier one, if an
+	// admin freed Host.
+	Holder       *corev1.PersistentVolumeClaim
+	HolderOrigin mirror.Origin
+
+	// Promise is the promise for the root, fulfilled or not, if there is no Host. PromiseLost:
+	// the root is bound to a promise that the host does not have.
+	Promise     *corev1.PersistentVolume
+	PromiseLost bool
+	// NameTaken and SuffixTaken: another PV of the host has the name that Host would have, or
+	// the one with the suffix.
+	NameTaken, SuffixTaken bool
+	// Users are the Pods that keep the disk of a promise which goes with its last Pod. What
+	// leaf_pv observes lacks them, whose steps do not depend on them.
+	Users []corev1.Pod
+	// Restored: the leaf claim may come from a backup of the member.
+	Restored bool
+
+	// PlacedIn is the registration of the other member that the root is placed in, if there is
+	// one; only what root_pvc observes has it.
+	PlacedIn string
+
+	// Class in the host and UID of the namespace, of the root or its successor; only what
+	// leaf_pv observes has them, whose steps need them.
+	Class  *storagev1.StorageClass
+	Tenant types.UID
+}
+
+// Claimed reports whether a leaf claim of this host names the volume.
+func (s *Snapshot) Claimed() bool { return s.Claim != nil && s.Claim.Spec.VolumeName == s.Name }
+
+// Held reports whether the leaf PV is bound to its leaf claim, by claimRef.
+func (s *Snapshot) Held() bool { return s.Claimed() && mirror.HeldBy(s.Leaf, s.Claim) }
+
+// Ours reports whether the leaf PV has anything to do with this host.
+func (s *Snapshot) Ours() bool { return s.Leaf != nil && (s.Claimed() || s.Holder != nil || s.Stamped) }
+
+// Stale is the leaf claim of a root that is gone, or of an earlier one than the host PV is
+// for, and its origin; nil if there is none.
+func (s *Snapshot) Stale() (*corev1.PersistentVolumeClaim, mirror.Origin) {
+	switch {
+	case s.Holder != nil:
+		return s.Holder, s.HolderOrigin
+	case s.Root == nil && s.Claim != nil:
+		return s.Claim, s.Origin
+	}
+	return nil, mirror.Origin{}
+}
+
+// Policy is the reclaim policy that the member gave the leaf PV.
+func (s *Snapshot) Policy() corev1.PersistentVolumeReclaimPolicy {
+	return corev1.PersistentVolumeReclaimPolicy(s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy])
+}
+
+// placed is the cluster ID of the member that the root is placed in.
+func (s *Snapshot) placed() string { return s.Root.Annotations[v1alpha1.AnnotationPlacedIn] }
+
+// hostRoot is the UID of the claim that the host PV is for; empty if it is free.
+func (s *Snapshot) hostRoot() types.UID {
+	if s.Host == nil || s.Host.Spec.ClaimRef == nil {
+		return ""
+	}
+	return s.Host.Spec.ClaimRef.UID
+}
+
+// own reports whether the root is bound to this very volume, or about to be, whatever is
+// recorded of its place.
+func (s *Snapshot) own() bool {
+	switch {
+	case s.Host == nil:
+		return false
+	case s.Root.Spec.VolumeName == "":
+		return s.hostRoot() == s.Root.UID
+	}
+	return s.Root.Spec.VolumeName == s.Host.Name
+}
+
+// bound reports whether the host has bound the two.
+func (s *Snapshot) bound() bool {
+	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.hostRoot() == s.Root.UID
+}
+
+// destroys reports whether the volume is to go: the host PV's policy says so at this moment,
+// and the member's own policy did when the leaf PV was mirrored. A leaf PV that is there
+// without our stamp is not the one that was mirrored. One with the stamp of another root is, if
+// no claim there has it: the host PV was freed, and its next claim went before the leaf PV was
+// pointed at that one's leaf claim.
+func (s *Snapshot) destroys() bool {
+	if s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+		return false
+	}
+	return s.Leaf == nil || s.Stamped && s.Policy() == corev1.PersistentVolumeReclaimDelete &&
+		(!s.StampedForAnother() || mirror.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)
+}
+
+// StampedForAnother reports whether the leaf PV has the stamp of another root than the host PV
+// is for.
+func (s *Snapshot) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.hostRoot() }
+
+// mayDelete reports whether the leaf claim may go: its volume is to go, or outlives it.
+func (s *Snapshot) mayDelete() bool {
+	if s.Recreated != nil {
+		return proof.Outlives(s.Recreated, s.Claim)
+	}
+	return s.destroys() || proof.Retained(s.Leaf)
+}
+
+// mayBeMirrored reports whether the volume of a leaf claim without a root is to outlive that,
+// although it has no stamp: the member retains it, or it may have been mirrored before the
+// member was restored.
+func (s *Snapshot) mayBeMirrored() bool {
+	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+		return true
+	}
+	stale, _ := s.Stale()
+	return mirror.HeldBy(s.Leaf, stale) && (s.Host != nil || len(s.Earlier) > 0 || s.Restored)
+}
+
+// freed reports whether an admin cleared the host PV's claimRef, so that another claim may
+// have the volume, or has it already. root_pv may have set the leaf PV to Delete before.
+func (s *Snapshot) freed() bool {
+	if s.Host.Spec.ClaimRef == nil {
+		return s.Host.Status.Phase == corev1.VolumeAvailable
+	}
+	return s.StampedForAnother() && !mirror.Ended(s.Host) && !mirror.Releasing(s.Host)
+}
+
+// PromisedHere reports whether the volume may fulfil a promise of this member.
+func (s *Snapshot) PromisedHere() bool {
+	return s.Promise != nil && mirror.IsPromiseIn(s.Promise, s.Member.ClusterID)
+}
+
+// promised reports whether the root is bound to its promise, and that is not fulfilled by
+// another volume. A promise that is not there is not seen yet, or lost and about to be made
+// again.
+func (s *Snapshot) promised() bool {
+	if s.Promise == nil {
+		return s.Host == nil && (s.PromiseLost || s.Root.Spec.VolumeName == mirror.PromiseName(s.Root.UID))
+	}
+	return s.Promise.Name == s.Root.Spec.VolumeName && mirror.IsUnfulfilled(s.Promise)
+}
+
+// HostName of the volume for a claim: the one that the claim names already, if it can be one
+// and is free, so that a claim that lost its volume finds it again, whatever has become of the
+// name that was taken then.
+func (s *Snapshot) HostName(claim *corev1.PersistentVolumeClaim) string {
+	plain := mirror.HostVolumeName(s.Name, s.Member.ClusterID, false)
+	suffixed := mirror.HostVolumeName(s.Name, s.Member.ClusterID, true)
+	switch named := claim.Spec.VolumeName; {
+	case named == plain && !s.NameTaken, named == suffixed && !s.SuffixTaken:
+		return named
+	case named == "" && !s.NameTaken:
+		return plain
+	case named == "":
+		return suffixed
+	}
+	return ""
+}
+
+// adoptable reports whether a volume that was given up may become that of the claim that asks
+// for it. One that a leaf claim of ours still holds is adopted with it, by root_pvc.
+func (s *Snapshot) adoptable() bool {
+	claim := s.Successor
+	return claim != nil && s.Leaf != nil && mirror.AsksFor(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
+		s.Class != nil && s.Class.Provisioner == v1alpha1.ProvisionerName &&
+		claim.Annotations[v1alpha1.AnnotationPlacedIn] == s.Member.ClusterID && s.HostName(claim) == claim.Spec.VolumeName &&
+		mirror.Adoptable(claim, s.Class, s.Tenant, s.Leaf, false, s.Member) == nil
+}
+
+// scratch reports whether the host PV is a promise whose claim lives, and whose disk goes with
+// its last Pod.
+func (s *Snapshot) scratch() bool {
+	return s.Host != nil && s.Name != "" && mirror.WhenUnused(s.Host) && s.Host.Status.Phase == corev1.VolumeBound && s.Host.Spec.ClaimRef != nil
+}
+
+// finalizer reports whether the host PV is held.
+func (s *Snapshot) finalizer() bool {
+	return controllerutil.ContainsFinalizer(s.Host, v1alpha1.FinalizerLeafVolume)
+}
+
+func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }

@@ -1,0 +1,163 @@
+package volume
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+func refuse(reason, format string, args ...any) *mirror.Refusal {
+	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// mistaken says why the root's volume in the host does not represent this one, although it has,
+// or had, its name: it may be the root's own disk, and nobody is to delete it.
+func (s *Snapshot) mistaken() *mirror.Refusal {
+	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, and is not used: ", s.Name, s.Member.Registration)
+	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {
+		return name == pv.Name || name == "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == s.Root.UID
+	}); i >= 0 {
+		return refuse(v1alpha1.ReasonVolumeReplaced, "%smember %q has re-created it under its name, and volume %q of the claim represents the earlier one. "+
+			"To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName %q. Xylem keeps its data",
+			unused, s.Member.Registration, s.Earlier[i].Name, s.Name)
+	}
+	if mirror.StandsFor(name, s.Name, s.Member.ClusterID) && s.HostName(s.Root) != name {
+		return refuse(v1alpha1.ReasonVolumeMismatch, "%svolume %q, which the claim is bound to, does not represent it: another volume has that name. "+
+			"Find out which of the two has the claim's data before you delete either. Xylem keeps its data", unused, name)
+	}
+	return nil
+}
+
+// elsewhere says why the volume is not the root's: I3.
+func (s *Snapshot) elsewhere() string {
+	if s.own() {
+		return ""
+	}
+	if placed := s.placed(); placed != "" && placed != s.Member.ClusterID {
+		return fmt.Sprintf("the claim is placed in cluster %q", placed)
+	}
+	name := s.Root.Spec.VolumeName
+	if name != "" && !s.promised() && (s.Host == nil && s.HostName(s.Root) != name || s.Host != nil && name != s.Host.Name) {
+		return "the claim is bound to volume " + name
+	}
+	return ""
+}
+
+func (s *Snapshot) tellSurplus() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonSurplusVolume, "member %s has a volume %s for this claim that is not used: %s. Its data are kept; delete it there if nobody needs it",
+		s.Member.Registration, s.Name, s.elsewhere())
+}
+
+// asked reports whether the claim that has the root's name now asks for the volume that the
+// leaf claim still has, and both agree on whose they were.
+func (s *Snapshot) asked() bool {
+	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
+		mirror.AsksFor(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
+}
+
+// superseded reports whether a promise that no member has is not its claim's, and never will
+// be. Of one whose claim is gone, the host's PV controller says so.
+func (s *Snapshot) superseded() bool {
+	claim := s.Named()
+	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.hostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.finalizer())
+}
+
+// Named is the claim whose name the host PV refers to, whether or not it is the root.
+func (s *Snapshot) Named() *corev1.PersistentVolumeClaim {
+	if s.Root != nil {
+		return s.Root
+	}
+	return s.Successor
+}
+
+// Wanted reports whether the claim whose name a promise refers to, nil if there is none, has
+// the promise or is still to have it. A claim may get another volume while it is made: one that
+// an admin freed, of the same class. The host's PV controller then releases the promise or,
+// where it is to be retained, takes the UID off its claimRef, and it would be bound to the next
+// claim of that name.
+func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	uid := promise.Spec.ClaimRef.UID
+	switch {
+	case claim == nil, uid != "" && uid != claim.UID:
+		return false
+	case claim.Spec.VolumeName != "":
+		return claim.Spec.VolumeName == promise.Name
+	}
+	return uid != "" || promise.Name == mirror.PromiseName(claim.UID)
+}
+
+func (s *Snapshot) tellHeldByEarlier() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
+		"Xylem keeps the data of both, and goes on when that PersistentVolume is released. If it stays Bound, check its claim",
+		s.Name, s.Origin.Root, s.Member.Registration, s.Earlier[0].Name)
+}
+
+func (s *Snapshot) tellReplaced() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
+		"Xylem does not use it, because it may hold other data. Rescue the data that you need in the member, then delete the claim: Xylem destroys neither",
+		s.Name, s.Member.Registration, s.Recreated.UID, s.UID)
+}
+
+func (s *Snapshot) tellLost() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
+		s.Name, s.Member.Registration)
+}
+
+func (s *Snapshot) tellTerminating() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
+		"The deletion cannot be taken back: copy the data that you need, then delete the claim", s.Name, s.Member.Registration)
+}
+
+func (s *Snapshot) tellMismatch() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot tell which one holds the claim's data. Find out before you delete either",
+		s.Name, s.Member.Registration, s.Claim.Spec.VolumeName)
+}
+
+func (s *Snapshot) tellUnstamped() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which the claim is bound to, does not name the claim's counterpart, and somebody has removed Xylem's labels and annotations from it: Xylem does not write to it. "+
+		"Have the member's admin put them back: label %s=%s, annotations %s=%s and %s=%s", s.Name, s.Member.Registration,
+		v1alpha1.LabelHost, s.Member.HostID, v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.Origin.UID)
+}
+
+func (s *Snapshot) tellInUse() *mirror.Refusal {
+	ref := s.Leaf.Spec.ClaimRef
+	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is in use by claim \"%s/%s\" in member %q, which is not the claim's counterpart. "+
+		"Xylem does not take it away. Find out whose data it holds, and have that claim deleted there if they are this claim's", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
+}
+
+func (s *Snapshot) tellClaimLost() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", s.Member.Registration, s.Name)
+}
+
+func (s *Snapshot) tellModified() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported yet; in member %s it stays %q",
+		ptr.Deref(s.Root.Spec.VolumeAttributesClassName, ""), s.Member.Registration, ptr.Deref(s.Claim.Spec.VolumeAttributesClassName, ""))
+}
+
+func (s *Snapshot) tellUnsupported() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q: it does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep them",
+		s.Name, s.Member.Registration, s.Host.Spec.PersistentVolumeReclaimPolicy)
+}
+
+func (s *Snapshot) tellKept() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and its disk in member %s is kept all the same, since its reclaim policy is Retain here or there", s.Member.Registration)
+}
+
+// PlacedElsewhere says that a claim is placed in another member, whose registration's name may
+// not be known.
+func PlacedElsewhere(clusterID, registration string, m mirror.Member) *mirror.Refusal {
+	where := fmt.Sprintf("cluster %q, which is not registered", clusterID)
+	if registration != "" {
+		where = fmt.Sprintf("member %q", registration)
+	}
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or see that claim's volume to its end", where, m.Registration)
+}
+
+func (s *Snapshot) tellElsewhere() *mirror.Refusal {
+	return PlacedElsewhere(s.placed(), s.PlacedIn, s.Member)
+}
