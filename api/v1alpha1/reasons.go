@@ -108,8 +108,9 @@ const (
 	// PersistentVolume of the host represents its volume, or may do so; on that
 	// PersistentVolume if the claim is gone. To do: what the message says.
 	ReasonVolumeKept = "VolumeKept"
-	// ReasonVolumeMismatch: the claim and its counterpart are bound to different volumes, or
-	// the volume that the claim asks for does not suit it. To do: what the message says:
+	// ReasonVolumeMismatch: the claim and its counterpart are bound to different volumes,
+	// another claim in the member uses the volume, somebody removed Xylem's stamp from it,
+	// or the volume that the claim asks for does not suit it. To do: what the message says:
 	// find out which one holds the data before you delete either, or ask for what the
 	// volume has.
 	ReasonVolumeMismatch = "VolumeMismatch"
