@@ -176,8 +176,8 @@ func decide(o observed) decision {
 // planned is the decision that a plan says.
 func (o observed) planned(plan volume.Plan) decision {
 	switch {
-	case plan.Owner != volume.RootPVC && plan.Phase == volume.Idle:
-		return nothing{} // for as long as no Pod uses it
+	case plan.Owner != volume.RootPVC && (plan.Step == volume.None || plan.Phase == volume.Idle):
+		return nothing{} // nothing that the claim waits for
 	case plan.Owner != volume.RootPVC:
 		return abstain{}
 	case o.handedOn():
