@@ -55,6 +55,7 @@ var table = []section{
 		{phase: Releasing, when: []fact{releasing, either(not(hasLeaf), leafDelete)}, owner: RootPV, until: "leaf claim and leaf PV are gone"},
 		{phase: Idle, when: []fact{either(finalizer, releasing), used, either(marked, releasing)}, step: Unmark, owner: RootPV},
 		{phase: Releasing, when: []fact{releasing, consumed, destroyed}, step: Release, owner: RootPV},
+		{phase: Idle, when: []fact{releasing, consumed, hasLeaf}, owner: RootPV, told: v1alpha1.ReasonReleaseRefused, tell: (*Snapshot).tellKept, until: "the policies change, or a Pod uses it"},
 	}},
 
 	{title: "Its claim is gone: what is to outlive it is held", when: []fact{not(hasRoot)}, rows: []row{
@@ -98,6 +99,10 @@ var table = []section{
 		{phase: Foreign, until: "it has anything to do with this host"},
 	}},
 
+	{title: "Its host PV has ended, and its claim has another volume", when: []fact{ended, not(own), not(abandoned), finalizer}, rows: []row{
+		{phase: Destroying, when: []fact{destroyed, not(hasLeaf), not(claimed)}, step: DropHost, owner: RootPV},
+		{phase: Retained, when: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, step: DropFinalizer, owner: RootPV},
+	}},
 	{title: "Its claim has another volume, or is to have one", when: []fact{ours, not(own)}, rows: []row{
 		{phase: Mismatched, when: []fact{not(mirrored), mistaken, unkept}, step: Keep, owner: LeafPV},
 		{phase: Mismatched, when: []fact{not(mirrored), mistaken}, owner: LeafPV, told: "VolumeReplaced, VolumeMismatch", tell: (*Snapshot).mistaken, until: "the claim goes, or an admin repairs it"},

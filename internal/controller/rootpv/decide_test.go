@@ -103,6 +103,13 @@ func staleClaim(s *volume.Snapshot) {
 
 func abandon(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
 
+// claimLives: the claim that the host PV was for has another volume.
+func claimLives(s *volume.Snapshot) {
+	s.Root = root.DeepCopy()
+	s.Root.Spec.VolumeName = "another"
+	s.Root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
+}
+
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Snapshot
@@ -174,6 +181,10 @@ func TestDecide(t *testing.T) {
 		"the same, and the leaf PV is not held: leaf_pv holds it first (I2)":     {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), volume.None},
 		"the same, and it is being deleted":                                      {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Snapshot) { s.Holder.DeletionTimestamp = &now }), volume.None},
 		"the same, and the host PV was let go of":                                {seen(staleClaim, func(s *volume.Snapshot) { s.Host.Finalizers = nil }), volume.None},
+
+		"a second one of a claim that has another volume, nothing is left in the member (I1)": {seen(claimLives, noLeaf, noClaim), volume.DropHost},
+		"the same, Retain in the host, and it is deleted: the finalizer goes":                 {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), volume.DropFinalizer},
+		"the same, and it is there: its claim lives":                                          {seen(claimLives, noClaim), volume.None},
 
 		"abandoned while in use: host_volume lets go of it": {seen(phase(corev1.VolumeBound), abandon), volume.None},
 		"abandoned when released (I2)":                      {seen(abandon), volume.None},

@@ -141,6 +141,7 @@ func TestKept(t *testing.T) {
 		"the member retains":                     unused(gave("Retain")),
 		"the host PV retains":                    unused(hostPolicy(retains)),
 		"an admin chose Retain within the grace": unused(markedFor(2*grace), hostPolicy(retains)),
+		"an admin chose Retain after the mark":   unused(releasing, hostPolicy(retains)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(2)

@@ -43,7 +43,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "forgetful-deletion", Class: "an outage during a deletion leaks the disk: the host PV goes before its leaf",
 			Edits: []Edit{
 				unproven,
-				{volumeTable, "destroyed, not(hasLeaf), not(claimed)}, step: DropHost", "destroyed}, step: DropHost"},
+				{volumeTable, "not(finalizer))}, owner: RootPV, until: \"the host PV is gone\"},\n		{phase: Destroying, when: []fact{destroyed, not(hasLeaf), not(claimed)}", "not(finalizer))}, owner: RootPV, until: \"the host PV is gone\"},\n		{phase: Destroying, when: []fact{destroyed}"},
 			},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
