@@ -112,7 +112,7 @@ func ownedRoot(obj client.Object) error {
 		}
 		return foreign(obj, "it is neither a volume of a member nor a promise")
 	}
-	if class, ok := obj.(*storagev1.StorageClass); ok && (class.Provisioner != v1alpha1.ProvisionerName || !reflected(class)) {
+	if class, ok := obj.(*storagev1.StorageClass); ok && (!mirror.OwnClass(class) || !reflected(class)) {
 		return foreign(obj, "no registration made it")
 	}
 	if obj.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {

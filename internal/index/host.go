@@ -10,6 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 const (
@@ -83,13 +84,24 @@ func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]
 	return list.Items, nil
 }
 
-// VirtualNodes are the nodes of all members.
-func VirtualNodes(ctx context.Context, r client.Reader) ([]corev1.Node, error) {
-	var list corev1.NodeList
-	if err := r.List(ctx, &list, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}, ReadOnly); err != nil {
+// Members are those of all registrations that have a virtual node.
+func Members(ctx context.Context, r client.Reader) ([]placement.Member, error) {
+	var nodes corev1.NodeList
+	if err := r.List(ctx, &nodes, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}, ReadOnly); err != nil {
 		return nil, fmt.Errorf("list virtual nodes: %w", err)
 	}
-	return list.Items, nil
+	var members []placement.Member
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		registration, err := Find[v1alpha1.ClusterRegistration](ctx, r, Named(node.Labels[v1alpha1.LabelCluster]))
+		if err != nil {
+			return nil, err
+		}
+		if registration != nil && registration.NodeName() == node.Name && registration.Status.ClusterID == node.Labels[v1alpha1.LabelClusterID] {
+			members = append(members, placement.MemberOf(registration, node))
+		}
+	}
+	return members, nil
 }
 
 // PromiseOf is the promise whose claimRef names a claim; nil if there is none, or

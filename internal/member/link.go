@@ -25,6 +25,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -39,6 +40,8 @@ const (
 // the controllers of that member work with.
 type Link struct {
 	mirror.Member
+	// Rules of its registration.
+	Rules placement.Rules
 
 	// Cache of the member: stamped Pods, claims, ConfigMaps and Secrets of this
 	// host; all PVs, Nodes, Namespaces, StorageClasses and CSIStorageCapacities,
@@ -98,6 +101,11 @@ type NodeFacts struct {
 // Owner is the member as objects of the host name it.
 func (l *Link) Owner() route.Owner {
 	return route.Owner{NodeName: l.NodeName, ClusterID: l.ClusterID}
+}
+
+// Place is the member as a place for claims and Pods, as far as the host's rules go.
+func (l *Link) Place() placement.Member {
+	return placement.Member{Member: l.Member, Rules: l.Rules}
 }
 
 // Publish tells the fleet what the member's nodes add up to.

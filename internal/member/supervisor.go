@@ -18,6 +18,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 const (
@@ -37,6 +38,8 @@ const (
 type Registration struct {
 	// Member without its identity, which the connection finds out.
 	mirror.Member
+	// Rules of the registration.
+	Rules placement.Rules
 	// UID of the ClusterRegistration.
 	UID types.UID
 	// Refused is why the member must not be linked, known beforehand.
@@ -331,7 +334,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *connection, fe
 	}
 	leaf := guarded.NewLeaf(c.live, s.fleet.HostID, r.Registration, fence)
 	l := &Link{
-		Member: r.Member, Cache: memberCache, Workloads: workloads, Live: c.live,
+		Member: r.Member, Rules: r.Rules, Cache: memberCache, Workloads: workloads, Live: c.live,
 		Discovery: discovery.ToDiscoveryInterfaceWithContext(c.discovery), Metadata: c.metadata,
 		Host: s.fleet.Host, HostLive: s.fleet.HostLive, Router: s.fleet.Router, Recorder: s.fleet.Recorder,
 		Clock: s.fleet.clock,

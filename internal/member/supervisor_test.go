@@ -6,18 +6,25 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 func registration(change ...func(*Registration)) Registration {
 	r := Registration{
-		Member: mirror.Member{Registration: "cluster38", NodeName: "kosmos-cluster38", HostID: "host", Classes: map[string]string{"disk": "gp3"},
-			PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
-		UID: "cr-uid", Kubeconfig: []byte("kubeconfig"), ConfirmRestore: "",
+		Member: mirror.Member{Registration: "cluster38", NodeName: "kosmos-cluster38", HostID: "host", PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		Rules:  mapped("gp3"),
+		UID:    "cr-uid", Kubeconfig: []byte("kubeconfig"), ConfirmRestore: "",
 	}
 	for _, c := range change {
 		c(&r)
 	}
 	return r
+}
+
+// mapped are the rules of a registration that maps a class.
+func mapped(to string) placement.Rules {
+	return placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
 }
 
 // A link is made anew when something of the registration changes, and not else:
@@ -29,7 +36,7 @@ func TestWantRestartsOnlyOnChange(t *testing.T) {
 	}{
 		"the same":               {func(*Registration) {}, false},
 		"a new kubeconfig":       {func(r *Registration) { r.Kubeconfig = []byte("newer") }, true},
-		"another class":          {func(r *Registration) { r.Classes["disk"] = "gp4" }, true},
+		"another class":          {func(r *Registration) { r.Rules = mapped("gp4") }, true},
 		"other addresses":        {func(r *Registration) { r.PodCIDRs = nil }, true},
 		"a restore is confirmed": {func(r *Registration) { r.ConfirmRestore = "host-1-member-2" }, true},
 		"it is refused": {func(r *Registration) {

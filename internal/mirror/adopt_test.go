@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -15,32 +13,20 @@ import (
 // comeBack is a claim that was made anew and names the volume that one of its
 // name had.
 type comeBack struct {
-	root      *corev1.PersistentVolumeClaim
-	leaf      *corev1.PersistentVolume
-	class     *storagev1.StorageClass
-	namespace types.UID
-	kept      bool
-	member    Member
+	root   *corev1.PersistentVolumeClaim
+	leaf   *corev1.PersistentVolume
+	member Member
 }
 
-func back(change ...func(*comeBack)) comeBack {
+func back(change func(*comeBack)) comeBack {
 	b := comeBack{
-		member: Member{Registration: "cluster38", ClusterID: "id38", HostID: "host-id"}, namespace: "namespace-uid", kept: true,
-		class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}},
+		member: Member{Registration: "cluster38", ClusterID: "id38", HostID: "host-id"},
 		root: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "new-uid"},
-			Spec: corev1.PersistentVolumeClaimSpec{
-				VolumeName: "pv-1", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-			}},
-		leaf: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid",
-			Annotations: map[string]string{v1alpha1.AnnotationNamespaceUID: "namespace-uid"}},
-			Spec: corev1.PersistentVolumeSpec{StorageClassName: "disk", AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-				Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
+			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}},
+		leaf: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}},
 	}
 	Origin{HostID: "host-id", Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "old-uid"}.Stamp(b.leaf)
-	for _, c := range change {
-		c(&b)
-	}
+	change(&b)
 	return b
 }
 
@@ -66,45 +52,6 @@ func TestAsksFor(t *testing.T) {
 			b := back(tc.change)
 			if got := AsksFor(b.root, b.leaf, b.member); got != tc.want {
 				t.Errorf("asks for it: %v", got)
-			}
-		})
-	}
-}
-
-func TestAdoptable(t *testing.T) {
-	released := func(b *comeBack) { b.kept = false }
-	anotherNamespace := func(b *comeBack) { b.namespace = "another-uid" }
-	allow := func(what ...string) func(*comeBack) { return func(b *comeBack) { b.member.Adopt = what } }
-	for name, tc := range map[string]struct {
-		back comeBack
-		want string
-	}{
-		"of the same tenant, and never let go of":         {back(), ""},
-		"the namespace was made anew (I8)":                {back(anotherNamespace), v1alpha1.ReasonAdoptionUnconfirmed},
-		"the same, and an admin allows it":                {back(anotherNamespace, allow("pv-1")), ""},
-		"the same, and an admin allows all":               {back(anotherNamespace, allow(AdoptsAll)), ""},
-		"the same, and an admin allows another":           {back(anotherNamespace, allow("pv-2")), v1alpha1.ReasonAdoptionUnconfirmed},
-		"whose namespace it was is not known (I8)":        {back(func(b *comeBack) { b.leaf.Annotations[v1alpha1.AnnotationNamespaceUID], b.namespace = "", "" }), v1alpha1.ReasonAdoptionUnconfirmed},
-		"it was let go of (I8)":                           {back(released), v1alpha1.ReasonAdoptionUnconfirmed},
-		"it was let go of, and an admin allows it":        {back(released, allow("pv-1")), ""},
-		"the claim asks for more":                         {back(func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
-		"the claim asks for more, and an admin allows it": {back(allow("pv-1"), func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
-		"the claim asks for less":                         {back(func(b *comeBack) { b.leaf.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), ""},
-		"the claim is of another class":                   {back(func(b *comeBack) { b.class.Name = "other" }), v1alpha1.ReasonVolumeMismatch},
-		"the claim's class leads to the volume's":         {back(func(b *comeBack) { b.class.Name, b.member.Classes = "other", map[string]string{"other": "disk"} }), ""},
-		"the claim asks for another access mode":          {back(func(b *comeBack) { b.root.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany} }), v1alpha1.ReasonVolumeMismatch},
-		"the claim asks for a block device": {back(func(b *comeBack) {
-			block := corev1.PersistentVolumeBlock
-			b.root.Spec.VolumeMode = &block
-		}), v1alpha1.ReasonVolumeMismatch},
-	} {
-		t.Run(name, func(t *testing.T) {
-			b, got := tc.back, ""
-			if r := Adoptable(b.root, b.class, b.namespace, b.leaf, b.kept, b.member); r != nil {
-				got = r.Reason
-			}
-			if got != tc.want {
-				t.Errorf("%q, want %q", got, tc.want)
 			}
 		})
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
@@ -16,9 +17,6 @@ import (
 type Class struct {
 	// Provisioning is v1alpha1.ProvisioningMirror or ProvisioningPromise.
 	Provisioning string
-	// MemberClass is the class in every member that has no rule of its own;
-	// empty if the class does not say.
-	MemberClass string
 	// Release is v1alpha1.ReleaseOnClaimDeletion or ReleaseWhenUnused.
 	Release string
 	// ReleaseGrace is how long a disk outlives its last Pod where Release is
@@ -86,11 +84,10 @@ var parameters = map[string]func(value string, into *Class) (want string){
 	v1alpha1.ParameterProvisioning: func(value string, c *Class) string {
 		return oneOf(value, &c.Provisioning, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise)
 	},
-	v1alpha1.ParameterMemberClass: func(value string, c *Class) string {
-		if !isClassName(value) {
+	v1alpha1.ParameterMemberClass: func(value string, _ *Class) string {
+		if len(validation.IsDNS1123Subdomain(value)) > 0 {
 			return "the name of a class in the members, or is left out"
 		}
-		c.MemberClass = value
 		return ""
 	},
 	v1alpha1.ParameterRelease: func(value string, c *Class) string {
@@ -121,4 +118,31 @@ func oneOf(value string, into *string, first, second string) string {
 	}
 	*into = value
 	return ""
+}
+
+// ClassName is the name of a claim's class in its own cluster, empty if it has
+// none. The annotation from before claims had a field for it wins, as everywhere
+// in Kubernetes: what quota is counted for has to be what is made.
+func ClassName(claim *corev1.PersistentVolumeClaim) string {
+	if name, found := claim.Annotations[corev1.BetaStorageClassAnnotation]; found {
+		return name
+	}
+	if claim.Spec.StorageClassName != nil {
+		return *claim.Spec.StorageClassName
+	}
+	return ""
+}
+
+// OwnClass reports whether a host class, nil if there is none, has its volumes from Xylem.
+func OwnClass(class *storagev1.StorageClass) bool {
+	return class != nil && class.Provisioner == v1alpha1.ProvisionerName
+}
+
+// Mirrors reports whether a host class is one of Xylem's, in mirror mode, that Xylem can follow.
+func Mirrors(class *storagev1.StorageClass) bool {
+	if !OwnClass(class) {
+		return false
+	}
+	c, err := ReadClass(class)
+	return err == nil && c.Provisioning == v1alpha1.ProvisioningMirror
 }

@@ -32,7 +32,7 @@ func TestReadClass(t *testing.T) {
 				"xylem.io/provisioning": "promise", "xylem.io/member-class": "gp3", "xylem.io/release": "WhenUnused",
 				"xylem.io/release-grace": "0s", "xylem.io/placement-timeout": "2m30s",
 			},
-			want: Class{Provisioning: "promise", MemberClass: "gp3", Release: "WhenUnused", PlacementTimeout: 150 * time.Second},
+			want: Class{Provisioning: "promise", Release: "WhenUnused", PlacementTimeout: 150 * time.Second},
 		},
 		"wrong values and an unknown key": {
 			parameters: map[string]string{
@@ -92,6 +92,30 @@ func TestPolicy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if got := Policy(c.host, c.leaf); got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestClassName(t *testing.T) {
+	for name, c := range map[string]struct {
+		annotation, field *string
+		want              string
+	}{
+		"neither":             {},
+		"the field":           {field: ptr("b"), want: "b"},
+		"the annotation":      {annotation: ptr("a"), want: "a"},
+		"the annotation wins": {annotation: ptr("a"), field: ptr("b"), want: "a"},
+		"also an empty one":   {annotation: ptr(""), field: ptr("b"), want: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{}}}
+			claim.Spec.StorageClassName = c.field
+			if c.annotation != nil {
+				claim.Annotations["volume.beta.kubernetes.io/storage-class"] = *c.annotation
+			}
+			if got := ClassName(claim); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

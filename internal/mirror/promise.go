@@ -94,8 +94,11 @@ func PromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageCla
 }
 
 func volumeModeOf(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeMode {
-	mode := modeOf(claim.Spec.VolumeMode)
-	return &mode
+	if mode := claim.Spec.VolumeMode; mode != nil {
+		return clone(mode)
+	}
+	filesystem := corev1.PersistentVolumeFilesystem
+	return &filesystem
 }
 
 // reclaimPolicy of a class; the API defaults it to Delete.

@@ -269,7 +269,8 @@ func TestPromiseClass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if class.Release != v1alpha1.ReleaseWhenUnused || class.ReleaseGrace != DefaultReleaseGrace || class.MemberClass != "gp3" || !Promises(PromiseClass(pv)) {
+	if class.Release != v1alpha1.ReleaseWhenUnused || class.ReleaseGrace != DefaultReleaseGrace ||
+		PromiseClass(pv).Parameters[v1alpha1.ParameterMemberClass] != "gp3" || !Promises(PromiseClass(pv)) {
 		t.Errorf("the class of the promise is %+v", class)
 	}
 	if NamesPromise("pvc-"+string(types.UID("u-1"))) || !NamesPromise(pv.Name) {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // selection is what a registration asks to have published of its member's classes.
@@ -41,7 +41,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 			return s
 		}
 	}
-	rules := mirror.WithClassRules(mirror.Member{Registration: cr.Name}, cr.Spec.Storage)
+	member := placement.MemberOf(cr, nil)
 	sorted := slices.SortedFunc(slices.Values(classes), func(a, b Class) int {
 		if offered[a.Name] != offered[b.Name] {
 			if offered[a.Name] {
@@ -57,7 +57,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 			continue
 		}
 		named := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class.Name}}
-		if means, rule := mirror.MemberClass(named, rules); means != class.Name {
+		if means, rule := member.ClassFor(named); means != class.Name {
 			s.problems = append(s.problems, Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
 				"class %s: a class of that name in the host means %s here (by %s)", class.Name, means, rule)})
 			continue

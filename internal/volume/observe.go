@@ -10,11 +10,16 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
 // Observer reads snapshots from the caches of the host and of one member.
-type Observer struct{ proof.Prover }
+type Observer struct {
+	proof.Prover
+	// Rules of the member's registration; OfLeaf needs them.
+	Rules placement.Rules
+}
 
 // OfHost is the snapshot of the volume that a PV of the host represents, or of a promise
 // without a disk that this member has; nil if that PV is not there, or of no concern to this
@@ -49,7 +54,7 @@ func (o Observer) OfLeaf(ctx context.Context, name string) (*Snapshot, error) {
 	if err != nil || leaf == nil {
 		return nil, err
 	}
-	s := &Snapshot{Member: o.Member, Name: name, UID: leaf.UID}
+	s := &Snapshot{Member: o.Member, Rules: o.Rules, Name: name, UID: leaf.UID}
 	s.has(leaf)
 	if err := o.observeHost(ctx, s); err != nil {
 		return nil, err

@@ -64,7 +64,7 @@ func observer(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume,
 		Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: leaf.Name},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
 	mirror.OriginFor(member.HostID, root).Stamp(claim)
-	return Observer{proof.Prover{
+	return Observer{Prover: proof.Prover{
 		Member: member, MayBeRestored: func(metav1.Object) bool { return false },
 		Host: arriving{volumes: hosts, claims: []*corev1.PersistentVolumeClaim{root},
 			namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "namespace-uid"}}}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
@@ -63,8 +64,10 @@ type Snapshot struct {
 	// one; only what root_pvc observes has it.
 	PlacedIn string
 
-	// Class in the host and UID of the namespace, of the root or its successor; only what
-	// leaf_pv observes has them, whose steps need them.
+	// Rules of the member's registration, and the class in the host and the UID of the
+	// namespace of the root or its successor; only what leaf_pv observes has them, whose steps
+	// need them.
+	Rules  placement.Rules
 	Class  *storagev1.StorageClass
 	Tenant types.UID
 }
@@ -205,9 +208,9 @@ func (s *Snapshot) HostName(claim *corev1.PersistentVolumeClaim) string {
 func (s *Snapshot) adoptable() bool {
 	claim := s.Successor
 	return claim != nil && s.Leaf != nil && mirror.AsksFor(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
-		s.Class != nil && s.Class.Provisioner == v1alpha1.ProvisionerName &&
+		mirror.OwnClass(s.Class) &&
 		claim.Annotations[v1alpha1.AnnotationPlacedIn] == s.Member.ClusterID && s.HostName(claim) == claim.Spec.VolumeName &&
-		mirror.Adoptable(claim, s.Class, s.Tenant, s.Leaf, false, s.Member) == nil
+		placement.Member{Member: s.Member, Rules: s.Rules}.Adoptable(claim, s.Class, s.Tenant, s.Leaf, false) == nil
 }
 
 // scratch reports whether the host PV is a promise whose claim lives, and whose disk goes with

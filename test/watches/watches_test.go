@@ -29,8 +29,11 @@ var exceptions = map[exception]string{
 	{"leafevent.reconciler", access{leaf, "PersistentVolumeClaim"}}: "the same",
 	{"leafevent.reconciler", access{leaf, "Pod"}}:                   "the same",
 
-	{"leafpod.reconciler", access{host, "Node"}}: "the member's own node, for what a kubelet checks once when a Pod is bound; one that is not there yet is an error, and retried",
-	{"rootpod.reconciler", access{host, "Node"}}: "the same, also of the node that the scheduler bound the Pod to instead; of those that it chose for claims, that they are known: its next choice is a change of the claim",
+	{"leafpod.reconciler", access{host, "Node"}}:                "the member's own node, for what a kubelet checks once when a Pod is bound; one that is not there yet is an error, and retried",
+	{"leafpod.reconciler", access{host, "ClusterRegistration"}}: "for which other members could take a Pod: where none could, it is read again at intervals",
+	{"leafpod.reconciler", access{host, "StorageClass"}}:        "the same",
+
+	{"rootpod.reconciler", access{host, "Node"}}: "what a kubelet checks once, also of the node that the scheduler bound the Pod to instead; of those that it chose for claims, that they are known: its next choice is a change of the claim",
 	{"rootpvc.reconciler", access{host, "Node"}}: "only where the scheduler nominates no node: its next attempt is a change of the Pod",
 	{"promise.Reconciler", access{host, "Node"}}: "whether a Pod's node is a member's, for an event that is emitted once: it never changes",
 
@@ -40,6 +43,7 @@ var exceptions = map[exception]string{
 	{"rootpvc.reconciler", access{host, "ClusterRegistration"}}: "only its name, for a message",
 
 	{"recovery.reconciler", access{host, "CSIStorageCapacity"}}:    "read when the claim's timer is over; where there is no place for the claim, it is read again at intervals",
+	{"recovery.reconciler", access{host, "ClusterRegistration"}}:   "the same",
 	{"recovery.reconciler", access{host, "Node"}}:                  "the same",
 	{"recovery.reconciler", access{host, "StorageClass"}}:          "the same",
 	{"recovery.reconciler", access{leaf, "Event"}}:                 "the same",

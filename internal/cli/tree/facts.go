@@ -144,7 +144,7 @@ func (c *claimFacts) ours() bool {
 		_, _, _, leaf := mirror.LeafVolumeOf(c.volume)
 		return leaf || mirror.IsPromise(c.volume)
 	case c.class != nil:
-		return c.class.Provisioner == v1alpha1.ProvisionerName
+		return mirror.OwnClass(c.class)
 	}
 	return true // what cannot be read may be
 }

@@ -109,7 +109,7 @@ func (r *reconciler) observe(ctx context.Context, class string) (observed, time.
 	if o.capacity, err = index.Find[storagev1.CSIStorageCapacity](ctx, r.Host, key); err != nil || o.hostClass == nil {
 		return o, 0, err
 	}
-	name, _ := mirror.MemberClass(o.hostClass, r.Member)
+	name, _ := r.Place().ClassFor(o.hostClass)
 	if o.leaf, err = index.Get(ctx, r.Cache, index.Named(name), &storagev1.StorageClass{}); err != nil || !o.leaf {
 		return o, 0, err
 	}
@@ -150,7 +150,7 @@ func (r *reconciler) ofMemberClass(ctx context.Context, class string) []reconcil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if name, _ := mirror.MemberClass(&list.Items[i], r.Member); name == class && mirrored(&list.Items[i]) {
+		if name, _ := r.Place().ClassFor(&list.Items[i]); name == class && mirror.Mirrors(&list.Items[i]) {
 			requests = append(requests, request(list.Items[i].Name))
 		}
 	}

@@ -75,21 +75,12 @@ func decide(o observed) decision {
 
 // offered: claims of the class can have their volumes in the member.
 func (o observed) offered() bool {
-	return o.registration != nil && o.registration.DeletionTimestamp == nil && mirrored(o.hostClass) && o.leaf
+	return o.registration != nil && o.registration.DeletionTimestamp == nil && mirror.Mirrors(o.hostClass) && o.leaf
 }
 
 // promisesTooMuch: what is published is known to fail, and cannot wait.
 func (o observed) promisesTooMuch() bool {
 	return o.limit != nil && o.capacity != nil && bytes(o.capacity.MaximumVolumeSize) > bytes(o.limit)
-}
-
-// mirrored: the class is ours, in mirror mode, and says what it means.
-func mirrored(class *storagev1.StorageClass) bool {
-	if class == nil || class.Provisioner != v1alpha1.ProvisionerName {
-		return false
-	}
-	read, err := mirror.ReadClass(class)
-	return err == nil && read.Provisioning == v1alpha1.ProvisioningMirror
 }
 
 // published is the object as it is to be.

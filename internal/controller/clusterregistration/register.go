@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"strings"
-	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,19 +16,15 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // registrationOf is what the fleet is to link; Refused if there is a reason in
 // the host not to link it.
 func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (member.Registration, error) {
 	wanted := member.Registration{
-		Member: mirror.WithClassRules(mirror.Member{
-			Registration: cr.Name,
-			NodeName:     cr.NodeName(),
-			HostID:       r.HostID,
-			Namespaces:   mirror.PatternsOf(cr.Spec.Namespaces),
-			Adopt:        names(cr.Annotations[v1alpha1.AnnotationAdopt]),
-		}, cr.Spec.Storage),
+		Member:         mirror.Member{Registration: cr.Name, NodeName: cr.NodeName(), HostID: r.HostID},
+		Rules:          placement.RulesOf(cr),
 		UID:            cr.UID,
 		ConfirmRestore: cr.Annotations[v1alpha1.AnnotationConfirmRestore],
 	}
@@ -66,11 +60,6 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 		wanted.Kubeconfig = secret.Data[v1alpha1.KubeconfigKey]
 	}
 	return wanted, nil
-}
-
-// names are those of a list that is separated by commas.
-func names(list string) []string {
-	return strings.FieldsFunc(list, func(c rune) bool { return c == ',' || unicode.IsSpace(c) })
 }
 
 // nodeTaken refuses a registration whose node's name belongs to a node that is

@@ -23,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -151,7 +152,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	var class storagev1.StorageClass
 	if there, err := index.Get(ctx, r.Client, client.ObjectKey{Name: mirror.ClassName(&claim)}, &class); err != nil {
 		return o, err
-	} else if !there || class.Provisioner != v1alpha1.ProvisionerName {
+	} else if !there || !mirror.OwnClass(&class) {
 		return o, nil
 	}
 	o.class = &class
@@ -164,7 +165,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.selected, err = r.selection(ctx, selected, registrations.Items); err != nil {
 		return o, err
 	}
-	if o.members, err = r.members(ctx, &class, registrations.Items); err != nil {
+	if o.members, err = r.members(ctx, &claim, &class, registrations.Items); err != nil {
 		return o, err
 	}
 	o.stuck, err = r.stuck(ctx, key)
@@ -197,7 +198,7 @@ func (r *Reconciler) selection(ctx context.Context, name string, registrations [
 	return missing, nil
 }
 
-func (r *Reconciler) members(ctx context.Context, class *storagev1.StorageClass, registrations []v1alpha1.ClusterRegistration) ([]memberSeen, error) {
+func (r *Reconciler) members(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, registrations []v1alpha1.ClusterRegistration) ([]memberSeen, error) {
 	var capacities storagev1.CSIStorageCapacityList
 	if err := r.Client.List(ctx, &capacities, client.InNamespace(r.Namespace), index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)
@@ -217,9 +218,12 @@ func (r *Reconciler) members(ctx context.Context, class *storagev1.StorageClass,
 		m := memberSeen{name: cr.Name, node: cr.NodeName(), cluster: cr.Status.ClusterID, connected: meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)}
 		condition := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 		m.connecting = condition == nil || condition.Reason == v1alpha1.ReasonConnecting || condition.Reason == v1alpha1.ReasonWaitingForFence
-		m.class, m.rule = mirror.MemberClass(class, mirror.WithClassRules(mirror.Member{Registration: cr.Name}, cr.Spec.Storage))
+		node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+		if err != nil {
+			return nil, err
+		}
+		m.answer = placement.MemberOf(cr, node).Answer(placement.Request{Namespace: claim.Namespace, Class: class})
 		m.offers = offering[cr.Status.ClusterID]
-		m.excluded = !mirror.Admits(class, cr.Status.ClusterID)
 		members = append(members, m)
 	}
 	return members, nil

@@ -1,6 +1,7 @@
 package hostclaim
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -38,11 +40,10 @@ type memberSeen struct {
 	connected     bool
 	// connecting: the first attempt of this manager has not ended.
 	connecting bool
-	// class that is looked for there, by which rule, and whether it is there.
-	class, rule string
-	offers      bool
-	// excluded: the host class's allowedTopologies keep Pods off.
-	excluded bool
+	// answer to whether the claim may go there, as far as the host knows; offers: the
+	// member has the class that it names.
+	answer placement.Answer
+	offers bool
 }
 
 // observed is all that is known of a claim.
@@ -77,7 +78,7 @@ func waiting(claim *corev1.PersistentVolumeClaim) bool {
 }
 
 func decide(o observed) decision {
-	if o.claim == nil || !waiting(o.claim) || o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName {
+	if o.claim == nil || !waiting(o.claim) || !mirror.OwnClass(o.class) {
 		return decision{}
 	}
 	class, err := mirror.ReadClass(o.class)
@@ -124,40 +125,48 @@ func unplaced(o observed) decision {
 	if len(o.members) == 0 {
 		return say(v1alpha1.ReasonNoMembers, "no cluster is registered, and class %s has volumes in members only: create a ClusterRegistration", o.class.Name)
 	}
-	var away, offering, lacking []string
+	var away, offering, lacking, refusing []string
+	var refusal *mirror.Refusal
 	connecting := 0
 	for _, m := range o.members {
 		switch {
+		case m.answer.Refusal != nil && !m.answer.ByClass(): // whether it is connected or not
+			refusing, refusal = append(refusing, m.name), cmp.Or(refusal, m.answer.Refusal)
 		case !m.connected && m.connecting:
 			connecting++
 		case !m.connected:
 			away = append(away, m.name)
-		case m.excluded:
+		case m.answer.ByClass():
 			lacking = append(lacking, fmt.Sprintf("%s is not among the members that the class's allowedTopologies name", m.name))
 		case m.offers:
 			offering = append(offering, m.name)
 		default:
-			lacking = append(lacking, fmt.Sprintf("%s has no class %q (looked for by %s)", m.name, m.class, m.rule))
+			lacking = append(lacking, fmt.Sprintf("%s has no class %q (looked for by %s)", m.name, m.answer.Class, m.answer.Rule))
 		}
 	}
 	switch {
-	case len(offering)+len(lacking) == 0 && connecting == 0:
+	case len(offering)+len(lacking)+connecting > 0:
+	case refusal != nil: // the scheduler does not know about it, and would choose one of them
+		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same goes for", refusing[1:]), others("not connected:", away))
+	default:
 		return say(v1alpha1.ReasonNoneConnected, "none of the registered clusters is connected (%s): see `kubectl get clusterregistrations`", some(away, ", "))
+	}
+	switch {
 	case !o.stuck || len(lacking) == 0:
 		return decision{}
 	case len(offering) == 0:
 		return say(v1alpha1.ReasonNotOffered, "no connected member offers class %s: %s. Create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
-			o.class.Name, some(lacking, "; "), others(away))
+			o.class.Name, some(lacking, "; "), others("not connected:", away))
 	}
 	return say(v1alpha1.ReasonNotOffered, "a Pod of this claim cannot be scheduled, and not all members offer class %s: offered by %s; %s. If the Pod has to run there, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
-		o.class.Name, some(offering, ", "), some(lacking, "; "), others(away))
+		o.class.Name, some(offering, ", "), some(lacking, "; "), others("not connected:", away))
 }
 
-func others(away []string) string {
-	if len(away) == 0 {
+func others(what string, names []string) string {
+	if len(names) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; not connected: %s", some(away, ", "))
+	return fmt.Sprintf("; %s %s", what, some(names, ", "))
 }
 
 // some names the first few.

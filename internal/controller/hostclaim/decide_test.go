@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -38,16 +39,22 @@ func seen(change ...func(*observed)) observed {
 }
 
 func offers(name string) memberSeen {
-	return memberSeen{name: name, connected: true, class: "fast", rule: "the same name", offers: true}
+	return memberSeen{name: name, connected: true, answer: placement.Answer{Class: "fast", Rule: "the same name"}, offers: true}
 }
 
 func lacks(name string) memberSeen {
-	return memberSeen{name: name, connected: true, class: "gp3", rule: "parameter"}
+	return memberSeen{name: name, connected: true, answer: placement.Answer{Class: "gp3", Rule: "parameter"}}
 }
 
 func excluded(name string) memberSeen {
 	m := offers(name)
-	m.excluded = true
+	m.answer.Refusal = &mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}
+	return m
+}
+
+// refuses is a member, connected or not, whose registration does not admit the namespace.
+func refuses(m memberSeen) memberSeen {
+	m.answer.Refusal = &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceNotAdmitted, Message: m.name + " does not admit it"}
 	return m
 }
 
@@ -140,6 +147,12 @@ func TestDecide(t *testing.T) {
 		"partly offered, stuck":               {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"offered by a", "b has no class"}},
 		"partly offered":                      {observed: seen(members(offers("a"), lacks("b")))},
 		"offered by one, another is left out": {observed: seen(members(offers("a"), excluded("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"offered by a", "b is not among the members that the class's allowedTopologies name"}},
+		"no member admits the namespace":      {observed: seen(members(refuses(offers("a")), refuses(memberSeen{name: "b"}))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"a does not admit it; the same goes for b"}},
+		"the same, and it lacks the class":    {observed: seen(members(refuses(lacks("a"))), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
+		"none that admits it is connected":    {observed: seen(members(refuses(offers("a")), memberSeen{name: "b"})), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},
+		"one that admits it may be connected": {observed: seen(members(refuses(offers("a")), memberSeen{name: "b", connecting: true}))},
+		"one admits it":                       {observed: seen(members(refuses(offers("a")), offers("b")), stuck)},
+		"the one that admits it lacks it":     {observed: seen(members(refuses(offers("a")), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"no connected member", "b has no class"}},
 		"many members, named":                 {observed: seen(members(lacks("a"), lacks("b"), lacks("c"), lacks("d"), lacks("e"), lacks("f"), lacks("g")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"and 2 more"}},
 		"offered by one, others":              {observed: seen(members(offers("a"), memberSeen{name: "b"}), stuck)},
 	} {

@@ -80,8 +80,11 @@ func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
 	return requests
 }
 
+// ofNode are the claims for which the node was selected, and, of a virtual one, those that
+// have still to be placed: its labels say whether their class allows it.
 func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.Request {
-	return r.waiting.requests(func(a awaits) bool { return a.node == node.GetName() })
+	virtual := node.GetLabels()[v1alpha1.LabelVirtualNode] == "true"
+	return r.waiting.requests(func(a awaits) bool { return a.node == node.GetName() || a.node == "" && virtual })
 }
 
 func (r *Reconciler) ofClass(_ context.Context, class client.Object) []reconcile.Request {

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -61,7 +60,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // wrong says what nobody can follow in a class of ours; nil if there is nothing.
 func wrong(class *storagev1.StorageClass) *mirror.Refusal {
-	if class == nil || class.Provisioner != v1alpha1.ProvisionerName {
+	if !mirror.OwnClass(class) {
 		return nil
 	}
 	_, err := mirror.ReadClass(class)

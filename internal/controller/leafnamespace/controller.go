@@ -78,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
-	o := observed{member: r.Member, suspended: r.MayDestroy() != nil}
+	o := observed{member: r.Member, rules: r.Rules, suspended: r.MayDestroy() != nil}
 	var err error
 	if o.root, err = namespace(ctx, r.Host, name); err != nil {
 		return o, fmt.Errorf("in the host: %w", err)

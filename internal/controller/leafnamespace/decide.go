@@ -10,6 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -26,6 +27,7 @@ const (
 // observed is all that a decision is taken on; nil is absent.
 type observed struct {
 	member mirror.Member
+	rules  placement.Rules
 	// root is the host's namespace, leaf the member's.
 	root, leaf *corev1.Namespace
 	// needed: something in the host's namespace is, or is about to be, placed in
@@ -67,7 +69,8 @@ func (remove) decision()  {}
 func decide(o observed) decision {
 	switch {
 	case o.leaf == nil:
-		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil && mirror.AdmitNamespace(o.root.Name, o.member) == nil {
+		there := placement.Member{Member: o.member, Rules: o.rules}
+		if o.needed && o.root != nil && o.root.DeletionTimestamp == nil && there.Answer(placement.Request{Namespace: o.root.Name}).Allowed() {
 			return create{mirror.LeafNamespace(o.root, o.member)}
 		}
 		return nothing{}

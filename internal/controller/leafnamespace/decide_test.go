@@ -12,11 +12,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-var here = mirror.Member{Registration: "cluster38", ClusterID: "m1", NodeName: "kosmos-cluster38", HostID: "h1",
-	Namespaces: mirror.PatternsOf(v1alpha1.NamespacesSpec{})}
+var here = mirror.Member{Registration: "cluster38", ClusterID: "m1", NodeName: "kosmos-cluster38", HostID: "h1"}
 
 const enforce = "pod-security.kubernetes.io/enforce"
 
@@ -121,7 +121,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.member = here
+			tc.member, tc.rules = here, placement.RulesOf(&v1alpha1.ClusterRegistration{})
 			before := tc.leaf.DeepCopy()
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, relabel{}, linger{})); diff != "" {
 				t.Error(diff)

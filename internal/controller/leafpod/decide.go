@@ -10,6 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // observed is all that a decision is taken on; nil is absent.
@@ -124,7 +125,7 @@ func (o observed) admission() decision {
 	if o.node == nil || mirror.IsDaemonSetPod(o.root) {
 		return nothing{}
 	}
-	if refusal := mirror.Admit(o.root, o.node); refusal != nil {
+	if refusal := placement.Admit(o.root, o.node); refusal != nil {
 		return fail{status: mirror.FailedPodStatus(o.root, refusal.Reason, refusal.Message), leafPodGone: true}
 	}
 	if o.stranded != nil {

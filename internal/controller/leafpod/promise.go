@@ -16,18 +16,19 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// promised is a claim that is bound to a promise, and that promise.
-type promised struct {
+// bound is a claim, and the volume that it is bound to.
+type bound struct {
 	claim  *corev1.PersistentVolumeClaim
 	volume *corev1.PersistentVolume
 }
 
-// promises are those that a Pod uses, one by one, up to the first error.
-func (r *reconciler) promises(ctx context.Context, root *corev1.Pod) iter.Seq2[promised, error] {
-	return func(yield func(promised, error) bool) {
+// bound are the claims of a Pod that name a volume which is there, one by one, up to the
+// first error.
+func (r *reconciler) bound(ctx context.Context, root *corev1.Pod) iter.Seq2[bound, error] {
+	return func(yield func(bound, error) bool) {
 		for _, name := range mirror.ClaimNames(root) {
 			claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
-			if err == nil && (claim == nil || !mirror.NamesPromise(claim.Spec.VolumeName)) {
+			if err == nil && (claim == nil || claim.Spec.VolumeName == "") {
 				continue
 			}
 			var volume *corev1.PersistentVolume
@@ -37,7 +38,7 @@ func (r *reconciler) promises(ctx context.Context, root *corev1.Pod) iter.Seq2[p
 			if err == nil && volume == nil {
 				continue
 			}
-			if !yield(promised{claim, volume}, err) || err != nil {
+			if !yield(bound{claim, volume}, err) || err != nil {
 				return
 			}
 		}
@@ -47,7 +48,7 @@ func (r *reconciler) promises(ctx context.Context, root *corev1.Pod) iter.Seq2[p
 // strandedBy says which promise of a Pod was fulfilled in another member, for good.
 // One that is released when it is unused comes back, and is waited for.
 func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.Refusal, error) {
-	for p, err := range r.promises(ctx, root) {
+	for p, err := range r.bound(ctx, root) {
 		if err != nil {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // unmet is a claim bound to a promise that this member has and cannot keep. The Pod
@@ -60,7 +61,7 @@ func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, err
 	if root.Spec.NodeName != r.NodeName || mirror.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
 		return nil, nil
 	}
-	for p, err := range r.promises(ctx, root) {
+	for p, err := range r.bound(ctx, root) {
 		if err != nil {
 			return nil, err
 		}
@@ -151,21 +152,46 @@ func (r *reconciler) note(ctx context.Context, o observed) error {
 	return r.Root.AnnotateClaim(ctx, actor, o.unmet.claim, after)
 }
 
-// elsewhere are the cluster IDs of the other members whose node is Ready and that
-// the Pod may run on: without one, making it again is no use.
+// elsewhere are the cluster IDs of the other members that could take the Pod, all its
+// claims included: without one, making it again is no use.
 func (r *reconciler) elsewhere(ctx context.Context, root *corev1.Pod) ([]string, error) {
-	all, err := index.VirtualNodes(ctx, r.Host)
+	members, err := index.Members(ctx, r.Host)
+	if err != nil {
+		return nil, err
+	}
+	needs, err := r.needs(ctx, root)
 	if err != nil {
 		return nil, err
 	}
 	var others []string
-	for i := range all {
-		n := &all[i]
-		if n.Name != r.NodeName && n.DeletionTimestamp == nil && !n.Spec.Unschedulable && nodes.IsReady(n) && mirror.Schedulable(root, n) {
-			others = append(others, n.Labels[v1alpha1.LabelClusterID])
+	for _, m := range members {
+		if m.ClusterID != r.ClusterID && m.MayRun(*root) &&
+			!slices.ContainsFunc(needs, func(q placement.Request) bool { return !m.Answer(q).Allowed() }) {
+			others = append(others, m.ClusterID)
 		}
 	}
 	return others, nil
+}
+
+// needs are what the Pod's claims need of a member: the volumes that they have, and the
+// disks that they are promised.
+func (r *reconciler) needs(ctx context.Context, root *corev1.Pod) ([]placement.Request, error) {
+	needs := []placement.Request{{Namespace: root.Namespace}}
+	for p, err := range r.bound(ctx, root) {
+		if err != nil {
+			return nil, err
+		}
+		need := placement.Request{Namespace: root.Namespace, Volume: p.volume}
+		if mirror.IsUnfulfilled(p.volume) {
+			present, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(p.volume.Spec.StorageClassName))
+			if err != nil {
+				return nil, err
+			}
+			need.Class = placement.PromisedClass(p.volume, present)
+		}
+		needs = append(needs, need)
+	}
+	return needs, nil
 }
 
 // ofUnmet wakes the Pods here that wait for a promise which cannot be kept.

@@ -2,11 +2,17 @@ package leafpod
 
 import (
 	"context"
+	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -91,4 +97,106 @@ func TestTriedPauses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// host is what the host's cache has.
+type host struct {
+	client.Reader
+	objects []client.Object
+}
+
+func (h host) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	for _, obj := range h.objects {
+		if reflect.TypeOf(obj) == reflect.TypeOf(into) && client.ObjectKeyFromObject(obj) == key {
+			reflect.ValueOf(into).Elem().Set(reflect.ValueOf(obj).Elem())
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+func (h host) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	nodes, ok := list.(*corev1.NodeList)
+	if !ok {
+		return fmt.Errorf("list of %T", list)
+	}
+	for _, obj := range h.objects {
+		if node, ok := obj.(*corev1.Node); ok {
+			nodes.Items = append(nodes.Items, *node)
+		}
+	}
+	return nil
+}
+
+// Of three members, which ones could take the Pod of the first, which has two claims: "data" is
+// promised a disk, "logs" is bound to whatever the case says.
+func TestElsewhere(t *testing.T) {
+	const promises = "promises"
+	pinned := func(cluster string) *corev1.PersistentVolume {
+		return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-logs"}, Spec: corev1.PersistentVolumeSpec{
+			NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: v1alpha1.LabelClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{cluster}}}}}}}}}
+	}
+	allows := func(cluster string) func(*storagev1.StorageClass) {
+		return func(class *storagev1.StorageClass) {
+			class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+				{Key: v1alpha1.LabelClusterID, Values: []string{cluster}}}}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		logs  *corev1.PersistentVolume
+		class func(*storagev1.StorageClass)
+		denies,
+		cordoned string
+		want []string
+	}{
+		"every other":                              {want: []string{"id39", "id40"}},
+		"not one that is cordoned":                 {cordoned: "cluster39", want: []string{"id40"}},
+		"not one that the class leaves out":        {class: allows("id40"), want: []string{"id40"}},
+		"none that the class allows":               {class: allows(here.ClusterID)},
+		"not one that does not admit it":           {denies: "cluster40", want: []string{"id39"}},
+		"the other claim has its volume here":      {logs: pinned(here.ClusterID)},
+		"the other claim has its volume elsewhere": {logs: pinned("id40"), want: []string{"id40"}},
+		"the other claim's volume goes along":      {logs: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-logs"}}, want: []string{"id39", "id40"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: promises}, Provisioner: v1alpha1.ProvisionerName,
+				Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
+			data := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "data-uid"}}
+			promise := mirror.PromiseFor(data, class)
+			data.Spec.VolumeName = promise.Name
+			if tc.class != nil {
+				tc.class(class)
+			}
+			objects := []client.Object{class, data, promise}
+			root := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.PodSpec{NodeName: here.NodeName, Volumes: []corev1.Volume{using("data")}}}
+			if tc.logs != nil {
+				root.Spec.Volumes = append(root.Spec.Volumes, using("logs"))
+				objects = append(objects, tc.logs, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "logs"},
+					Spec: corev1.PersistentVolumeClaimSpec{VolumeName: tc.logs.Name}})
+			}
+			for registration, id := range map[string]string{here.Registration: here.ClusterID, "cluster39": "id39", "cluster40": "id40"} {
+				cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: registration}, Status: v1alpha1.ClusterRegistrationStatus{ClusterID: id}}
+				if registration == tc.denies {
+					cr.Spec.Namespaces.Deny = &[]string{"shop"}
+				}
+				objects = append(objects, cr, &corev1.Node{
+					ObjectMeta: metav1.ObjectMeta{Name: cr.NodeName(), Labels: map[string]string{v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: id}},
+					Spec:       corev1.NodeSpec{Unschedulable: registration == tc.cordoned},
+					Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+				})
+			}
+			r := &reconciler{Link: &member.Link{Member: here, Host: host{objects: objects}}}
+			others, err := r.elsewhere(t.Context(), root)
+			slices.Sort(others)
+			if err != nil || !slices.Equal(others, tc.want) {
+				t.Errorf("got %v (%v), want %v", others, err, tc.want)
+			}
+		})
+	}
+}
+
+func using(claim string) corev1.Volume {
+	source := &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}
+	return corev1.Volume{Name: claim, VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}
 }

@@ -138,7 +138,7 @@ func add[T any, P interface {
 func observe(t testing.TB, s *volume.Snapshot) *volume.Snapshot {
 	t.Helper()
 	host, leaf := clusters(t, s)
-	observed, err := volume.Observer{Prover: proof.Prover{Member: s.Member, Host: host, Cache: leaf,
+	observed, err := volume.Observer{Rules: s.Rules, Prover: proof.Prover{Member: s.Member, Host: host, Cache: leaf,
 		MayBeRestored: func(metav1.Object) bool { return s.Restored }}}.OfLeaf(t.Context(), s.Name)
 	if err != nil {
 		t.Fatal(err)

@@ -58,7 +58,7 @@ func Setup(link *member.Link, o Options) error {
 
 // Reconcile brings the mirror of one leaf PV a step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := volume.Observer{Prover: r.Proof()}.OfLeaf(ctx, request.Name)
+	s, err := volume.Observer{Prover: r.Proof(), Rules: r.Rules}.OfLeaf(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

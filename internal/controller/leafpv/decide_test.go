@@ -18,6 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -116,7 +117,7 @@ func dropped(s *volume.Snapshot) {
 
 // asks: a claim of the root's name asks for the volume, and an admin lets it.
 func asks(s *volume.Snapshot) {
-	s.Member.Adopt = []string{"pv-1"}
+	s.Rules = adopting("pv-1")
 	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "gp3"}, Provisioner: v1alpha1.ProvisionerName, ReclaimPolicy: ptr.To(deletes)}
 	s.Successor = &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "new-uid"},
@@ -132,7 +133,7 @@ func askedIn(id string) func(*volume.Snapshot) {
 
 func restored(s *volume.Snapshot) { s.Restored = true }
 
-func notAllowed(s *volume.Snapshot) { s.Member.Adopt = []string{"pv-2"} }
+func notAllowed(s *volume.Snapshot) { s.Rules = adopting("pv-2") }
 
 func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapshot) {
 	return func(s *volume.Snapshot) { s.Leaf.Spec.PersistentVolumeReclaimPolicy = p }
@@ -406,7 +407,7 @@ func TestNext(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("phase %s of %s (-want +got):\n%s", plan.Phase, plan.Owner, diff)
 			}
-			if diff := cmp.Diff(before, s); diff != "" {
+			if diff := cmp.Diff(before, s, cmp.AllowUnexported(placement.Rules{})); diff != "" {
 				t.Errorf("deciding and acting changed what was observed, which is the cache's:\n%s", diff)
 			}
 		})
@@ -524,4 +525,9 @@ func TestSuspicionEndsWithTheVolume(t *testing.T) {
 	leaf.objects = nil
 	reconciled(true)
 	reconciled(false)
+}
+
+// adopting are the rules of a registration by which an admin lets a claim have a volume.
+func adopting(volume string) placement.Rules {
+	return placement.RulesOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
 }

@@ -234,7 +234,7 @@ func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 // ofClass are the claims that wait for a class.
 func (r *Reconciler) ofClass(ctx context.Context, obj client.Object) []reconcile.Request {
 	class, ok := obj.(*storagev1.StorageClass)
-	if !ok || class.Provisioner != v1alpha1.ProvisionerName {
+	if !ok || !mirror.OwnClass(class) {
 		return nil
 	}
 	claims, err := index.WaitingForClass(ctx, r.Client, class.Name)

@@ -52,7 +52,7 @@ func decide(o observed) decision {
 // name that the claim has, which is another's if it used that promise again, and is
 // retained, for what an admin had made of the earlier one's policy nobody knows.
 func (o observed) unpromised() decision {
-	if o.claim.DeletionTimestamp != nil || o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName || !mirror.Promises(o.class) ||
+	if o.claim.DeletionTimestamp != nil || !mirror.OwnClass(o.class) || !mirror.Promises(o.class) ||
 		mirror.PromiseRefusal(o.claim) != nil {
 		return nothing{} // host_claim says why, if it is ours
 	}

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -42,7 +41,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 
 // lower has the room lowered that is published of the claim's class here.
 func (r *reconciler) lower(o observed) {
-	memberClass, _ := mirror.MemberClass(o.claim.class, r.Member)
+	memberClass, _ := r.Place().ClassFor(o.claim.class)
 	r.Exhausted.Note(memberClass, o.claim.root.Spec.Resources.Requests[corev1.ResourceStorage], o.now.Add(exhaustedFor))
 }
 
@@ -59,7 +58,7 @@ func (r *reconciler) hear(o observed) {
 	}
 	if _, waited := r.waited.Get(root.UID); waited {
 		r.waited.Remove(root.UID)
-		memberClass, _ := mirror.MemberClass(o.claim.class, r.Member)
+		memberClass, _ := r.Place().ClassFor(o.claim.class)
 		r.Exhausted.Met(memberClass, root.Spec.Resources.Requests[corev1.ResourceStorage])
 	}
 }

@@ -59,6 +59,7 @@ type reconciler struct {
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=list;watch
 
 // Setup adds the controller to a member's link.
@@ -135,7 +136,7 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 			return err
 		}
 		for _, pod := range users {
-			if pods[pod.UID] || pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil || mirror.Finished(&pod) {
+			if pods[pod.UID] || !waiting(&pod) {
 				continue
 			}
 			pods[pod.UID] = true
@@ -159,6 +160,12 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 	return nil
 }
 
+// waiting reports whether a Pod of a claim waits for the scheduler: it has not ended, has
+// no node yet, and is pushed wherever it gets one.
+func waiting(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !mirror.Finished(pod) && !mirror.KeptOut(pod)
+}
+
 // claim reads a claim and its class; nil if there is none.
 func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*claim, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
@@ -167,7 +174,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	}
 	c := &claim{root: root}
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(mirror.ClassName(root)))
-	if err != nil || class == nil || class.Provisioner != v1alpha1.ProvisionerName {
+	if err != nil || !mirror.OwnClass(class) {
 		return c, err
 	}
 	settings, err := mirror.ReadClass(class)
@@ -189,9 +196,9 @@ func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeCl
 	return mirror.StillProvisioning(leaf, events), err
 }
 
-// observePlaces are the virtual nodes, and the room that each is said to have.
+// observePlaces are the members, and the room that each is said to have.
 func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
-	nodes, err := index.VirtualNodes(ctx, r.Host)
+	members, err := index.Members(ctx, r.Host)
 	if err != nil {
 		return err
 	}
@@ -211,8 +218,8 @@ func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 			rooms[cluster][capacity.StorageClassName] = *room
 		}
 	}
-	for i := range nodes {
-		o.places = append(o.places, place{node: &nodes[i], room: rooms[nodes[i].Labels[v1alpha1.LabelClusterID]]})
+	for _, m := range members {
+		o.places = append(o.places, place{m, rooms[m.ClusterID]})
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -30,7 +30,7 @@ type observed struct {
 	group []claim
 	// pods use any of the group, have not ended and have no node yet.
 	pods []corev1.Pod
-	// places are all virtual nodes.
+	// places are all members that have a virtual node.
 	places []place
 }
 
@@ -45,9 +45,9 @@ type claim struct {
 	making bool
 }
 
-// place is a virtual node that claims can be steered to.
+// place is a member that has a virtual node, which claims can be steered to.
 type place struct {
-	node *corev1.Node
+	placement.Member
 	// room for one volume, by the host class, as the scheduler is told.
 	room map[string]resource.Quantity
 }
@@ -175,8 +175,8 @@ func (o observed) follow() (decision, bool) {
 			}
 		}
 		for i := range o.places {
-			if o.places[i].node.Name == to && len(behind) > 0 && movable(o.group) {
-				return move{claims: behind, to: o.places[i].node, tried: tried}, true
+			if o.places[i].NodeName == to && len(behind) > 0 && movable(o.group) {
+				return move{claims: behind, to: o.places[i].Node, tried: tried}, true
 			}
 		}
 	}
@@ -199,10 +199,10 @@ func (o observed) rejoin() (decision, bool) {
 		}
 	}
 	for _, p := range o.places {
-		if at != "" && p.node.Labels[v1alpha1.LabelClusterID] == at {
+		if at != "" && p.ClusterID == at {
 			tried := mirror.TriedOf(o.claim.root)
 			tried.Moved = o.now.Unix()
-			return move{claims: []claim{*o.claim}, to: p.node, tried: tried}, true
+			return move{claims: []claim{*o.claim}, to: p.Node, tried: tried}, true
 		}
 	}
 	return nil, false
@@ -244,7 +244,7 @@ func (o observed) agreed() bool {
 			return pod.Status.NominatedNodeName == o.member.NodeName
 		}
 		own := o.own()
-		return own != nil && mirror.Schedulable(&pod, own.node)
+		return own != nil && placement.Schedulable(&pod, own.Node)
 	})
 }
 
@@ -283,9 +283,9 @@ func (o observed) recover(why *mirror.Refusal) decision {
 	known := tried.Has(o.member.ClusterID)
 	tried = tried.With(o.member, why)
 	for _, p := range others {
-		if !tried.Has(p.node.Labels[v1alpha1.LabelClusterID]) {
+		if !tried.Has(p.ClusterID) {
 			tried.Moved = o.now.Unix()
-			return move{claims, p.node, tried, why}
+			return move{claims, p.Node, tried, why}
 		}
 	}
 	switch {
@@ -305,7 +305,7 @@ func movable(group []claim) bool {
 
 func (o observed) own() *place {
 	for i := range o.places {
-		if o.places[i].node.Name == o.member.NodeName {
+		if o.places[i].NodeName == o.member.NodeName {
 			return &o.places[i]
 		}
 	}
@@ -317,12 +317,12 @@ func (o observed) own() *place {
 func (o observed) candidates() []place {
 	var found []place
 	for _, p := range o.places {
-		if p.node.Name != o.member.NodeName && o.suits(p) {
+		if p.NodeName != o.member.NodeName && o.suits(p) {
 			found = append(found, p)
 		}
 	}
 	slices.SortFunc(found, func(a, b place) int {
-		return cmp.Or(-cmp.Compare(o.least(a), o.least(b)), cmp.Compare(a.node.Name, b.node.Name))
+		return cmp.Or(-cmp.Compare(o.least(a), o.least(b)), cmp.Compare(a.NodeName, b.NodeName))
 	})
 	return found
 }
@@ -340,15 +340,12 @@ func (o observed) least(p place) int64 {
 }
 
 func (o observed) suits(p place) bool {
-	if p.node.DeletionTimestamp != nil || p.node.Spec.Unschedulable || !nodes.IsReady(p.node) {
-		return false
-	}
 	for _, c := range o.group {
-		if !o.fits(c, &p) || !allows(c.class, p.node) {
+		if !o.fits(c, &p) || !p.Answer(placement.Request{Namespace: c.root.Namespace, Class: c.class}).Allowed() {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(o.consumers(), func(pod corev1.Pod) bool { return !mirror.Schedulable(&pod, p.node) })
+	return p.MayRun(o.consumers()...)
 }
 
 // consumers are the Pods that the scheduler chose this member for; all that have
@@ -368,16 +365,4 @@ func (o observed) fits(c claim, p *place) bool {
 	}
 	room, offered := p.room[c.class.Name]
 	return offered && room.Cmp(c.root.Spec.Resources.Requests[corev1.ResourceStorage]) >= 0
-}
-
-// allows reports whether a class allows volumes on a node.
-func allows(class *storagev1.StorageClass, node *corev1.Node) bool {
-	if len(class.AllowedTopologies) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(class.AllowedTopologies, func(term corev1.TopologySelectorTerm) bool {
-		return !slices.ContainsFunc(term.MatchLabelExpressions, func(e corev1.TopologySelectorLabelRequirement) bool {
-			return !slices.Contains(e.Values, node.Labels[e.Key])
-		})
-	})
 }

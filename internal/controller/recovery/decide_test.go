@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -54,11 +55,13 @@ func seen(change ...func(*observed)) observed {
 }
 
 func node(registration, room string) place {
-	p := place{node: &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "kosmos-" + registration, Labels: map[string]string{
-			v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: map[string]string{"first": "id1", "second": "id2", "third": "id3"}[registration]}},
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: registration}}
+	cr.Status.ClusterID = map[string]string{"first": "id1", "second": "id2", "third": "id3"}[registration]
+	p := place{Member: placement.MemberOf(cr, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: cr.NodeName(), Labels: map[string]string{
+			v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: cr.Status.ClusterID}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
-	}}
+	})}
 	if room != "" {
 		p.room = map[string]resource.Quantity{"disk": resource.MustParse(room)}
 	}
@@ -99,7 +102,7 @@ func tried(t mirror.Tried) func(*observed) {
 func failed(names ...string) []mirror.TriedMember {
 	members := make([]mirror.TriedMember, len(names))
 	for i, name := range names {
-		members[i] = mirror.TriedMember{Cluster: node(name, "").node.Labels[v1alpha1.LabelClusterID], Name: name}
+		members[i] = mirror.TriedMember{Cluster: node(name, "").ClusterID, Name: name}
 	}
 	return members
 }
@@ -117,8 +120,8 @@ func since(age time.Duration) func(*observed) {
 func at(registration string, change func(*corev1.Node)) func(*observed) {
 	return func(o *observed) {
 		for _, p := range o.places {
-			if p.node.Labels[v1alpha1.LabelCluster] == registration {
-				change(p.node)
+			if p.Registration == registration {
+				change(p.Node)
 			}
 		}
 	}
@@ -278,14 +281,21 @@ func TestDecide(t *testing.T) {
 		}), "nothing"},
 
 		// Where to.
-		"of two with the same room, by name":           {seen(rooms("10Gi", "10Gi", "10Gi")), "move data to kosmos-second tried first"},
-		"not where there is too little room":           {seen(rooms("10Gi", "1Gi", "1023Mi")), "move data to kosmos-second tried first"},
-		"not where the class is not offered":           {seen(rooms("10Gi", "10Gi", "")), "move data to kosmos-second tried first"},
-		"not where it was tried in this round":         {seen(tried(mirror.Tried{Members: failed("third")})), "move data to kosmos-second tried third,first"},
-		"not where the node is not ready":              {seen(at("third", notReady)), "move data to kosmos-second tried first"},
-		"not where the node is cordoned":               {seen(at("third", cordoned)), "move data to kosmos-second tried first"},
-		"not where the Pod may not run":                {seen(at("third", tainted)), "move data to kosmos-second tried first"},
-		"not where the class does not allow it":        {seen(func(o *observed) { o.claim.class.AllowedTopologies = topology("second") }), "move data to kosmos-second tried first"},
+		"of two with the same room, by name":    {seen(rooms("10Gi", "10Gi", "10Gi")), "move data to kosmos-second tried first"},
+		"not where there is too little room":    {seen(rooms("10Gi", "1Gi", "1023Mi")), "move data to kosmos-second tried first"},
+		"not where the class is not offered":    {seen(rooms("10Gi", "10Gi", "")), "move data to kosmos-second tried first"},
+		"not where it was tried in this round":  {seen(tried(mirror.Tried{Members: failed("third")})), "move data to kosmos-second tried third,first"},
+		"not where the node is not ready":       {seen(at("third", notReady)), "move data to kosmos-second tried first"},
+		"not where the node is cordoned":        {seen(at("third", cordoned)), "move data to kosmos-second tried first"},
+		"not where the Pod may not run":         {seen(at("third", tainted)), "move data to kosmos-second tried first"},
+		"not where the class does not allow it": {seen(func(o *observed) { o.claim.class.AllowedTopologies = topology("second") }), "move data to kosmos-second tried first"},
+		"not by an empty term, which allows no member": {seen(func(o *observed) {
+			o.claim.class.AllowedTopologies = append(topology("second"), corev1.TopologySelectorTerm{})
+		}), "move data to kosmos-second tried first"},
+		"not by a label that the node lacks":           {seen(func(o *observed) { o.claim.class.AllowedTopologies = []corev1.TopologySelectorTerm{zone("")} }), "stay tried first"},
+		"not where the namespace is not admitted":      {seen(denies("third", "shop")), "move data to kosmos-second tried first"},
+		"not where any namespace of its name is not":   {seen(denies("third", "sh*"), denies("second", "*")), "stay tried first"},
+		"where another namespace is not admitted":      {seen(denies("third", "shops")), "move data to kosmos-third tried first"},
 		"a Pod that the scheduler chose elsewhere for": {seen(elsewherePod), "move data to kosmos-third tried first"},
 		"a Pod of the claim that has still a gate":     {seen(notNominated, gatedPod), "move data to kosmos-third tried first"},
 
@@ -344,6 +354,22 @@ func TestDecide(t *testing.T) {
 
 func topology(registration string) []corev1.TopologySelectorTerm {
 	return []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: v1alpha1.LabelCluster, Values: []string{registration}}}}}
+}
+
+func zone(name string) corev1.TopologySelectorTerm {
+	return corev1.TopologySelectorTerm{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: corev1.LabelTopologyZone, Values: []string{name}}}}
+}
+
+// denies: the registration of a member denies namespaces of a pattern.
+func denies(registration, pattern string) func(*observed) {
+	return func(o *observed) {
+		for i := range o.places {
+			if o.places[i].Registration == registration {
+				o.places[i].Rules = placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+					Namespaces: v1alpha1.NamespacesSpec{Deny: &[]string{pattern}}}})
+			}
+		}
+	}
 }
 
 // elsewherePod uses the claim too, and may run in no other member.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -50,5 +51,25 @@ func TestOfClaim(t *testing.T) {
 				t.Errorf("wakes %q, want %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// Pods that no scheduler sends anywhere do not decide where claims can go.
+func TestWaiting(t *testing.T) {
+	daemon := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: new(true)}}
+	for name, tc := range map[string]struct {
+		pod  corev1.Pod
+		want bool
+	}{
+		"pending":               {corev1.Pod{}, true},
+		"bound":                 {corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, false},
+		"being deleted":         {corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &metav1.Time{}}}, false},
+		"finished":              {corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodFailed}}, false},
+		"a DaemonSet's":         {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}}, false},
+		"a DaemonSet's, pushed": {corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: daemon}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}}}, true},
+	} {
+		if got := waiting(&tc.pod); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
 	}
 }

@@ -94,7 +94,7 @@ func (r *reconciler[T]) Reconcile(ctx context.Context, request reconcile.Request
 }
 
 func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.Member, kind: r.kind.reference, key: key, suspended: r.MayDestroy() != nil}
+	o := observed{member: r.Member, rules: r.Rules, kind: r.kind.reference, key: key, suspended: r.MayDestroy() != nil}
 	var err error
 	if o.users, err = r.users(ctx, key); err != nil {
 		return o, err

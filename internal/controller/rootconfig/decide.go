@@ -12,12 +12,14 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
 // observed is all that a decision is taken on; nil is absent.
 type observed struct {
 	member mirror.Member
+	rules  placement.Rules
 	kind   string
 	key    types.NamespacedName
 	// users are the host's Pods that need the copy.
@@ -134,8 +136,8 @@ func (o observed) conflict() *mirror.Refusal {
 
 // pushable reports whether copies may be put into the member's namespace.
 func (o observed) pushable() bool {
-	usable, _ := mirror.UseNamespace(o.key.Namespace, o.namespace, o.member)
-	return usable
+	there := placement.Member{Member: o.member, Rules: o.rules, Inside: &placement.Inside{Namespace: o.namespace}}
+	return there.Answer(placement.Request{Namespace: o.key.Namespace}).Allowed()
 }
 
 func rootUID(leaf client.Object) types.UID {

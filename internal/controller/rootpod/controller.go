@@ -102,7 +102,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.Member}
+	o := observed{member: r.Member, rules: r.Rules}
 	var err error
 	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil {
 		return o, err

@@ -10,12 +10,14 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
 // observed is all that a decision is taken on; nil is absent.
 type observed struct {
 	member mirror.Member
+	rules  placement.Rules
 	// nominated: the host's scheduler shows in the root where it is about to bind it.
 	nominated bool
 	root      *corev1.Pod
@@ -197,7 +199,7 @@ func (o observed) bound() decision {
 		return nothing{} // it ran, and is not run again: leaf_pod writes its end
 	case mirror.IsDaemonSetPod(o.root):
 		return refuseDaemonSet()
-	case mirror.Admit(o.root, o.node) != nil:
+	case placement.Admit(o.root, o.node) != nil:
 		return nothing{} // leaf_pod fails it, as a kubelet would
 	}
 	for _, c := range o.claims {
@@ -364,7 +366,7 @@ func (o observed) mayGoEarly() decision {
 		return nothing{}
 	case o.nominated && o.root.Status.NominatedNodeName != o.member.NodeName:
 		return nothing{}
-	case !o.nominated && !mirror.Schedulable(o.root, o.node):
+	case !o.nominated && !placement.Schedulable(o.root, o.node):
 		return nothing{}
 	case mirror.IsDaemonSetPod(o.root):
 		return refuseDaemonSet()
@@ -380,11 +382,12 @@ func (o observed) create() decision {
 		errors.As(err, &refusal)
 		return nothing{refusal}
 	}
-	usable, refusal := mirror.UseNamespace(o.root.Namespace, o.namespace, o.member)
+	there := placement.Member{Member: o.member, Rules: o.rules, Inside: &placement.Inside{Namespace: o.namespace}}
+	answer := there.Answer(placement.Request{Namespace: o.root.Namespace})
 	switch {
-	case refusal != nil:
-		return nothing{refusal}
-	case !usable:
+	case answer.Refusal != nil:
+		return nothing{answer.Refusal}
+	case answer.Waits:
 		return nothing{} // leaf_namespace brings it, and its watch wakes us
 	case o.copies.Namespace == "":
 		return nothing{} // the cache is about to have the host's namespace, whose event enqueues the Pod

@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -190,7 +191,7 @@ func (r *reconciler) here(ctx context.Context, pod *corev1.Pod) (bool, error) {
 		return pod.Spec.NodeName == "" && pod.Status.NominatedNodeName == r.NodeName, nil
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName))
-	return node != nil && pod.Spec.NodeName == "" && mirror.Schedulable(pod, node), err
+	return node != nil && pod.Spec.NodeName == "" && placement.Schedulable(pod, node), err
 }
 
 // ofWarning wakes the claim that a provisioner in the member could not meet, while

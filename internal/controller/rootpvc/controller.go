@@ -100,7 +100,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.Member, restores: r.LastRestores()}
+	o := observed{member: r.Member, rules: r.Rules, restores: r.LastRestores()}
 	var err error
 	if o.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key); err != nil {
 		return o, err
@@ -233,7 +233,7 @@ func (r *reconciler) observeAsked(ctx context.Context, o *observed) error {
 	return nil
 }
 
-// observePlace looks up the classes on both sides and the member's namespace.
+// observePlace looks up the classes on both sides, the member's node and its namespace.
 func (r *reconciler) observePlace(ctx context.Context, o *observed) error {
 	var err error
 	if o.promise != nil {
@@ -244,13 +244,16 @@ func (r *reconciler) observePlace(ctx context.Context, o *observed) error {
 	if err != nil {
 		return err
 	}
-	if o.class != nil && o.class.Provisioner == v1alpha1.ProvisionerName {
+	if mirror.OwnClass(o.class) {
 		var classes storagev1.StorageClassList
 		if err := r.Cache.List(ctx, &classes, index.ReadOnly); err != nil {
 			return fmt.Errorf("list the member's storage classes: %w", err)
 		}
 		for i := range classes.Items {
 			o.memberClasses = append(o.memberClasses, classes.Items[i].Name)
+		}
+		if o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
+			return err
 		}
 	}
 	o.namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(o.root.Namespace))

@@ -3,7 +3,6 @@ package rootpvc
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -23,6 +23,9 @@ import (
 // observed is all that a decision is taken on; nil is absent.
 type observed struct {
 	member mirror.Member
+	rules  placement.Rules
+	// node is the member's in the host.
+	node *corev1.Node
 	// root claim, and its class in the host.
 	root  *corev1.PersistentVolumeClaim
 	class *storagev1.StorageClass
@@ -238,7 +241,7 @@ func (o *observed) refresh() {
 func (o observed) readopt(kept bool) decision {
 	placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]
 	switch {
-	case o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName:
+	case !mirror.OwnClass(o.class):
 		return nothing{} // none of our classes
 	case placed != "" && placed != o.member.ClusterID:
 		return o.elsewhere(placed)
@@ -246,7 +249,7 @@ func (o observed) readopt(kept bool) decision {
 		return refuse(v1alpha1.ReasonAmbiguousVolume, "volume %s is in member %s and in %s as well, each made for an earlier claim of this name: have all but the right one removed there",
 			o.asked.Name, o.member.Registration, strings.Join(o.rivals, ", "))
 	}
-	if refusal := mirror.Adoptable(o.root, o.class, o.tenant, o.asked, kept, o.member); refusal != nil {
+	if refusal := o.there().Adoptable(o.root, o.class, o.tenant, o.asked, kept); refusal != nil {
 		return nothing{refusal}
 	}
 	switch {
@@ -302,7 +305,7 @@ func (o observed) boundElsewhere() decision {
 func (o observed) unplaced() decision {
 	volume := o.leaf.Spec.VolumeName
 	switch {
-	case volume != "" && o.member.Allows(volume), !o.restores.HostUnconfirmed && o.leaf.CreationTimestamp.Time.Before(o.restores.Host):
+	case volume != "" && o.rules.Allows(volume), !o.restores.HostUnconfirmed && o.leaf.CreationTimestamp.Time.Before(o.restores.Host):
 		return place{}
 	case volume == "":
 		return withdraw{} // nothing was made, and the claim goes its way from the start
@@ -336,7 +339,7 @@ func (o observed) unbound() decision {
 		return o.unwanted(placed) // whatever has become of the class
 	}
 	switch {
-	case o.class == nil || o.class.Provisioner != v1alpha1.ProvisionerName:
+	case !mirror.OwnClass(o.class):
 		return nothing{}
 	case o.root.DeletionTimestamp != nil:
 		return nothing{} // a Pod still holds it; its end wakes us
@@ -352,8 +355,7 @@ func (o observed) unbound() decision {
 	case placed == "" && !o.attempt.agreed(o.root, o.member):
 		return nothing{} // steered here by us: the scheduler has still to agree
 	}
-	class, err := mirror.ReadClass(o.class)
-	if err != nil || class.Provisioning != v1alpha1.ProvisioningMirror ||
+	if !mirror.Mirrors(o.class) ||
 		ptr.Deref(o.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) != storagev1.VolumeBindingWaitForFirstConsumer {
 		return nothing{} // host_claim says why
 	}
@@ -401,31 +403,27 @@ func (o observed) elsewhere(placed string) decision {
 	return nothing{volume.PlacedElsewhere(placed, o.placedName, o.member)}
 }
 
-// namesLimit in bytes of the classes that a message says a member has.
-const namesLimit = 512
+// there is the member as a place for the claim.
+func (o observed) there() placement.Member {
+	return placement.Member{Member: o.member, Rules: o.rules, Node: o.node, Inside: &placement.Inside{Classes: o.memberClasses, Namespace: o.namespace}}
+}
 
 // createFor makes the leaf claim, for a volume if one is named, or says why not.
 func (o observed) createFor(volume string) decision {
-	var name string
+	q := placement.Request{Namespace: o.root.Namespace}
 	if volume == "" {
-		if !mirror.Admits(o.class, o.member.ClusterID) { // nobody but the scheduler goes by it
-			return unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff, Message: fmt.Sprintf(
-				"StorageClass %s keeps claims off member %s, by its allowedTopologies: the selection is taken off, and the scheduler chooses again", o.class.Name, o.member.Registration)}}
-		}
-		var rule string
-		name, rule = mirror.MemberClass(o.class, o.member)
-		if !slices.Contains(o.memberClasses, name) {
-			slices.Sort(o.memberClasses)
-			return unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound, Message: fmt.Sprintf(
-				"member %s has no StorageClass %q (looked for by %s); it has: %s. Create it there, or map another one in ClusterRegistration %s, spec.storage.classes",
-				o.member.Registration, name, rule, mirror.Plain(strings.Join(o.memberClasses, ", "), namesLimit), o.member.Registration)}}
-		}
-	} else {
+		q.Class = o.class
+	}
+	answer := o.there().Answer(q)
+	name := answer.Class
+	if volume != "" {
 		name = o.volume.Leaf.Spec.StorageClassName
 	}
-	usable, refusal := mirror.UseNamespace(o.root.Namespace, o.namespace, o.member)
-	if refusal != nil {
-		return nothing{refusal}
+	switch {
+	case answer.ByClass() && o.promise == nil: // of a promise, the Pod is bound, and no scheduler is asked again
+		return unselect{answer.Refusal}
+	case answer.Refusal != nil:
+		return nothing{answer.Refusal}
 	}
 	leaf, err := mirror.TranslateClaim(o.root, &name, o.member)
 	if err != nil {
@@ -433,7 +431,7 @@ func (o observed) createFor(volume string) decision {
 		errors.As(err, &refusal)
 		return nothing{refusal}
 	}
-	if !usable {
+	if answer.Waits {
 		return nothing{} // leaf_namespace makes it, and its watch wakes us
 	}
 	if volume != "" {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -238,9 +239,28 @@ func mirrorTerminating(o *scene) {
 	o.mirror.DeletionTimestamp = &now
 }
 
+// inZone: the class keeps claims to a zone.
+func inZone(zone string) func(*scene) {
+	return func(o *scene) {
+		o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+			{Key: corev1.LabelTopologyZone, Values: []string{zone}},
+		}}}
+	}
+}
+
+// nodeIn: the member's node is in a zone, or in none.
+func nodeIn(zone string) func(*scene) {
+	return func(o *scene) {
+		o.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: here.NodeName, Labels: map[string]string{v1alpha1.LabelClusterID: here.ClusterID}}}
+		if zone != "" {
+			o.node.Labels[corev1.LabelTopologyZone] = zone
+		}
+	}
+}
+
 func leafLost(o *scene)  { o.leaf.Status.Phase = corev1.ClaimLost }
 func newTenant(o *scene) { o.tenant = "another-uid" }
-func allowed(o *scene)   { o.member.Adopt = []string{"pv-1"} }
+func allowed(o *scene)   { o.rules = adopting("pv-1") }
 func noLeaf(o *scene)    { o.leaf, o.leafVolume, o.origin = nil, nil, mirror.Origin{} }
 
 // boundTo another volume, which is none of this member's.
@@ -325,8 +345,12 @@ func TestDecide(t *testing.T) {
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
 		}), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}}},
-		"the member lacks the class: the scheduler is told": {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound}}},
-		"the registration maps the class":                   {seen(func(o *scene) { o.member.Classes = map[string]string{"disk": "slow"} }), leaf},
+		"the class keeps claims out of the node's zone, which a tenant chose (I8)":   {seen(inZone("eu-1"), nodeIn("eu-2")), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}}},
+		"the class keeps claims to a zone, and the node has none":                    {seen(inZone("eu-1"), nodeIn("")), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}}},
+		"the class keeps claims to the node's zone":                                  {seen(inZone("eu-1"), nodeIn("eu-1")), leaf},
+		"the class keeps claims to a zone, and a volume of the node's is used again": {seen(bound, inZone("eu-1"), nodeIn("eu-2")), again},
+		"the member lacks the class: the scheduler is told":                          {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound}}},
+		"the registration maps the class":                                            {seen(func(o *scene) { o.rules = mapping("slow") }), leaf},
 		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
 			seen(placedIn(""), func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
 		"the namespace is not made yet": {seen(func(o *scene) { o.namespace = nil }), nothing{}},
@@ -490,7 +514,7 @@ func TestMissingClassListsClasses(t *testing.T) {
 	}{
 		"by the same name": {func(o *scene) { o.memberClasses = []string{"slow", "fast"} },
 			[]string{`no StorageClass "disk"`, "the same name", "it has: fast, slow.", "ClusterRegistration cluster38"}},
-		"by the registration": {func(o *scene) { o.member.Classes = map[string]string{"disk": "gp9"} },
+		"by the registration": {func(o *scene) { o.rules = mapping("gp9") },
 			[]string{`no StorageClass "gp9"`, "storage.classes of ClusterRegistration cluster38", "it has: disk, slow."}},
 		"by the class's parameter": {func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: "gp8"} },
 			[]string{`no StorageClass "gp8"`, v1alpha1.ParameterMemberClass}},
@@ -514,7 +538,7 @@ func TestLeafClaim(t *testing.T) {
 		observed           observed
 		volume, class, gib string
 	}{
-		"new: any volume of the member's class":                              {seen(func(o *scene) { o.member.Classes = map[string]string{"disk": "slow"} }), "", "slow", "1Gi"},
+		"new: any volume of the member's class":                              {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
 		"again: that volume, of its own class":                               {seen(bound), "pv-1", "gp3", "1Gi"},
 		"again, while the root has grown: at its present size, to grow then": {seen(bound, grown("5Gi")), "pv-1", "gp3", "1Gi"},
 		"again, of a volume larger than asked for":                           {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
@@ -642,4 +666,15 @@ func TestObserveKeepsTheRoot(t *testing.T) {
 	if o := seen(leafBound, bound, handedOn, otherPushed, leafDeleted, rootNewer); o.root.UID != "newer" || o.leaf.UID != "leaf-uid" {
 		t.Errorf("root is %s, leaf claim %s", o.root.UID, o.leaf.UID)
 	}
+}
+
+// adopting are the rules of a registration by which an admin lets a claim have a volume.
+func adopting(volume string) placement.Rules {
+	return placement.RulesOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationAdopt: volume}}})
+}
+
+// mapping are the rules of a registration that maps the class.
+func mapping(to string) placement.Rules {
+	return placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
 }

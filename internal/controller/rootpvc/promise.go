@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -68,7 +69,7 @@ func (o observed) left() bool {
 func (o observed) promisedHere() decision {
 	switch {
 	case o.leaf == nil && o.wanted():
-		return o.createPromised()
+		return o.createFor("")
 	case o.leaf == nil:
 		return unlabel{}
 	case o.leaf.Spec.VolumeName != "":
@@ -107,21 +108,6 @@ func (o observed) consumer() *corev1.Pod {
 	return &first
 }
 
-// createPromised makes the leaf claim. A class that the member lacks is waited
-// for: the Pod is bound, and no scheduler is asked again.
-func (o observed) createPromised() decision {
-	if !mirror.Admits(o.class, o.member.ClusterID) {
-		return refuse(v1alpha1.ReasonClassKeepsOff, "StorageClass %s keeps claims off member %s, by its allowedTopologies: make the Pod that was sent there again, on another node",
-			o.class.Name, o.member.Registration)
-	}
-	switch d := o.createFor("").(type) {
-	case unselect:
-		return nothing(d)
-	default:
-		return d
-	}
-}
-
 // awaited proves by a live read of a promise, before a leaf claim is made for it, that it is
 // to have a disk here; or, where the leaf claim of its disk was lost, that it still has it.
 func (r *reconciler) awaited(ctx context.Context, o observed) (bool, error) {
@@ -143,16 +129,10 @@ func (r *reconciler) observePromise(ctx context.Context, o *observed, pv *corev1
 	return err
 }
 
-// promiseClass is the class of a promise as it was when that was made, with the
-// topologies that the present one of its name allows: who may go where is not
-// promised.
+// promiseClass is the class that a promise is to be kept by.
 func (r *reconciler) promiseClass(ctx context.Context, promise *corev1.PersistentVolume) (*storagev1.StorageClass, error) {
-	class := mirror.PromiseClass(promise)
-	present, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(class.Name))
-	if present != nil {
-		class.AllowedTopologies = present.AllowedTopologies
-	}
-	return class, err
+	present, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(promise.Spec.StorageClassName))
+	return placement.PromisedClass(promise, present), err
 }
 
 // uses reports whether a Pod can be what a disk is made for: it has neither ended

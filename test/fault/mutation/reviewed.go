@@ -34,7 +34,7 @@ func reviewed() []Mutation {
 		},
 		{
 			Name: "believes-the-member", Class: "I8: a leaf claim with a volume places its root where it is, although no restore explains that it is not placed",
-			Edits:    []Edit{{rootPVCDecide, "	case volume != \"\" && o.member.Allows(volume), !o.restores.HostUnconfirmed && o.leaf.CreationTimestamp.Time.Before(o.restores.Host):", "	case volume != \"\":"}},
+			Edits:    []Edit{{rootPVCDecide, "	case volume != \"\" && o.rules.Allows(volume), !o.restores.HostUnconfirmed && o.leaf.CreationTimestamp.Time.Before(o.restores.Host):", "	case volume != \"\":"}},
 			Scenario: "forged", Caught: []string{"I8"},
 		},
 		{

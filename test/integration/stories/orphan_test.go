@@ -22,7 +22,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	accounts "github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
@@ -320,7 +320,7 @@ var _ = Describe("A claim that comes back and names the volume that it had", fun
 		gone[corev1.PersistentVolume](ctx, s, x.Host, volume)
 		claim := s.claim(ctx, "data", ofClass(classRetainHost), naming(volume))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells(v1alpha1.ReasonAdoptionUnconfirmed, volume))
-		allow(ctx, mirror.AdoptsAll)
+		allow(ctx, placement.AdoptsAll)
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 

@@ -1,20 +1,20 @@
-package mirror
+package placement
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 // Admit decides on a Pod that is bound to the node as the node's kubelet would
 // (pkg/kubelet/lifecycle/predicate.go), with its reasons and words; nil means
 // admitted. Amounts are not looked at: capacity is the member's own matter.
-func Admit(pod *corev1.Pod, node *corev1.Node) *Refusal {
+func Admit(pod *corev1.Pod, node *corev1.Node) *mirror.Refusal {
 	if os := pod.Spec.OS; os != nil {
 		if has, ok := node.Labels[corev1.LabelOSStable]; ok && has != string(os.Name) {
 			return rejected(v1alpha1.ReasonPodOSNotSupported, "Failed to admit pod as the OS field doesn't match node OS")
@@ -34,8 +34,8 @@ func predicateFailed(name, what string) string {
 	return fmt.Sprintf("Predicate %s failed: %s", name, what)
 }
 
-func rejected(reason, message string) *Refusal {
-	return &Refusal{Reason: reason, Message: "Pod was rejected: " + message}
+func rejected(reason, message string) *mirror.Refusal {
+	return &mirror.Refusal{Reason: reason, Message: "Pod was rejected: " + message}
 }
 
 // Schedulable reports whether a scheduler may place the Pod on the node, as far
@@ -56,17 +56,16 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	return !found
 }
 
-// NominationLost reports whether a scheduler that nominates may be about to bind the Pod
-// to a node that it does not show. When it has waited for a volume in vain, for ten
-// minutes by default, it takes the nomination off; where the API server is slow, that
-// write comes after its next attempt has found the old nomination there, and made none of
-// its own (seen with Kubernetes 1.36.3). It is also so for the seconds between the two.
-// Other causes of a Pod's return, such as that its claim was changed, are a tenant's to
-// bring about at any time, and are none of this.
-func NominationLost(pod *corev1.Pod) bool {
-	return pod.Status.NominatedNodeName == "" && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulerError &&
-			strings.HasSuffix(c.Message, "binding volumes: context deadline exceeded")
+// MayRun reports whether the scheduler may place all of some Pods on the member's
+// virtual node: it is Ready and not cordoned, and suits them.
+func (m Member) MayRun(pods ...corev1.Pod) bool {
+	return m.Node != nil && m.Node.DeletionTimestamp == nil && !m.Node.Spec.Unschedulable && isReady(m.Node) &&
+		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !Schedulable(&pod, m.Node) })
+}
+
+func isReady(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 

@@ -1,4 +1,4 @@
-package mirror
+package placement
 
 import (
 	"strings"
@@ -19,6 +19,10 @@ func virtualNode(change func(*corev1.Node)) *corev1.Node {
 		change(node)
 	}
 	return node
+}
+
+func labelled(expression corev1.NodeSelectorRequirement) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{expression}}}}
 }
 
 func TestAdmitAndSchedulable(t *testing.T) {
@@ -48,21 +52,21 @@ func TestAdmitAndSchedulable(t *testing.T) {
 		},
 		"affinity names the node": {
 			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: required(corev1.NodeSelectorTerm{
-					MatchFields: []corev1.NodeSelectorRequirement{expr("metadata.name", "kosmos-cluster38")},
-				}),
+				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+					MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{"kosmos-cluster38"}}},
+				}}},
 			}}},
 			schedulable: true,
 		},
 		"affinity names another": {
 			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: required(term(expr("kubernetes.io/hostname", "kosmos-other"))),
+				RequiredDuringSchedulingIgnoredDuringExecution: labelled(corev1.NodeSelectorRequirement{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"kosmos-other"}}),
 			}}},
 			reason: "NodeAffinity",
 		},
 		"an affinity that does not parse matches nothing": {
 			spec: corev1.PodSpec{Tolerations: tolerant, Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: required(term(corev1.NodeSelectorRequirement{Key: "a", Operator: "Is"})),
+				RequiredDuringSchedulingIgnoredDuringExecution: labelled(corev1.NodeSelectorRequirement{Key: "a", Operator: "Is"}),
 			}}},
 			reason: "NodeAffinity",
 		},
@@ -126,7 +130,7 @@ func TestAdmitAndSchedulable(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			pod, node := rootPod(c.spec), virtualNode(c.node)
+			pod, node := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: c.spec}, virtualNode(c.node)
 			reason, message := "", ""
 			if refusal := Admit(pod, node); refusal != nil {
 				reason, message = refusal.Reason, refusal.Message
@@ -138,34 +142,5 @@ func TestAdmitAndSchedulable(t *testing.T) {
 				t.Errorf("schedulable: %v", got)
 			}
 		})
-	}
-}
-
-func TestNominationLost(t *testing.T) {
-	const inVain = `running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded`
-	pod := func(node string, status corev1.ConditionStatus, reason, message string) *corev1.Pod {
-		p := &corev1.Pod{}
-		p.Status.NominatedNodeName = node
-		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: status, Reason: reason, Message: message}}
-		return p
-	}
-	failed := func(why string) *corev1.Pod {
-		return pod("", corev1.ConditionFalse, corev1.PodReasonSchedulerError, `running PreBind plugin "VolumeBinding": binding volumes: `+why)
-	}
-	for name, tc := range map[string]struct {
-		pod  *corev1.Pod
-		want bool
-	}{
-		"it waited for a volume in vain":             {pod("", corev1.ConditionFalse, corev1.PodReasonSchedulerError, inVain), true},
-		"and is nominated":                           {pod("node", corev1.ConditionFalse, corev1.PodReasonSchedulerError, inVain), false},
-		"no scheduler has looked at it":              {&corev1.Pod{}, false},
-		"it fits nowhere":                            {pod("", corev1.ConditionFalse, corev1.PodReasonUnschedulable, inVain), false},
-		"it is scheduled":                            {pod("", corev1.ConditionTrue, corev1.PodReasonSchedulerError, inVain), false},
-		"its claim's node was changed by whomever":   {failed(`provisioning failed for PVC "data"`), false},
-		"its claim's node was taken off by whomever": {failed(`selectedNode annotation value "" not set to scheduled node "node"`), false},
-	} {
-		if got := NominationLost(tc.pod); got != tc.want {
-			t.Errorf("%s: %t, want %t", name, got, tc.want)
-		}
 	}
 }

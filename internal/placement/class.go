@@ -1,0 +1,69 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// ClassFor is the member's class for claims of a host class, and by which
+// rule, in words for messages. The first that applies:
+//
+//  1. the registration's exact rule for the host class (spec.storage.classes),
+//  2. the host class's parameter xylem.io/member-class,
+//  3. the registration's prefix (spec.storage.prefix): the name without it,
+//  4. the same name.
+//
+// All of these are an admin's to write, and nothing else is looked at: who makes
+// a claim chooses among the host's classes, never among the member's.
+func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
+	if name := m.Rules.classes[host.Name]; name != "" {
+		return name, fmt.Sprintf("rule in storage.classes of ClusterRegistration %s", m.Registration)
+	}
+	if name := host.Parameters[v1alpha1.ParameterMemberClass]; name != "" {
+		return name, fmt.Sprintf("parameter %s of StorageClass %s", v1alpha1.ParameterMemberClass, host.Name)
+	}
+	if name, found := strings.CutPrefix(host.Name, m.Rules.prefix); found && m.Rules.prefix != "" && len(validation.IsDNS1123Subdomain(name)) == 0 {
+		return name, fmt.Sprintf("prefix %s in ClusterRegistration %s", m.Rules.prefix, m.Registration)
+	}
+	return host.Name, "the same name"
+}
+
+// allowsNode reports whether a class allows volumes on a node, as the scheduler does
+// (k8s.io/kubernetes/pkg/apis/core/v1/helper, MatchTopologySelectorTerms): no terms allow
+// every node, an empty term allows none, and a label that is not there has no value.
+func allowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
+	if len(class.AllowedTopologies) == 0 {
+		return true
+	}
+	var selector corev1.NodeSelector
+	for _, topology := range class.AllowedTopologies {
+		var term corev1.NodeSelectorTerm
+		for _, e := range topology.MatchLabelExpressions {
+			term.MatchExpressions = append(term.MatchExpressions, corev1.NodeSelectorRequirement{
+				Key: e.Key, Operator: corev1.NodeSelectorOpIn, Values: e.Values})
+		}
+		selector.NodeSelectorTerms = append(selector.NodeSelectorTerms, term)
+	}
+	// The error is of terms that match nothing since they do not parse.
+	matches, _ := nodeaffinity.NewLazyErrorNodeSelector(&selector).Match(node)
+	return matches
+}
+
+// PromisedClass is the class of a promise as it was when that was made, with the
+// topologies that the present one of its name, if any, allows: who may go where is
+// not promised.
+func PromisedClass(promise *corev1.PersistentVolume, present *storagev1.StorageClass) *storagev1.StorageClass {
+	class := mirror.PromiseClass(promise)
+	if present != nil {
+		class.AllowedTopologies = present.AllowedTopologies
+	}
+	return class
+}

@@ -1,0 +1,173 @@
+package placement
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+func class(parameters map[string]string) *storagev1.StorageClass {
+	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "ssd"}, Parameters: parameters}
+}
+
+// ruled is a member whose registration has these rules for classes.
+func ruled(storage v1alpha1.StorageSpec) Member {
+	return MemberOf(&v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}, Spec: v1alpha1.ClusterRegistrationSpec{Storage: storage}}, nil)
+}
+
+func TestClassFor(t *testing.T) {
+	const (
+		byRule      = "rule in storage.classes of ClusterRegistration cluster38"
+		byParameter = "parameter xylem.io/member-class of StorageClass "
+		byPrefix    = "prefix virtual-disk- in ClusterRegistration cluster38"
+		byName      = "the same name"
+	)
+	rules := v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "virtual-disk-ssd", Member: "by-rule"}, {Host: "hdd", Member: "other"}}}
+	prefix := func(p string) v1alpha1.StorageSpec { return v1alpha1.StorageSpec{Prefix: &p} }
+	parameter := map[string]string{"xylem.io/member-class": "by-parameter"}
+	cases := map[string]struct {
+		rules           v1alpha1.StorageSpec
+		host            string
+		parameters      map[string]string
+		wantName, wants string
+	}{
+		"an exact rule wins":                  {rules, "virtual-disk-ssd", parameter, "by-rule", byRule},
+		"then the parameter":                  {rules, "virtual-disk-hdd", parameter, "by-parameter", byParameter + "virtual-disk-hdd"},
+		"then the prefix":                     {rules, "virtual-disk-hdd", nil, "hdd", byPrefix},
+		"then the name":                       {rules, "ssd", nil, "ssd", byName},
+		"a rule is not followed twice":        {rules, "virtual-disk-hdd", map[string]string{"xylem.io/member-class": "hdd"}, "hdd", byParameter + "virtual-disk-hdd"},
+		"nor is the prefix":                   {v1alpha1.StorageSpec{}, "virtual-disk-virtual-disk-x", nil, "virtual-disk-x", byPrefix},
+		"an empty parameter is none":          {rules, "ssd", map[string]string{"xylem.io/member-class": ""}, "ssd", byName},
+		"the prefix alone names nothing":      {rules, "virtual-disk-", nil, "virtual-disk-", byName},
+		"what cannot be a class's name":       {rules, "virtual-disk--x", nil, "virtual-disk--x", byName},
+		"the prefix stands at the beginning":  {rules, "a-virtual-disk-x", nil, "a-virtual-disk-x", byName},
+		"another prefix":                      {prefix("eu."), "eu.gp3", nil, "gp3", "prefix eu. in ClusterRegistration cluster38"},
+		"another prefix instead of the usual": {prefix("eu."), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
+		"no prefix":                           {prefix(""), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			host := class(c.parameters)
+			host.Name = c.host
+			name, rule := ruled(c.rules).ClassFor(host)
+			if name != c.wantName || rule != c.wants {
+				t.Errorf("got %q, %q; want %q, %q", name, rule, c.wantName, c.wants)
+			}
+		})
+	}
+}
+
+// FuzzClassFor: the order of the rules holds, whatever is in them, and the
+// same question has the same answer.
+func FuzzClassFor(f *testing.F) {
+	f.Add("virtual-disk-ssd", "", "virtual-disk-", "ssd", "gp3")
+	f.Add("virtual-disk-ssd", "fast", "virtual-disk-", "virtual-disk-ssd", "gp3")
+	f.Add("a", "", "", "", "")
+	f.Add("aa", "", "a", "b", "c")
+	f.Fuzz(func(t *testing.T, host, parameter, prefix, from, to string) {
+		c := class(map[string]string{"xylem.io/member-class": parameter})
+		c.Name = host
+		m := ruled(v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: from, Member: to}}, Prefix: &prefix})
+		before := c.DeepCopy()
+		name, rule := m.ClassFor(c)
+		if diff := cmp.Diff(before, c); diff != "" {
+			t.Fatalf("the class was changed:\n%s", diff)
+		}
+		if rule == "" {
+			t.Error("no rule is named")
+		}
+		var want string
+		switch {
+		case from == host && to != "":
+			want = to
+		case parameter != "":
+			want = parameter
+		case prefix != "" && name != host:
+			want = host[len(prefix):]
+			if prefix+want != host || len(validation.IsDNS1123Subdomain(want)) > 0 {
+				t.Errorf("%q is not what follows %q in %q", name, prefix, host)
+			}
+		default:
+			want = host
+		}
+		if name != want {
+			t.Errorf("got %q by %s, want %q", name, rule, want)
+		}
+	})
+}
+
+// topologies are terms, each of label keys and their values by turns; a key that occurs
+// twice has to have both values.
+func topologies(terms ...[]string) []corev1.TopologySelectorTerm {
+	var all []corev1.TopologySelectorTerm
+	for _, pairs := range terms {
+		var term corev1.TopologySelectorTerm
+		for i := 0; i < len(pairs); i += 2 {
+			term.MatchLabelExpressions = append(term.MatchLabelExpressions, corev1.TopologySelectorLabelRequirement{Key: pairs[i], Values: []string{pairs[i+1]}})
+		}
+		all = append(all, term)
+	}
+	return all
+}
+
+// As the scheduler has it: TestMatchTopologySelectorTerms of k8s.io/kubernetes/pkg/apis/core/v1/helper.
+func TestAllowsNode(t *testing.T) {
+	const id, zone = v1alpha1.LabelClusterID, "topology.kubernetes.io/zone"
+	here := map[string]string{id: "here", zone: "eu-1"}
+	for name, c := range map[string]struct {
+		terms  []corev1.TopologySelectorTerm
+		labels map[string]string
+		want   bool
+	}{
+		"everywhere":                          {nil, here, true},
+		"everywhere, no labels":               {nil, nil, true},
+		"an empty term is nowhere":            {topologies(nil), here, false},
+		"an empty term, or here":              {topologies(nil, []string{id, "here"}), here, true},
+		"here":                                {topologies([]string{id, "here"}), here, true},
+		"elsewhere":                           {topologies([]string{id, "there"}), here, false},
+		"elsewhere, or here":                  {topologies([]string{id, "there"}, []string{id, "here"}), here, true},
+		"here and elsewhere":                  {topologies([]string{id, "here", id, "there"}), here, false},
+		"in this zone":                        {topologies([]string{zone, "eu-1"}), here, true},
+		"in another zone":                     {topologies([]string{zone, "eu-2"}), here, false},
+		"here, in this zone":                  {topologies([]string{id, "here", zone, "eu-1"}), here, true},
+		"here, in another zone":               {topologies([]string{id, "here", zone, "eu-2"}), here, false},
+		"in a zone, and the node has none":    {topologies([]string{zone, "eu-1"}), map[string]string{id: "here"}, false},
+		"in no zone, and the node has none":   {topologies([]string{zone, ""}), map[string]string{id: "here"}, false},
+		"in no zone, and the node's is empty": {topologies([]string{zone, ""}), map[string]string{zone: ""}, true},
+		"what is no label":                    {topologies([]string{"no label", "eu-1"}), here, false},
+		"what is no label, or in this zone":   {topologies([]string{"no label", "eu-1"}, []string{zone, "eu-1"}), here, true},
+		"one of several values":               {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone, Values: []string{"eu-2", "eu-1"}}}}}, here, true},
+		"none of no values":                   {[]corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: zone}}}}, here, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			host := class(nil)
+			host.AllowedTopologies = c.terms
+			if got := allowsNode(host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: c.labels}}); got != c.want {
+				t.Errorf("got %t, want %t", got, c.want)
+			}
+			if got := allowsNode(host, nil); got != (c.terms == nil) {
+				t.Errorf("got %t where there is no node", got)
+			}
+		})
+	}
+}
+
+func TestPromisedClass(t *testing.T) {
+	promise := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{StorageClassName: "ssd", PersistentVolumeSource: corev1.PersistentVolumeSource{
+		CSI: &corev1.CSIPersistentVolumeSource{VolumeAttributes: map[string]string{v1alpha1.ParameterMemberClass: "gp3"}}}}}
+	present := class(map[string]string{v1alpha1.ParameterMemberClass: "gp9"})
+	present.AllowedTopologies = topologies([]string{v1alpha1.LabelClusterID, "here"})
+	got := PromisedClass(promise, present)
+	if got.Name != "ssd" || got.Parameters[v1alpha1.ParameterMemberClass] != "gp3" || len(got.AllowedTopologies) != 1 {
+		t.Errorf("the class is %+v", got)
+	}
+	if got := PromisedClass(promise, nil); got.AllowedTopologies != nil {
+		t.Errorf("a class that is gone allows %v", got.AllowedTopologies)
+	}
+}

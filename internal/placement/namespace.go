@@ -1,0 +1,83 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// refuseNamespace says why leaves of a host namespace may not be in the member: they
+// may be in one that Xylem made for this host, or that the member's admin handed to
+// it. What the member has against it is over as soon as its namespace is another.
+func (m Member) refuseNamespace(name string) *mirror.Refusal {
+	if refusal := m.refuseName(name); refusal != nil || m.Inside == nil || m.Inside.Namespace == nil {
+		return refusal
+	}
+	ns := m.Inside.Namespace
+	switch holder := ns.Labels[v1alpha1.LabelHost]; {
+	case holder == "":
+		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
+			"member %[1]s has a namespace %[2]s that is not this host's: its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; else use a namespace of another name",
+			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)}
+	case holder != m.HostID:
+		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
+			"member %[1]s has a namespace %[2]s that is another host's (%[3]s=%[4]s): use a namespace of another name, or let its admin hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s` when the other host has left it",
+			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)}
+	}
+	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
+		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceTerminating, Message: fmt.Sprintf(
+			"namespace %[2]s of member %[1]s is terminating, and is made anew when it is gone; if it does not go, `kubectl get namespace %[2]s -o yaml` in the member says in its conditions what holds it",
+			m.Registration, ns.Name)}
+	}
+	return nil
+}
+
+// refuseName says why nothing of a host namespace goes to the member, whatever is there.
+func (m Member) refuseName(name string) *mirror.Refusal {
+	if reserved(name) {
+		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceReserved, Message: fmt.Sprintf(
+			"namespace %s is a cluster's own, so nothing is pushed into that of member %s: use a namespace of another name", name, m.Registration)}
+	}
+	is := func(pattern string) bool { return matches(pattern, name) }
+	var why string
+	if i := slices.IndexFunc(m.Rules.deny, is); i >= 0 {
+		why = fmt.Sprintf("the pattern %q of spec.namespaces.deny matches it", m.Rules.deny[i])
+	} else if len(m.Rules.allow) > 0 && !slices.ContainsFunc(m.Rules.allow, is) {
+		why = "no pattern of spec.namespaces.allow matches it"
+	}
+	if why == "" {
+		return nil
+	}
+	return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceNotAdmitted, Message: fmt.Sprintf(
+		"member %[1]q does not admit namespace %[2]q: %[3]s. Use another namespace, or change spec.namespaces of ClusterRegistration %[1]q",
+		m.Registration, name, why)}
+}
+
+// reserved reports whether a name is one of Kubernetes' own or of Xylem's: what
+// runs or lies there in a member has rights that no host's tenant is to get, so
+// that nothing is pushed there, whoever labels it.
+func reserved(name string) bool {
+	return strings.HasPrefix(name, "kube-") || name == v1alpha1.DefaultNamespace
+}
+
+// matches reports whether a name matches a pattern, in which "*" matches any
+// characters, none included.
+func matches(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	name, found := strings.CutPrefix(name, parts[0])
+	if len(parts) == 1 || !found {
+		return found && name == ""
+	}
+	last := len(parts) - 1
+	for _, part := range parts[1:last] {
+		if _, name, found = strings.Cut(name, part); !found {
+			return false
+		}
+	}
+	return strings.HasSuffix(name, parts[last])
+}

@@ -1,0 +1,143 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// choice is one value of one thing that an answer depends on, and why that refuses; empty
+// if it does not.
+type choice[T any] struct {
+	name    string
+	value   T
+	refuses string
+}
+
+// TestAnswer goes through all combinations of what an answer depends on. Of several reasons
+// to refuse, the class's come first, then the volume's, then the namespace's.
+func TestAnswer(t *testing.T) {
+	const id, zone = v1alpha1.LabelClusterID, "topology.kubernetes.io/zone"
+	storage := []choice[v1alpha1.StorageSpec]{
+		{"no rules", v1alpha1.StorageSpec{}, ""},
+		{"the class is mapped", v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "ssd", Member: "gp3"}}}, ""},
+	}
+	namespaces := []choice[v1alpha1.NamespacesSpec]{
+		{"all namespaces", v1alpha1.NamespacesSpec{}, ""},
+		{"this namespace", v1alpha1.NamespacesSpec{Allow: []string{"shop"}}, ""},
+		{"other namespaces", v1alpha1.NamespacesSpec{Allow: []string{"team-*"}}, v1alpha1.ReasonNamespaceNotAdmitted},
+		{"not this namespace", v1alpha1.NamespacesSpec{Deny: &[]string{"shop"}}, v1alpha1.ReasonNamespaceNotAdmitted},
+	}
+	terms := []choice[[]corev1.TopologySelectorTerm]{
+		{"anywhere", nil, ""},
+		{"here", topologies([]string{id, "id38"}), ""},
+		{"elsewhere", topologies([]string{id, "id39"}), v1alpha1.ReasonClassKeepsOff},
+		{"in the zone", topologies([]string{id, "id38", zone, "eu-1"}), ""},
+		{"nowhere", topologies(nil), v1alpha1.ReasonClassKeepsOff},
+	}
+	nodes := []choice[map[string]string]{
+		{"in the zone", map[string]string{id: "id38", zone: "eu-1"}, ""},
+		{"in another zone", map[string]string{id: "id38", zone: "eu-2"}, "in the zone"},
+		{"without a zone", map[string]string{id: "id38"}, "in the zone"},
+		{"no node", nil, "here, in the zone"},
+	}
+	classes := []choice[[]string]{
+		{"not known", nil, ""},
+		{"both classes", []string{"ssd", "gp3"}, ""},
+		{"one class", []string{"gp3"}, "ssd"},
+		{"no class", []string{}, "ssd, gp3"},
+	}
+	inside := []choice[*corev1.Namespace]{
+		{"no namespace", nil, ""},
+		{"its namespace", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: "host-1"}}}, ""},
+		{"a foreign namespace", &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, v1alpha1.ReasonNamespaceConflict},
+	}
+	volumes := []choice[*corev1.PersistentVolume]{
+		{"no volume", nil, ""},
+		{"a volume for all", &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}}, ""},
+		{"a volume here", pinned("id38"), "no node"},
+		{"a volume elsewhere", pinned("id39"), v1alpha1.ReasonVolumeElsewhere},
+	}
+	for _, withClass := range []bool{false, true} {
+		for s, st := range storage {
+			for _, ns := range namespaces {
+				for _, term := range terms {
+					for _, node := range nodes {
+						for _, has := range classes {
+							for _, in := range inside {
+								for _, volume := range volumes {
+									cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
+									cr.Spec.Storage, cr.Spec.Namespaces = st.value, ns.value
+									m := MemberOf(cr, nil)
+									m.HostID = "host-1"
+									if node.value != nil {
+										m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: node.value}}
+									}
+									if has.value != nil {
+										m.Inside = &Inside{Classes: has.value, Namespace: in.value}
+									}
+									q := Request{Namespace: "shop", Volume: volume.value}
+									leads := ""
+									if withClass {
+										q.Class = class(nil)
+										q.Class.AllowedTopologies = term.value
+										leads = []string{"ssd", "gp3"}[s]
+									}
+									off := term.refuses != "" || term.value != nil && strings.Contains(node.refuses, term.name)
+									var want string
+									switch {
+									case withClass && off:
+										want = v1alpha1.ReasonClassKeepsOff
+									case withClass && strings.Contains(has.refuses, leads):
+										want = v1alpha1.ReasonClassNotFound
+									case volume.refuses == v1alpha1.ReasonVolumeElsewhere, volume.refuses != "" && volume.refuses == node.name:
+										want = v1alpha1.ReasonVolumeElsewhere
+									case ns.refuses != "":
+										want = ns.refuses
+									case has.value != nil:
+										want = in.refuses
+									}
+									name := fmt.Sprintf("class: %t, %s, %s, class %s, node %s, member has %s, %s, %s",
+										withClass, st.name, ns.name, term.name, node.name, has.name, in.name, volume.name)
+									check(t, name, m.Answer(q), leads, want, has.value != nil && in.value == nil)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func check(t *testing.T, name string, got Answer, class, reason string, waits bool) {
+	t.Helper()
+	if got.Class != class || (got.Rule != "") != (class != "") {
+		t.Errorf("%s: class %q by %q, want %q", name, got.Class, got.Rule, class)
+	}
+	if reason == "" {
+		if got.Refusal != nil || got.Waits != waits || got.Allowed() == waits {
+			t.Errorf("%s: %+v (%v), want waits: %t", name, got, got.Refusal, waits)
+		}
+		return
+	}
+	if got.Refusal == nil || got.Refusal.Reason != reason || got.Allowed() || got.Waits ||
+		!strings.Contains(got.Refusal.Message, "cluster38") {
+		t.Errorf("%s: %+v (%v), want %s", name, got, got.Refusal, reason)
+	}
+	if byClass := reason == v1alpha1.ReasonClassKeepsOff || reason == v1alpha1.ReasonClassNotFound; got.ByClass() != byClass {
+		t.Errorf("%s: by class: %t", name, got.ByClass())
+	}
+}
+
+// pinned is a volume of one cluster.
+func pinned(cluster string) *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv"}, Spec: corev1.PersistentVolumeSpec{
+		NodeAffinity: &corev1.VolumeNodeAffinity{Required: labelled(corev1.NodeSelectorRequirement{
+			Key: v1alpha1.LabelClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{cluster}})}}}
+}

@@ -1,0 +1,49 @@
+package placement
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Rules are what a registration says about what may go to its member, and as what.
+type Rules struct {
+	// classes are the exact rules, host class to member class; prefix is what the names
+	// of host classes have before the member class's own, empty for none.
+	classes map[string]string
+	prefix  string
+	// allow has the patterns of which a namespace's name must match one, unless there
+	// are none; deny has those of which it must match none.
+	allow, deny []string
+	// adopt are the leaf volumes that an admin lets claims have by name.
+	adopt []string
+}
+
+// RulesOf reads the rules of a registration, the default ones included.
+func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
+	rules := Rules{
+		classes: make(map[string]string, len(cr.Spec.Storage.Classes)), prefix: v1alpha1.DefaultClassPrefix,
+		allow: cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(),
+		adopt: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
+	}
+	for _, rule := range cr.Spec.Storage.Classes {
+		rules.classes[rule.Host] = rule.Member
+	}
+	if prefix := cr.Spec.Storage.Prefix; prefix != nil {
+		rules.prefix = *prefix
+	}
+	if denied := cr.Spec.Namespaces.Deny; denied != nil {
+		rules.deny = *denied
+	}
+	return rules
+}
+
+// AdoptsAll in a registration's adopt annotation allows every volume.
+const AdoptsAll = "*"
+
+// Allows reports whether an admin allows claims to have a leaf volume of the member.
+func (r Rules) Allows(volume string) bool {
+	return slices.Contains(r.adopt, AdoptsAll) || slices.Contains(r.adopt, volume)
+}

@@ -1,0 +1,87 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// placementRules are the fields that say what may go to a member, by the last two parts of
+// the expression that names one.
+var placementRules = map[string]bool{
+	".AllowedTopologies": true,
+	"Spec.Storage":       true, "Storage.Classes": true, "Storage.Prefix": true,
+	"Spec.Namespaces": true, "Namespaces.Allow": true, "Namespaces.Deny": true,
+}
+
+// outsidePlacement are the functions outside package placement that name such a field, and why.
+var outsidePlacement = map[string]string{
+	"internal/cli/register/spec.go: applyTo":  "writes what the flags say",
+	"internal/reflection/host.go: HostClass":  "writes the topologies of a reflected class",
+	"internal/reflection/host.go: clustersOf": "reads back what HostClass wrote, to know which members offer the class",
+}
+
+// TestOnlyPlacementReadsRules keeps everything else from deciding what may go to a member.
+func TestOnlyPlacementReadsRules(t *testing.T) {
+	found := map[string]bool{}
+	for _, root := range []string{"api", "cmd", "internal"} {
+		if err := filepath.WalkDir(filepath.Join("..", root), func(path string, _ fs.DirEntry, err error) error {
+			name := strings.TrimPrefix(filepath.ToSlash(path), "../")
+			if err != nil || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") ||
+				strings.HasPrefix(name, "internal/placement/") || strings.Contains(name, "/zz_generated.") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			for _, declaration := range file.Decls {
+				in := name
+				if function, ok := declaration.(*ast.FuncDecl); ok {
+					in += ": " + function.Name.Name
+				}
+				if namesRule(declaration) {
+					found[in] = true
+				}
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name := range found {
+		if outsidePlacement[name] == "" {
+			t.Errorf("%s reads what may go to a member: ask internal/placement, or say here why it decides nothing", name)
+		}
+	}
+	for name := range outsidePlacement {
+		if !found[name] {
+			t.Errorf("%s does not read what may go to a member any more: remove it here", name)
+		}
+	}
+}
+
+// namesRule reports whether a declaration names one of the fields. What is reflected is no
+// rule, though it is a part of spec.storage.
+func namesRule(declaration ast.Decl) bool {
+	found, reflects := false, map[ast.Expr]bool{}
+	ast.Inspect(declaration, func(n ast.Node) bool {
+		selector, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if selector.Sel.Name == "Reflect" {
+			reflects[selector.X] = true
+		}
+		if of, ok := selector.X.(*ast.SelectorExpr); ok && placementRules[of.Sel.Name+"."+selector.Sel.Name] && !reflects[selector] {
+			found = true
+		}
+		found = found || placementRules["."+selector.Sel.Name]
+		return true
+	})
+	return found
+}
