@@ -110,6 +110,7 @@ const (
 	ReasonVolumeKept = "VolumeKept"
 	// ReasonVolumeMismatch: the claim and its counterpart are bound to different volumes,
 	// another claim in the member uses the volume, somebody removed Xylem's stamp from it,
+	// two PersistentVolumes of the host represent it (on one of these if its claim is gone),
 	// or the volume that the claim asks for does not suit it. To do: what the message says:
 	// find out which one holds the data before you delete either, or ask for what the
 	// volume has.

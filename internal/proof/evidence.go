@@ -1,6 +1,8 @@
 package proof
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,7 +41,7 @@ type Destroying struct {
 }
 
 // Keeping is evidence that a leaf claim's data outlive it: its root is gone, and its leaf PV is
-// retained. And that no other controller needs the claim: its host PV is for another root
+// retained, or bound to another claim. And that no other controller needs the claim: its host PV is for another root
 // (Host), or no host PV represents the volume (None).
 type Keeping struct {
 	Host   HostAssigned
@@ -109,13 +111,30 @@ func (e Destroying) Covers(action Action, object client.Object) error {
 	return unproven("the evidence is not for a %T", object)
 }
 
+// Kept proves, by live reads, that the volume of a host PV outlives a leaf claim that names it:
+// the host PV is for the same root as before, the leaf claim's root is gone, and the leaf PV is
+// retained, bound to another claim, or gone.
+func (p Prover) Kept(ctx context.Context, host *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) (e Keeping, proven bool, err error) {
+	if e.Host, proven, err = p.HostAssigned(ctx, host); err != nil || !proven {
+		return e, false, err
+	}
+	origin, _ := mirror.OriginIn(p.HostID, claim)
+	if e.Root, proven, err = p.RootGone(ctx, origin.Root, origin.UID); err != nil || !proven {
+		return e, false, err
+	}
+	e.Leaf, proven, err = p.LeafVolume(ctx, claim.Spec.VolumeName, func(leaf *corev1.PersistentVolume) bool {
+		return Outlives(leaf, claim) && (leaf == nil || leaf.UID == leafOf(host))
+	})
+	return e, proven, err
+}
+
 // Covers is the check of Evidence.
 func (e Keeping) Covers(action Action, object client.Object) error {
 	claim, err := endsRoot(action, object, e.Root)
 	if err != nil {
 		return err
 	}
-	if !e.Leaf.of(claim) || !Retained(e.Leaf.pv) {
+	if !e.Leaf.of(claim) || !Outlives(e.Leaf.pv, claim) {
 		return unproven("the volume of leaf claim %s may go with it", client.ObjectKeyFromObject(claim))
 	}
 	if e.Host.w == nil {

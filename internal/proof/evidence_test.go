@@ -164,6 +164,9 @@ func TestCovers(t *testing.T) {
 		"keep: it goes with its claim": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(deletes)), None: g.none(), Member: g.current()}
 		}, DeleteClaim, leafClaim(), false},
+		"keep: another claim has it": {func(g given) Evidence {
+			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(deletes)), None: g.none(func(n *NotMirrored) { n.w.uid = "another" }), Member: g.current()}
+		}, DeleteClaim, leafClaim(another), true},
 		"keep: perhaps represented": {func(g given) Evidence {
 			return Keeping{Root: g.root(), Leaf: g.leaf(leafPV(retains)), Member: g.current()}
 		}, DeleteClaim, leafClaim(), false},

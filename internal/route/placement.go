@@ -2,6 +2,7 @@ package route
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -11,7 +12,7 @@ import (
 
 // Placement is what a claim, of either side, says of where its volume is or is to be.
 type Placement struct {
-	uid                              types.UID
+	uid, owner                       types.UID
 	root                             string
 	deleting                         bool
 	volume                           string
@@ -23,7 +24,7 @@ type Placement struct {
 // PlacementOf a claim, for Of.
 func PlacementOf(claim *corev1.PersistentVolumeClaim) Placement {
 	return Placement{
-		uid: claim.UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,
+		uid: claim.UID, owner: ptr.Deref(metav1.GetControllerOfNoCopy(claim), metav1.OwnerReference{}).UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,
 		selected: claim.Annotations[AnnSelectedNode], placed: claim.Annotations[v1alpha1.AnnotationPlacedIn],
 		steered: claim.Annotations[v1alpha1.AnnotationSteeredTo], tried: claim.Annotations[v1alpha1.AnnotationTried],
 		problem: ptr.Deref(mirror.ClaimProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), kept: mirror.PromiseKept(claim),

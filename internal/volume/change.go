@@ -67,6 +67,16 @@ func (s *Snapshot) RepointedLeaf() *corev1.PersistentVolume {
 	})
 }
 
+// followed reports whether the host PV is to be as the leaf PV is.
+func (s *Snapshot) followed() bool {
+	return s.Host != nil && s.Leaf != nil && s.Stamped && !deleting(s.Host)
+}
+
+// overrules reports whether the member retains what the host PV would not.
+func (s *Snapshot) overrules() bool {
+	return s.Policy() != corev1.PersistentVolumeReclaimDelete && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
+}
+
 // CurrentHost is the host PV as the leaf PV is now: capacity and volume attributes class; with
 // the registration's present name; our finalizer; and Retain where the member retains. Nil if
 // it is so already.
@@ -75,7 +85,7 @@ func (s *Snapshot) CurrentHost() *corev1.PersistentVolume {
 		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
 		metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelCluster, s.Member.Registration)
 		delete(after.Annotations, v1alpha1.AnnotationClusterGone)
-		if s.Policy() != corev1.PersistentVolumeReclaimDelete {
+		if s.overrules() {
 			retain(after)
 		}
 		change := mirror.VolumeDrift(s.Host, s.Leaf)

@@ -158,6 +158,11 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 			s.Claim, s.Origin, owner = claim, origin, origin.UID
 		case mirror.HeldBy(leaf, claim) && claim.Spec.VolumeName == s.Name:
 			s.Holder, s.HolderOrigin = claim, origin
+			if living != nil && living.UID == origin.UID {
+				s.HolderRoot = living
+			}
+		case claim.Spec.VolumeName == s.Name && (living == nil || living.UID != origin.UID):
+			s.Left, s.LeftOrigin = claim, origin
 		}
 	}
 	if owner == "" && s.Stamped {
@@ -212,6 +217,21 @@ func wrong(s *Snapshot, p Plan) string {
 		if !retained {
 			return "a leaf claim is deleted whose volume goes with it (I2)"
 		}
+		if claim, _ := s.Stale(); p.Step == DeleteStale && claim == nil || p.Step == DeleteRetained && s.Root != nil {
+			return "a leaf claim is deleted whose root lives (I2)"
+		}
+	case DeleteLeft:
+		if s.Leaf != nil && !retained && (s.Held() || mirror.HeldBy(s.Leaf, s.Left)) {
+			return "a leaf claim is deleted whose volume goes with it (I2)"
+		}
+	case Repoint:
+		if !s.Stamped || s.Leaf.Status.Phase == corev1.VolumeBound {
+			return "a volume is taken from a claim that uses it, or that may not be ours (I4)"
+		}
+	case Fulfil:
+		if !retained {
+			return "a promise is fulfilled by a volume that goes with its leaf claim (I2)"
+		}
 	case DestroyUnmirrored:
 		if s.Host != nil || len(s.Earlier) > 0 || s.Stamped || s.Restored || s.Root != nil {
 			return "a volume is destroyed that may have been mirrored (I2)"
@@ -237,6 +257,9 @@ func wrong(s *Snapshot, p Plan) string {
 			return "a leaf claim is created that does not find its volume (I3)"
 		}
 	case Keep, Hold, Stamp:
+		if !s.Stamped && !s.Held() && s.Holder == nil {
+			return "a leaf PV is written to that guarded takes for another's (I4)"
+		}
 		if s.KeptLeaf() == nil && s.StampedLeaf() == nil && s.RetainedLeaf() == nil {
 			return "a leaf PV is written to that is as it should be (I5)"
 		}

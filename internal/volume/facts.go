@@ -34,6 +34,7 @@ func either(facts ...fact) fact {
 
 // Facts of the host PV.
 var (
+	twin         = fact{"two host PVs represent it", "", func(s *Snapshot) bool { return s.Twin != nil }}
 	mirrored     = fact{"a host PV represents it", "no host PV represents it", func(s *Snapshot) bool { return s.Host != nil }}
 	replaced     = fact{"a host PV represents an earlier leaf PV of its name", "no host PV represents another leaf PV of its name", func(s *Snapshot) bool { return len(s.Earlier) > 0 }}
 	abandoned    = fact{"annotated " + v1alpha1.AnnotationAbandon, "not abandoned", func(s *Snapshot) bool { return s.Host != nil && mirror.Abandoned(s.Host) }}
@@ -55,8 +56,9 @@ var (
 		policy := s.Host.Spec.PersistentVolumeReclaimPolicy
 		return policy != corev1.PersistentVolumeReclaimDelete && policy != corev1.PersistentVolumeReclaimRetain
 	}}
-	outdated = fact{"host PV is not as the leaf PV is", "host PV is as the leaf PV is", func(s *Snapshot) bool {
-		return s.Host != nil && s.Leaf != nil && s.Stamped && !deleting(s.Host) && s.CurrentHost() != nil
+	outdated  = fact{"host PV is not as the leaf PV is", "", func(s *Snapshot) bool { return s.followed() && s.CurrentHost() != nil }}
+	unguarded = fact{"host PV lacks our finalizer, or Retain where the member retains", "", func(s *Snapshot) bool {
+		return s.followed() && (!s.finalizer() || s.overrules())
 	}}
 )
 
@@ -110,11 +112,15 @@ var (
 	claimLost     = fact{"leaf claim Lost", "", func(s *Snapshot) bool { return s.Claim.Status.Phase == corev1.ClaimLost }}
 	held          = fact{"leaf PV bound to its leaf claim", "leaf PV not bound to its leaf claim", func(s *Snapshot) bool { return s.Held() }}
 	heldByAnother = fact{"leaf PV bound to the leaf claim of another root", "", func(s *Snapshot) bool { return s.Holder != nil }}
-	outlived      = fact{"leaf PV bound to the leaf claim of an earlier root", "", func(s *Snapshot) bool {
+	holderRoot    = fact{"the root claim of that one is there", "the root claim of that one is gone", func(s *Snapshot) bool { return s.HolderRoot != nil }}
+	outlived      = fact{"leaf PV bound to the leaf claim of a root that is gone", "", func(s *Snapshot) bool {
 		claim, _ := s.Stale()
-		return claim != nil && !deleting(claim) && (s.Holder != nil || s.hostRoot() == "")
+		return s.Left == nil && claim != nil && !deleting(claim) && (s.Holder != nil || s.hostRoot() == "")
 	}}
-	lent = fact{"leaf PV names another claim", "", func(s *Snapshot) bool {
+	leftOutlived = fact{"leaf PV outlives that leaf claim", "", func(s *Snapshot) bool { return proof.Outlives(s.Leaf, s.Left) }}
+	left         = fact{"another leaf claim names it, whose root is gone", "", func(s *Snapshot) bool { return s.Left != nil }}
+	leftDeleting = fact{"that leaf claim is being deleted", "that leaf claim is not being deleted", func(s *Snapshot) bool { return deleting(s.Left) }}
+	lent         = fact{"leaf PV names another claim", "", func(s *Snapshot) bool {
 		ref := s.Leaf.Spec.ClaimRef
 		return ref != nil && ref.UID != "" && ref.UID != s.Claim.UID
 	}}

@@ -1,8 +1,10 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -42,6 +44,9 @@ func (o Observer) OfHost(ctx context.Context, name string) (*Snapshot, error) {
 	}
 	s := &Snapshot{Member: o.Member, Name: leafName, UID: uid, Host: host}
 	s.has(leaf)
+	if s.Twin, err = o.twin(ctx, s); err != nil {
+		return nil, err
+	}
 	if err := o.relate(ctx, s, nil); err != nil {
 		return nil, err
 	}
@@ -79,8 +84,9 @@ func (o Observer) OfClaim(ctx context.Context, root, claim *corev1.PersistentVol
 }
 
 func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*Snapshot, error) {
-	s := &Snapshot{Member: o.Member, Name: claim.Spec.VolumeName, Successor: successor, Claim: claim, Origin: origin, Restored: o.MayBeRestored(claim)}
+	s := &Snapshot{Member: o.Member, Name: claim.Spec.VolumeName, Successor: successor}
 	if s.Name == "" {
+		s.Claim, s.Origin, s.Restored = claim, origin, o.MayBeRestored(claim)
 		return s, nil
 	}
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(s.Name))
@@ -97,6 +103,9 @@ func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.Persiste
 	if s.Host == nil && leaf == nil && len(s.Earlier) > 0 {
 		s.Host, s.Earlier = &s.Earlier[0], nil // represents the volume that is gone
 		_, _, s.UID, _ = mirror.LeafVolumeOf(s.Host)
+		if s.Twin, err = o.twin(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	return s, o.relate(ctx, s, claim)
 }
@@ -116,7 +125,10 @@ func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVol
 	}
 	s := &Snapshot{Member: o.Member, Name: name, UID: uid, Host: host, Root: root, Claim: claim, Origin: origin}
 	s.has(leaf)
-	if err := o.relate(ctx, s, claim); err != nil {
+	if s.Twin, err = o.twin(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := o.relate(ctx, s, nil); err != nil {
 		return nil, err
 	}
 	return s, o.observeUsers(ctx, s)
@@ -158,19 +170,36 @@ func (s *Snapshot) represents(host *corev1.PersistentVolume) bool {
 // one of its name.
 func (o Observer) observeHost(ctx context.Context, s *Snapshot) error {
 	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
+	slices.SortFunc(hosts, func(a, b corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range hosts {
-		if s.UID != "" && s.represents(&hosts[i]) {
+		switch {
+		case s.UID == "" || !s.represents(&hosts[i]):
+		case s.Host == nil:
 			s.Host = &hosts[i]
-			return nil
+		default:
+			s.Twin = &hosts[i]
 		}
 	}
-	s.Earlier = hosts
+	if s.Host == nil {
+		s.Earlier = hosts
+	}
 	return err
 }
 
+// twin is another host PV that represents the volume.
+func (o Observer) twin(ctx context.Context, s *Snapshot) (*corev1.PersistentVolume, error) {
+	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
+	for i := range hosts {
+		if hosts[i].UID != s.Host.UID && s.represents(&hosts[i]) {
+			return &hosts[i], nil
+		}
+	}
+	return nil, err
+}
+
 // relate looks up the claims of both clusters that concern the volume, and, if nothing
-// represents it, what could, or is in the way. known is the leaf claim that the snapshot is
-// of, if it is of one.
+// represents it, what could, or is in the way. known is the leaf claim of a root
+// that is gone, if the snapshot is of one.
 func (o Observer) relate(ctx context.Context, s *Snapshot, known *corev1.PersistentVolumeClaim) error {
 	if err := o.observeClaims(ctx, s, known); err != nil {
 		return err
@@ -188,7 +217,8 @@ func (o Observer) relate(ctx context.Context, s *Snapshot, known *corev1.Persist
 }
 
 // observeClaims looks up the leaf claim of the root that the host PV is for, and the one that
-// the leaf PV is bound to.
+// the leaf PV is bound to. The known one is neither of the two if only its name leads to the
+// volume: no other controller finds it then.
 func (o Observer) observeClaims(ctx context.Context, s *Snapshot, known *corev1.PersistentVolumeClaim) error {
 	if uid := s.hostRoot(); uid != "" {
 		ref := s.Host.Spec.ClaimRef
@@ -197,7 +227,7 @@ func (o Observer) observeClaims(ctx context.Context, s *Snapshot, known *corev1.
 		if err != nil {
 			return err
 		}
-		s.Claim = nil
+		s.Claim = nil // may have been read before
 		if claim != nil && origin.UID == uid {
 			s.Claim = claim
 		}
@@ -206,21 +236,39 @@ func (o Observer) observeClaims(ctx context.Context, s *Snapshot, known *corev1.
 	if err != nil {
 		return err
 	}
-	if holder == nil && known != nil && s.Claim == nil {
-		holder = known
-		origin, _ = mirror.OriginIn(o.HostID, known)
-	}
 	switch {
 	case holder == nil:
 	case s.hostRoot() == "":
 		s.Claim, s.Origin = holder, origin
 	case origin.UID != s.hostRoot():
 		s.Holder, s.HolderOrigin = holder, origin
+		if s.HolderRoot, err = o.root(ctx, origin); err != nil {
+			return err
+		}
+	}
+	if known != nil && !same(known, s.Claim) && !same(known, s.Holder) {
+		origin, _ := mirror.OriginIn(o.HostID, known)
+		if s.Leaf == nil && s.Host == nil {
+			s.Claim, s.Origin = known, origin
+		} else {
+			s.Left, s.LeftOrigin = known, origin
+		}
 	}
 	if s.Origin.UID == "" && s.Stamped {
 		s.Origin = s.Stamp
 	}
 	return nil
+}
+
+func same(a, b *corev1.PersistentVolumeClaim) bool { return b != nil && a.UID == b.UID }
+
+// root is the root of a leaf claim; nil if it is gone.
+func (o Observer) root(ctx context.Context, origin mirror.Origin) (*corev1.PersistentVolumeClaim, error) {
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, origin.Root)
+	if claim == nil || claim.UID != origin.UID {
+		return nil, err
+	}
+	return claim, nil
 }
 
 // holder is the leaf claim of ours that names the volume and that the leaf PV is bound to; else,

@@ -26,6 +26,8 @@ type Snapshot struct {
 	// those that represent a leaf PV of the same name and another UID.
 	Host    *corev1.PersistentVolume
 	Earlier []corev1.PersistentVolume
+	// Twin is another PV of the host that represents the same volume, which somebody created.
+	Twin *corev1.PersistentVolume
 
 	// Leaf is the PV of that name and UID in the member. Recreated, only without Leaf, has the
 	// name and another UID.
@@ -42,10 +44,15 @@ type Snapshot struct {
 	// none.
 	Claim  *corev1.PersistentVolumeClaim
 	Origin mirror.Origin
-	// Holder is the leaf claim of another root that Leaf is bound to: of an earlier one, if an
-	// admin freed Host.
+	// Holder is the leaf claim of another root that Leaf is bound to, if an admin freed Host
+	// for Root. HolderRoot is that other root; nil if it is gone.
 	Holder       *corev1.PersistentVolumeClaim
 	HolderOrigin mirror.Origin
+	HolderRoot   *corev1.PersistentVolumeClaim
+	// Left is a leaf claim that names the volume and is neither Claim nor Holder: its root is
+	// gone. Only the snapshot of that leaf claim has it.
+	Left       *corev1.PersistentVolumeClaim
+	LeftOrigin mirror.Origin
 
 	// Promise is the promise for the root, fulfilled or not, if there is no Host. PromiseLost:
 	// the root is bound to a promise that the host does not have.
@@ -73,7 +80,9 @@ type Snapshot struct {
 }
 
 // Claimed reports whether a leaf claim of this host names the volume.
-func (s *Snapshot) Claimed() bool { return s.Claim != nil && s.Claim.Spec.VolumeName == s.Name }
+func (s *Snapshot) Claimed() bool {
+	return s.Claim != nil && s.Name != "" && s.Claim.Spec.VolumeName == s.Name
+}
 
 // Held reports whether the leaf PV is bound to its leaf claim, by claimRef.
 func (s *Snapshot) Held() bool { return s.Claimed() && mirror.HeldBy(s.Leaf, s.Claim) }
@@ -81,11 +90,12 @@ func (s *Snapshot) Held() bool { return s.Claimed() && mirror.HeldBy(s.Leaf, s.C
 // Ours reports whether the leaf PV has anything to do with this host.
 func (s *Snapshot) Ours() bool { return s.Leaf != nil && (s.Claimed() || s.Holder != nil || s.Stamped) }
 
-// Stale is the leaf claim of a root that is gone, or of an earlier one than the host PV is
-// for, and its origin; nil if there is none.
+// Stale is the leaf claim of a root that is gone, and its origin; nil if there is none.
 func (s *Snapshot) Stale() (*corev1.PersistentVolumeClaim, mirror.Origin) {
 	switch {
-	case s.Holder != nil:
+	case s.Left != nil:
+		return s.Left, s.LeftOrigin
+	case s.Holder != nil && s.HolderRoot == nil:
 		return s.Holder, s.HolderOrigin
 	case s.Root == nil && s.Claim != nil:
 		return s.Claim, s.Origin
@@ -158,8 +168,7 @@ func (s *Snapshot) mayBeMirrored() bool {
 	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		return true
 	}
-	stale, _ := s.Stale()
-	return mirror.HeldBy(s.Leaf, stale) && (s.Host != nil || len(s.Earlier) > 0 || s.Restored)
+	return s.Held() && (s.Host != nil || len(s.Earlier) > 0 || s.Restored)
 }
 
 // freed reports whether an admin cleared the host PV's claimRef, so that another claim may

@@ -34,6 +34,7 @@ const (
 	SetDelete         Step = "SetDelete"
 	DeleteClaim       Step = "DeleteClaim"
 	DeleteStale       Step = "DeleteStale"
+	DeleteLeft        Step = "DeleteLeft"
 	DestroyUnmirrored Step = "DestroyUnmirrored"
 	DeleteRetained    Step = "DeleteRetained"
 	DeleteLost        Step = "DeleteLost"
@@ -59,7 +60,7 @@ var steps = []struct {
 	{DropPromise, "end a promise that no member has", "", "HostUnchanged"},
 	{DropHost, "delete the host PV and take our finalizer off: nothing is left in the member", "", "LeafGone"},
 	{DropFinalizer, "take our finalizer off a host PV that is being deleted", "", ""},
-	{EndPromise, "the same for a promise without a disk", "", "HostReleased, RootGone, HostUnchanged, LeafGone"},
+	{EndPromise, "delete a promise without a disk, and take our finalizer off", "", "HostReleased, RootGone, HostUnchanged, LeafGone"},
 	{Unmark, "take the marks of an unused promise off", "", "LeafVolume"},
 	{Release, "mark an unused promise, in the end as one whose disk is released", "Releasing", ""},
 	{Unfulfil, "make it a promise without a disk again", "", "LeafGone"},
@@ -73,7 +74,8 @@ var steps = []struct {
 	{Grow, "raise the leaf claim's request", "", ""},
 	{SetDelete, "set the leaf PV to Delete", "Destroying", ""},
 	{DeleteClaim, "delete the leaf claim", "Destroying", ""},
-	{DeleteStale, "delete the leaf claim of an earlier root", "Keeping", ""},
+	{DeleteStale, "delete the leaf claim of an earlier root, which has the volume", "Keeping", ""},
+	{DeleteLeft, "delete the leaf claim of an earlier root, which names the volume", "Keeping", ""},
 	{DestroyUnmirrored, "delete the leaf claim, and with it a volume that the host never knew", "Unmirrored", ""},
 	{DeleteRetained, "delete the leaf claim, whose volume outlives it", "Keeping", ""},
 	{DeleteLost, "delete the leaf claim of a volume that is gone", "Unmirrored", ""},

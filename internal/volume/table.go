@@ -49,7 +49,7 @@ var table = []section{
 		{phase: Promised, owner: RootPVC, until: "the member has made the disk, or no Pod uses it"},
 	}},
 	{title: "A promise whose disk goes with its last Pod, and is being released", when: []fact{scratch, not(abandoned)}, rows: []row{
-		{phase: Mirrored, when: []fact{releasing, outdated}, step: KeepHost, owner: LeafPV},
+		{phase: Mirrored, when: []fact{releasing, unguarded}, step: KeepHost, owner: LeafPV},
 		{phase: Releasing, when: []fact{releasing, either(not(hasLeaf), leafDelete), claimed, not(claimDeleting)}, step: DeleteUnused, owner: RootPV},
 		{phase: Releasing, when: []fact{releasing, not(hasLeaf), not(claimed)}, step: Unfulfil, owner: RootPV},
 		{phase: Releasing, when: []fact{releasing, either(not(hasLeaf), leafDelete)}, owner: RootPV, until: "leaf claim and leaf PV are gone"},
@@ -58,16 +58,26 @@ var table = []section{
 		{phase: Idle, when: []fact{releasing, consumed, hasLeaf}, owner: RootPV, told: v1alpha1.ReasonReleaseRefused, tell: (*Snapshot).tellKept, until: "the policies change, or a Pod uses it"},
 	}},
 
+	{title: "Two host PVs represent it", when: []fact{twin}, rows: []row{
+		{phase: Holding, when: []fact{stamped, not(leafRetain)}, step: Hold, owner: LeafPV},
+		{phase: Retained, when: []fact{hostDeleting, finalizer}, step: DropFinalizer, owner: RootPV},
+		{phase: Mismatched, when: []fact{bound, not(held)}, owner: RootPVC, told: v1alpha1.ReasonVolumeMismatch, tell: (*Snapshot).tellTwins, until: "one of the two is gone"},
+		{phase: Mismatched, owner: RootPV, told: v1alpha1.ReasonVolumeMismatch, tell: (*Snapshot).tellTwins, until: "one of the two is gone"},
+	}},
+
 	{title: "Its claim is gone: what is to outlive it is held", when: []fact{not(hasRoot)}, rows: []row{
 		{phase: Holding, when: []fact{not(mirrored), replaced, unkept}, step: Keep, owner: LeafPV},
-		{phase: Holding, when: []fact{ours, not(stamped), claimed, mayBeKnown, unheld}, step: Stamp, owner: LeafPV},
+		{phase: Holding, when: []fact{not(stamped), held, mayBeKnown, unheld}, step: Stamp, owner: LeafPV},
 		{phase: Holding, when: []fact{mirrored, not(abandoned), stamped, not(leafRetain), either(retained, freed)}, step: Hold, owner: LeafPV},
 		{phase: Adopting, when: []fact{not(mirrored), stamped, adoptable}, step: Adopt, owner: LeafPV},
-		{phase: Provisioned, when: []fact{not(mirrored), stamped, not(terminating), promisedHere}, step: Fulfil, owner: LeafPV},
+		{phase: Provisioned, when: []fact{not(mirrored), stamped, leafRetain, not(terminating), promisedHere}, step: Fulfil, owner: LeafPV},
 		{phase: Holding, when: []fact{not(mirrored), stamped, unkept}, step: Keep, owner: LeafPV},
-		{phase: Mirrored, when: []fact{outdated, not(abandoned)}, step: KeepHost, owner: LeafPV},
+		{phase: Holding, when: []fact{unguarded, not(abandoned)}, step: KeepHost, owner: LeafPV},
 	}},
-	{title: "A leaf claim of an earlier root has it", when: []fact{mirrored, not(abandoned)}, rows: []row{
+	{title: "A leaf claim that is left of an earlier root names it, and does not have it", when: []fact{left, not(abandoned)}, rows: []row{
+		{phase: Ending, when: []fact{not(leftDeleting), leftOutlived}, step: DeleteLeft, owner: RootPVC},
+	}},
+	{title: "The leaf claim of another root has it", when: []fact{mirrored, not(abandoned)}, rows: []row{
 		{phase: Holding, when: []fact{heldByAnother, not(stamped)}, step: Stamp, owner: LeafPV},
 		{phase: Ending, when: []fact{finalizer, outlived, leafRetain}, step: DeleteStale, owner: RootPV},
 		{phase: Free, when: []fact{finalizer, not(ended), hostDeleting, free}, step: DropFinalizer, owner: RootPV},
@@ -79,6 +89,7 @@ var table = []section{
 		{phase: Ending, when: []fact{claimed, claimDeleting}, owner: RootPV, until: "the leaf claim is gone"},
 		{phase: Ending, when: []fact{claimed, mayDelete}, step: DeleteClaim, owner: RootPV},
 		{phase: Retained, when: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, step: DropFinalizer, owner: RootPV},
+		{phase: Mirrored, when: []fact{outdated}, step: KeepHost, owner: LeafPV},
 		{phase: Retained, when: []fact{not(claimed), unsupported}, owner: RootPV, told: v1alpha1.ReasonReclaimPolicyUnsupported, tell: (*Snapshot).tellUnsupported, until: "the host PV changes"},
 		{phase: Destroying, when: []fact{destroyed}, owner: RootPV, until: "the leaf PV is gone"},
 		{phase: Retained, owner: RootPV, until: "the host PV changes"},
@@ -94,6 +105,7 @@ var table = []section{
 		{phase: Ending, owner: RootPVC, until: "the host PV is released, or the leaf PV changes"},
 	}},
 	{title: "Its claim is gone, and nothing is left to do", when: []fact{not(hasRoot)}, rows: []row{
+		{phase: Mirrored, when: []fact{outdated, not(abandoned)}, step: KeepHost, owner: LeafPV},
 		{phase: Orphaned, when: []fact{not(mirrored), stamped}, owner: LeafPV, told: v1alpha1.ReasonOrphanedVolume, until: "the member's admin deletes it, or a claim may have it"},
 		{phase: Free, when: []fact{mirrored}, owner: RootPV, until: "a claim is bound to it, or it is released"},
 		{phase: Foreign, until: "it has anything to do with this host"},
@@ -117,11 +129,12 @@ var table = []section{
 		{phase: Provisioned, when: []fact{not(mirrored), not(claimed), leafRetain, not(terminating), promised, promisedHere}, step: Fulfil, owner: LeafPV},
 		{phase: Reusing, when: []fact{bound, claimed, not(claimDeleting), not(held), stamped, not(terminating), not(leafBound)}, step: Repoint, owner: LeafPV},
 		{phase: Holding, when: []fact{not(releasing), provisioned, unheld}, step: Stamp, owner: LeafPV},
-		{phase: Mirrored, when: []fact{outdated, not(abandoned), either(releasing, provisioned)}, step: KeepHost, owner: LeafPV},
+		{phase: Holding, when: []fact{unguarded, not(abandoned), either(releasing, provisioned, heldByAnother)}, step: KeepHost, owner: LeafPV},
 		{phase: Provisioned, when: []fact{not(mirrored), provisioned, not(terminating), promised, promisedHere}, step: Fulfil, owner: LeafPV},
 		{phase: Provisioned, when: []fact{not(mirrored), provisioned, not(terminating), not(promised)}, step: CreateHost, owner: LeafPV},
 	}},
 	{title: "Its claim is not bound to it yet", when: []fact{not(bound)}, rows: []row{
+		{phase: Mirrored, when: []fact{outdated, not(abandoned), provisioned}, step: KeepHost, owner: LeafPV},
 		{phase: Provisioning, when: []fact{not(mirrored)}, owner: RootPVC, until: "leaf claim and leaf PV are bound to each other"},
 		{phase: Mirrored, owner: RootPVC, until: "the host binds the claim"},
 	}},
@@ -135,6 +148,7 @@ var table = []section{
 		{phase: Lost, when: []fact{not(hasLeaf), recreated}, owner: RootPVC, told: v1alpha1.ReasonVolumeReplaced, tell: (*Snapshot).tellReplaced, until: "the claim goes"},
 		{phase: Lost, when: []fact{not(hasLeaf)}, owner: RootPVC, told: v1alpha1.ReasonVolumeLost, tell: (*Snapshot).tellLost, until: "the leaf PV is back, or the claim goes"},
 		{phase: Bound, when: []fact{terminating}, owner: RootPVC, told: v1alpha1.ReasonVolumeTerminating, tell: (*Snapshot).tellTerminating, until: "the claim goes"},
+		{phase: InUse, when: []fact{heldByAnother, holderRoot}, owner: RootPVC, told: v1alpha1.ReasonVolumeMismatch, tell: (*Snapshot).tellHolder, until: "the other root claim is gone"},
 		{phase: Reusing, when: []fact{not(hasClaim)}, step: CreateClaim, owner: RootPVC},
 		{phase: Reusing, when: []fact{claimUnbound, pointed}, owner: RootPVC, until: "the member binds the leaf claim"},
 		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
@@ -143,6 +157,7 @@ var table = []section{
 		{phase: InUse, when: []fact{lent, leafBound}, owner: RootPVC, told: v1alpha1.ReasonVolumeMismatch, tell: (*Snapshot).tellInUse, until: "the other claim goes"},
 		{phase: Lost, when: []fact{claimLost}, owner: RootPVC, told: v1alpha1.ReasonVolumeLost, tell: (*Snapshot).tellClaimLost, until: "the leaf claim or the claim goes"},
 		{phase: Reusing, when: []fact{slow}, step: Nudge, owner: RootPVC},
+		{phase: Mirrored, when: []fact{outdated, not(abandoned), either(releasing, provisioned)}, step: KeepHost, owner: LeafPV},
 		{phase: Bound, when: []fact{grown}, step: Grow, owner: RootPVC},
 		{phase: Idle, when: []fact{scratch, not(abandoned), finalizer, not(used), consumed}, owner: RootPV, told: v1alpha1.ReasonReleaseRefused, tell: (*Snapshot).tellKept, until: "the policies change, or a Pod uses it"},
 		{phase: Bound, when: []fact{modified}, owner: RootPVC, told: v1alpha1.ReasonModifyUnsupported, tell: (*Snapshot).tellModified, until: "the claim asks for the class that it has"},

@@ -130,6 +130,16 @@ func (s *Snapshot) tellInUse() *mirror.Refusal {
 		"Xylem does not take it away. Find out whose data it holds, and have that claim deleted there if they are this claim's", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
 }
 
+func (s *Snapshot) tellTwins() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is gone. "+
+		"Delete the one that no claim is bound to", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
+}
+
+func (s *Snapshot) tellHolder() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is still in use by the counterpart of claim %q in member %q. "+
+		"Delete that claim to use its volume: Xylem keeps the data", s.Name, s.HolderOrigin.Root, s.Member.Registration)
+}
+
 func (s *Snapshot) tellClaimLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", s.Member.Registration, s.Name)
 }

@@ -49,11 +49,12 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// ofStatus: of a claim, its volume and its status count.
+// ofStatus: of a claim, its volume, its request and its status count.
 func ofStatus(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
-	return !known || !ok || was.UID != is.UID || was.Spec.VolumeName != is.Spec.VolumeName || !equality.Semantic.DeepEqual(was.Status, is.Status)
+	return !known || !ok || was.UID != is.UID || was.Spec.VolumeName != is.Spec.VolumeName ||
+		!equality.Semantic.DeepEqual(was.Spec.Resources, is.Spec.Resources) || !equality.Semantic.DeepEqual(was.Status, is.Status)
 }
 
 // ofLeafVolume: of a host PV, the leaf PV that it represents counts, and its claim.

@@ -114,20 +114,11 @@ func (r *reconciler) drop(ctx context.Context, s *volume.Snapshot, step volume.S
 	return client.IgnoreNotFound(r.Root.Patch(ctx, actor, s.Host, after))
 }
 
-// deleteStale deletes the leaf claim of an earlier root: if, by live reads, that root is
-// gone, the host PV is for the one that was seen, and the leaf PV is kept.
+// deleteStale deletes the leaf claim of an earlier root, which has the volume.
 func (r *reconciler) deleteStale(ctx context.Context, s *volume.Snapshot) error {
-	claim, origin := s.Stale()
-	var e proof.Keeping
-	var proven bool
-	var err error
-	if e.Host, proven, err = r.Proof().HostAssigned(ctx, s.Host); err != nil || !proven {
-		return err
-	}
-	if e.Root, proven, err = r.Proof().RootGone(ctx, origin.Root, origin.UID); err != nil || !proven {
-		return err
-	}
-	if e.Leaf, proven, err = r.sameLeaf(ctx, s); err != nil || !proven {
+	claim, _ := s.Stale()
+	e, proven, err := r.Proof().Kept(ctx, s.Host, claim)
+	if err != nil || !proven {
 		return err
 	}
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, claim, e))

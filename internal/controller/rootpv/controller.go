@@ -83,8 +83,8 @@ func (r *reconciler) ofLeaf(ctx context.Context, leaf client.Object) []reconcile
 	return r.standFor(ctx, leaf.GetName())
 }
 
-// ofLeafClaim wakes the host PVs that stand for the volume of a leaf claim, and the
-// promise that it was made for: one whose claim is gone ends when the leaf claim has.
+// ofLeafClaim enqueues the host PVs that represent the volume of a leaf claim, those that are
+// for its root, and the promise that it was made for: each may end when the leaf claim has.
 func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok {
@@ -98,6 +98,8 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []recon
 	if !ours {
 		return found
 	}
+	hosts, err := index.VolumesOfClaim(ctx, r.Host, origin.Root)
+	found = append(found, requests(ctx, hosts, err)...)
 	promise, err := index.PromiseOf(ctx, r.Host, origin.UID)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the promise of a leaf claim", "root", origin.Root)

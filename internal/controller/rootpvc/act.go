@@ -52,6 +52,8 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 		return r.unlessSuspended(ctx, o, r.destroyUnmirrored)
 	case deleteRetained:
 		return r.unlessSuspended(ctx, o, r.deleteRetained)
+	case deleteLeft:
+		return r.unlessSuspended(ctx, o, r.deleteLeft)
 	case deleteLost:
 		return r.unlessSuspended(ctx, o, r.deleteLost)
 	case adopt:
@@ -298,14 +300,26 @@ func (r *reconciler) stamped(pv *corev1.PersistentVolume) bool {
 	return ours
 }
 
-// deleteRetained destroys nothing: the leaf PV has policy Retain, by a live read. After a
+// deleteRetained destroys nothing: the leaf PV outlives the leaf claim, by a live read. After a
 // restore of the member there may be thousands, for which all host PVs are not listed.
 func (r *reconciler) deleteRetained(ctx context.Context, o observed) error {
-	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return mirror.HeldBy(pv, o.leaf) && proof.Retained(pv) })
+	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return proof.Outlives(pv, o.leaf) })
 	if err != nil || !proven {
 		return err
 	}
 	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.leaf, proof.Keeping{Root: e.Root, Leaf: e.Leaf, None: e.None, Member: e.Member}))
+}
+
+// deleteLeft deletes a leaf claim that names another claim's volume.
+func (r *reconciler) deleteLeft(ctx context.Context, o observed) error {
+	if o.volume.Host == nil {
+		return r.deleteRetained(ctx, o)
+	}
+	e, proven, err := r.Proof().Kept(ctx, o.volume.Host, o.leaf)
+	if err != nil || !proven {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.leaf, e))
 }
 
 // deleteLost removes what is left of a claim whose root and volume are both gone.

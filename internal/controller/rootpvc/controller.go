@@ -72,7 +72,7 @@ func Setup(link *member.Link, o Options) error {
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),
 		link.RootSource(&corev1.Namespace{}, r.inRootNamespace),
 		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, link.WithSiblings),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim),
 		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume),
 		link.LeafSource(&corev1.Pod{}, r.ofLeafPod),
 		link.LeafSource(&corev1.Event{}, r.ofWarning),
@@ -269,15 +269,30 @@ func ofHostVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
 }
 
-// ofLeafVolume wakes the root of the leaf claim that a leaf PV is for, and those
-// of host PVs that stand for it.
+// ofLeafClaim enqueues the root of a leaf claim, its siblings, and the root that has, or is to
+// have, the volume that the leaf claim names.
+func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+	requests := r.WithSiblings(ctx, obj)
+	if claim, ok := obj.(*corev1.PersistentVolumeClaim); ok && claim.Spec.VolumeName != "" {
+		requests = append(requests, r.ofLeaf(ctx, claim.Spec.VolumeName)...)
+	}
+	return requests
+}
+
+// ofLeafVolume enqueues the root of the leaf claim that a leaf PV is for, and those of host PVs
+// that represent it.
 func (r *reconciler) ofLeafVolume(ctx context.Context, obj client.Object) []reconcile.Request {
-	requests := ofHostVolume(ctx, obj)
-	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, obj.GetName())
+	return append(ofHostVolume(ctx, obj), r.ofLeaf(ctx, obj.GetName())...)
+}
+
+// ofLeaf are the roots of the host PVs that represent a leaf PV.
+func (r *reconciler) ofLeaf(ctx context.Context, name string) []reconcile.Request {
+	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, name)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the host volumes of a leaf volume")
-		return requests
+		return nil
 	}
+	var requests []reconcile.Request
 	for i := range hosts {
 		requests = append(requests, ofHostVolume(ctx, &hosts[i])...)
 	}

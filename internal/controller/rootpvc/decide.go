@@ -104,6 +104,9 @@ type (
 	// deleteRetained deletes a leaf claim whose volume stands at Retain and that no
 	// host PV stands for, once the root is proven absent: the data stay, an orphan.
 	deleteRetained struct{}
+	// deleteLeft deletes a leaf claim that names another claim's volume, and does not have it,
+	// once the root is proven absent, and that the data stay.
+	deleteLeft struct{}
 	// deleteLost deletes a leaf claim that has lost its volume, or names one that went before
 	// they were bound, once root and volume are proven absent, and no PV of the host stands
 	// for it: nothing is left of it.
@@ -126,6 +129,7 @@ func (nudge) decision()             {}
 func (withdraw) decision()          {}
 func (destroyUnmirrored) decision() {}
 func (deleteRetained) decision()    {}
+func (deleteLeft) decision()        {}
 func (deleteLost) decision()        {}
 func (adopt) decision()             {}
 func (unplace) decision()           {}
@@ -183,9 +187,21 @@ func (o observed) planned(plan volume.Plan) decision {
 		return nothing{} // nothing that the claim waits for
 	case plan.Owner != volume.RootPVC:
 		return abstain{}
-	case o.handedOn():
+	case plan.Step == volume.DeleteLeft:
+		return deleteLeft{}
+	case o.handedOn() && (plan.Step != volume.None || !o.planIsForRoot()):
 		return nothing{} // the end of the leaf claim enqueues it
 	}
+	return o.step(plan)
+}
+
+// planIsForRoot reports whether the volume is the root's, and no other claim's.
+func (o observed) planIsForRoot() bool {
+	return o.root != nil && o.volume.Root != nil && o.volume.Root.UID == o.root.UID
+}
+
+// step is the decision by which a plan's step of this controller is taken.
+func (o observed) step(plan volume.Plan) decision {
 	switch plan.Step {
 	case volume.Place:
 		return place{}

@@ -201,6 +201,16 @@ func usedAgain(o *scene) {
 	o.hosts[0].Spec.ClaimRef.UID = o.root.UID
 }
 
+// heldByLiving: an admin freed the volume of another claim, which lives, for the root.
+func heldByLiving(o *scene) {
+	o.other = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-uid"}}
+	otherPushed(o)
+	o.otherLeaf.Spec.VolumeName, o.leafVolume.Spec.ClaimRef.UID, o.leafVolume.Spec.ClaimRef.Name = "pv-1", o.otherLeaf.UID, o.otherLeaf.Name
+	mirror.OriginFor(here.HostID, o.other).Stamp(o.leafVolume)
+	retainedVolume(o)
+	o.leaf = nil
+}
+
 // otherPushed: the other claim has a leaf claim, which names no volume.
 func otherPushed(o *scene) {
 	o.otherLeaf = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", UID: "other-leaf"}}
@@ -418,6 +428,8 @@ func TestDecide(t *testing.T) {
 		"the same, and the leaf of the other claim is unbound: this one is not withdrawn":    {seen(leafBound, bound, handedOn, otherPlaced, otherPushed, leafDeleted, rootGone), nothing{}},
 		"the root was made anew, and has the volume: root_pv deletes the earlier leaf":       {seen(leafBound, bound, usedAgain), awaits{volume.RootPV, volume.DeleteStale}},
 		"the same, and the earlier leaf ends":                                                {seen(leafBound, bound, usedAgain, leafDeleted), nothing{}},
+		"the same, and its leaf volume is gone: the earlier leaf goes (I6)":                  {seen(leafBound, bound, usedAgain, noLeafVolume), deleteLeft{}},
+		"its volume was freed for it while another claim that has it lives: reported (I6)":   {seen(leafBound, bound, heldByLiving), inUse{&mirror.Refusal{Reason: v1alpha1.ReasonVolumeMismatch}}},
 		"the root is gone, the leaf ends":                                                    {seen(pushed, leafDeleted, rootGone), nothing{}},
 
 		"the root is gone, and the leaf has lost its volume: nothing is left of it": {seen(leafBound, noLeafVolume, leafLost, rootGone), deleteLost{}},
@@ -499,7 +511,7 @@ func TestDecide(t *testing.T) {
 // decisions are compared by type, by what they say to the user by its reason,
 // and claims by name and volume: mirror tests translation.
 var decisions = cmp.Options{
-	cmp.AllowUnexported(awaits{}, nothing{}, doubt{}, create{}, grow{}, withdraw{}, unselect{}),
+	cmp.AllowUnexported(awaits{}, nothing{}, doubt{}, inUse{}, create{}, grow{}, withdraw{}, unselect{}),
 	cmp.Comparer(func(a, b *mirror.Refusal) bool { return (a == nil) == (b == nil) && (a == nil || a.Reason == b.Reason) }),
 	cmp.Comparer(func(a, b *corev1.PersistentVolumeClaim) bool {
 		return a.Namespace == b.Namespace && a.Name == b.Name && a.Spec.VolumeName == b.Spec.VolumeName

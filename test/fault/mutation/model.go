@@ -14,7 +14,7 @@ func modelled() []Mutation {
 		{
 			Name: "passes-over-deleted", Class: "a leaf PV that is being deleted is not held",
 			Edits: []Edit{
-				{volumeTable, "claimed, mayBeKnown, unheld}", "claimed, mayBeKnown, unheld, not(terminating)}"},
+				{volumeTable, "held, mayBeKnown, unheld}", "held, mayBeKnown, unheld, not(terminating)}"},
 				{volumeTable, "not(leafRetain), either(retained, freed)}", "not(leafRetain), not(terminating), either(retained, freed)}"},
 				{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, not(terminating)}"},
 				{volumeTable, "provisioned, unheld}", "provisioned, unheld, not(terminating)}"},

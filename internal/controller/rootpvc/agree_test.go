@@ -1,0 +1,251 @@
+package rootpvc
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// world is what two clusters have: claims of two names, and volumes that anybody may have
+// edited.
+type world struct {
+	roots  []*corev1.PersistentVolumeClaim
+	hosts  []*corev1.PersistentVolume
+	claims []*corev1.PersistentVolumeClaim
+	leaves []*corev1.PersistentVolume
+}
+
+// uids of the claims of a name: the one that may live, and one that is gone.
+var uids = map[string][2]types.UID{"data": {"data-new", "data-old"}, "logs": {"logs-new", "logs-old"}}
+
+type dice struct{ *rand.Rand }
+
+func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
+
+// anyUID is that of a claim of a name, most often of the one that may live.
+func (d dice) anyUID(name string) types.UID {
+	return pick(d, uids[name][0], uids[name][0], uids[name][1])
+}
+
+func (d dice) world() world {
+	var w world
+	for name, uid := range uids {
+		if d.IntN(4) > 0 {
+			w.roots = append(w.roots, d.root(name, uid[0]))
+		}
+		if d.IntN(4) > 0 {
+			w.claims = append(w.claims, d.leafClaim(name))
+		}
+	}
+	leaf := d.leaf(w.claims)
+	for n := range d.IntN(3) {
+		w.hosts = append(w.hosts, d.host(leaf, n == 1))
+	}
+	if d.IntN(4) > 0 {
+		w.leaves = append(w.leaves, leaf)
+	}
+	return w
+}
+
+func (d dice) root(name string, uid types.UID) *corev1.PersistentVolumeClaim {
+	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid, Annotations: map[string]string{}}}
+	root.Spec.VolumeName = pick(d, "", "pv-1", "pv-1", mirror.HostVolumeName("pv-1", here.ClusterID, true), "another")
+	if placed := pick(d, "", here.ClusterID, here.ClusterID, "id39"); placed != "" {
+		root.Annotations[v1alpha1.AnnotationPlacedIn] = placed
+	}
+	if d.IntN(8) == 0 {
+		root.DeletionTimestamp = &now
+	}
+	return root
+}
+
+func (d dice) leafClaim(name string) *corev1.PersistentVolumeClaim {
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("leaf-" + name)}}
+	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(claim), UID: d.anyUID(name)}.Stamp(claim)
+	claim.Spec.VolumeName = pick(d, "", "pv-1", "pv-1", "pv-1", "pv-2")
+	claim.Status.Phase = pick(d, corev1.ClaimPending, corev1.ClaimBound, corev1.ClaimBound, corev1.ClaimLost)
+	if d.IntN(8) == 0 {
+		claim.DeletionTimestamp = &now
+	}
+	return claim
+}
+
+func (d dice) policy() corev1.PersistentVolumeReclaimPolicy {
+	return pick(d, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain)
+}
+
+func (d dice) leaf(claims []*corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-1"}, Spec: corev1.PersistentVolumeSpec{
+		PersistentVolumeReclaimPolicy: d.policy(),
+		PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}},
+	}}
+	if name := pick(d, "", "data", "data", "logs"); name != "" {
+		mirror.Origin{HostID: here.HostID, Root: types.NamespacedName{Namespace: "shop", Name: name}, UID: d.anyUID(name)}.Stamp(leaf)
+		metav1.SetMetaDataAnnotation(&leaf.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, string(d.policy()))
+	}
+	if len(claims) > 0 && d.IntN(4) > 0 {
+		leaf.Spec.ClaimRef = refTo(pick(d, claims...))
+	} else if d.IntN(2) == 0 {
+		leaf.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "foreign", UID: "foreign"}
+	}
+	leaf.Status.Phase = pick(d, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeBound, corev1.VolumeReleased)
+	if d.IntN(8) == 0 {
+		leaf.DeletionTimestamp = &now
+	}
+	return leaf
+}
+
+func refTo(claim client.Object) *corev1.ObjectReference {
+	return &corev1.ObjectReference{Namespace: claim.GetNamespace(), Name: claim.GetName(), UID: claim.GetUID()}
+}
+
+func (d dice) host(leaf *corev1.PersistentVolume, suffixed bool) *corev1.PersistentVolume {
+	name := pick(d, "data", "data", "logs")
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: d.anyUID(name)}}
+	if suffixed || d.IntN(4) == 0 {
+		leaf = leaf.DeepCopy()
+		leaf.UID = pick(d, types.UID("leaf-1"), "leaf-2")
+	}
+	pv := mirror.HostVolume(leaf, claim, d.policy(), here)
+	pv.Name, pv.UID = mirror.HostVolumeName("pv-1", here.ClusterID, suffixed), types.UID(fmt.Sprintf("host-%t", suffixed))
+	pv.Status.Phase = pick(d, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed)
+	switch d.IntN(8) {
+	case 0:
+		pv.Spec.ClaimRef = nil
+	case 1:
+		pv.Spec.ClaimRef.UID = ""
+	case 2:
+		pv.DeletionTimestamp = &now
+	case 3:
+		pv.Finalizers = nil
+	case 4:
+		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")
+	}
+	return pv
+}
+
+func (w world) observer() volume.Observer {
+	host, leaf := newStore(index.SetupHost), newStore(index.SetupMember)
+	host.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop-uid"}})
+	addAll(host, w.roots)
+	addAll(host, w.hosts)
+	addAll(leaf, w.claims)
+	addAll(leaf, w.leaves)
+	link := &member.Link{Member: here, Host: host, Cache: leaf, Restores: func() member.Restores { return member.Restores{} }}
+	return volume.Observer{Prover: link.Proof()}
+}
+
+func addAll[T client.Object](s *store, objects []T) {
+	for _, obj := range objects {
+		s.add(obj)
+	}
+}
+
+// seenBy are the snapshots that the controllers take of a world, by request.
+func (w world) seenBy(t *testing.T) map[string]*volume.Snapshot {
+	t.Helper()
+	ctx, o := context.Background(), w.observer()
+	seen := map[string]*volume.Snapshot{}
+	note := func(request string, s *volume.Snapshot, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s != nil {
+			seen[request] = s
+		}
+	}
+	for name := range uids {
+		key := types.NamespacedName{Namespace: "shop", Name: name}
+		root, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := o.OfClaim(ctx, root, claim, origin)
+		note("claim "+name, s, err)
+	}
+	for _, host := range w.hosts {
+		s, err := o.OfHost(ctx, host.Name)
+		note("host "+host.Name, s, err)
+	}
+	s, err := o.OfLeaf(ctx, "pv-1")
+	note("leaf pv-1", s, err)
+	return seen
+}
+
+// asksOwner is the request by which the owner of a step decides on it.
+func asksOwner(s *volume.Snapshot, p volume.Plan) string {
+	switch p.Owner {
+	case volume.LeafPV:
+		return "leaf " + s.Name
+	case volume.RootPVC:
+		if claim, origin := s.Stale(); claim != nil && (s.Root == nil || s.Left != nil) {
+			return "claim " + origin.Root.Name
+		}
+		return "claim " + s.Origin.Root.Name
+	default:
+		return "host " + s.Host.Name
+	}
+}
+
+// Whatever state somebody has brought a volume to: if one controller waits for a step of
+// another, that other one has a step to take, by what it observes itself.
+func TestNobodyWaitsForNothing(t *testing.T) {
+	d := dice{rand.New(rand.NewPCG(1, 2))}
+	steps, failures := map[volume.Step]int{}, 0
+	for n := range 50_000 {
+		seen := d.world().seenBy(t)
+		for request, s := range seen {
+			p := volume.Next(s)
+			if p.Step == volume.None {
+				continue
+			}
+			steps[p.Step]++
+			owner := asksOwner(s, p)
+			got, there := volume.Plan{}, seen[owner] != nil
+			if there {
+				got = volume.Next(seen[owner])
+			}
+			if got.Step != volume.None || there && s.Root != nil && (seen[owner].Root == nil || seen[owner].Left != nil) {
+				continue // the leaf claim of an earlier root of that name is ended first
+			}
+			if failures++; failures <= 10 {
+				t.Errorf("world %d: %s plans %s %s by %s, which looks at %s (there: %t) and plans %s %s by %s\n%s", n, request, p.Phase, p.Step, p.Owner, owner, there, got.Phase, got.Step, got.Owner, describe(s))
+			}
+		}
+	}
+	t.Logf("steps: %v; %d failures", steps, failures)
+}
+
+func describe(s *volume.Snapshot) string {
+	text := ""
+	for name, claim := range map[string]*corev1.PersistentVolumeClaim{"root": s.Root, "successor": s.Successor, "leaf claim": s.Claim, "holder": s.Holder, "left": s.Left} {
+		if claim != nil {
+			text += fmt.Sprintf("%s %s %s names %q %s annotations %v deleting %t\n", name, claim.Name, claim.UID, claim.Spec.VolumeName, claim.Status.Phase, claim.Annotations, claim.DeletionTimestamp != nil)
+		}
+	}
+	for name, pv := range map[string]*corev1.PersistentVolume{"host": s.Host, "leaf": s.Leaf, "recreated": s.Recreated} {
+		if pv != nil {
+			text += fmt.Sprintf("%s %s %s %s %s claimRef %v finalizers %v annotations %v deleting %t\n", name, pv.Name, pv.UID, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy, pv.Spec.ClaimRef, pv.Finalizers, pv.Annotations, pv.DeletionTimestamp != nil)
+		}
+	}
+	for i := range s.Earlier {
+		text += fmt.Sprintf("earlier %s %s for %v\n", s.Earlier[i].Name, s.Earlier[i].Status.Phase, s.Earlier[i].Spec.ClaimRef)
+	}
+	return text
+}
