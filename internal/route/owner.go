@@ -16,10 +16,6 @@ import (
 // AnnSelectedNode is where kube-scheduler asks for a claim's volume on a node.
 const AnnSelectedNode = volumehelpers.AnnSelectedNode
 
-// annProvisioner is where the PV controller asks a provisioner for a claim's
-// volume (k8s.io/component-helpers/storage/volume: AnnStorageProvisioner).
-const annProvisioner = "volume.kubernetes.io/storage-provisioner"
-
 // Owner is a member as objects name it.
 type Owner struct {
 	// NodeName is the name of its virtual node.
@@ -119,7 +115,7 @@ func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
 	if claim.Spec.VolumeName == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != "" {
 		return false
 	}
-	provisioner := claim.Annotations[annProvisioner]
+	provisioner := claim.Annotations[volumehelpers.AnnStorageProvisioner]
 	return provisioner == "" || provisioner == v1alpha1.ProvisionerName
 }
 

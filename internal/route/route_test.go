@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -53,7 +54,7 @@ func boundClaim(name, placed, provisioner string) *corev1.PersistentVolumeClaim 
 	c := claim(name, "", placed)
 	c.Spec.VolumeName = "pv"
 	if provisioner != "" {
-		c.Annotations[annProvisioner] = provisioner
+		c.Annotations[volumehelpers.AnnStorageProvisioner] = provisioner
 	}
 	return c
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -50,7 +51,7 @@ func Setup(link *member.Link) error {
 	return link.Controller(Name, workers, r,
 		link.LeafSource(&corev1.Pod{}, r.ofLeaf, r.follow()),
 		link.RootSource(&corev1.Pod{}, member.SameKey),
-		link.RootSource(&corev1.PersistentVolume{}, r.ofPromise),
+		link.RootSource(&corev1.PersistentVolume{}, r.ofPromise, route.VolumeChanged),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofUnmet),
 	)
 }

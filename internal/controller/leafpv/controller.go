@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -48,10 +49,10 @@ type Options struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{Link: link, Options: o}
 	return link.Controller(Name, workers, r,
-		link.LeafSource(&corev1.PersistentVolume{}, sameName),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofClaim),
-		link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume)),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
+		link.LeafSource(&corev1.PersistentVolume{}, sameName, route.Concerning(route.VolumeChanged)),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofClaim, route.Concerning(route.LeafClaimChanged)),
+		link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume), route.VolumeChanged),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged),
 		link.RootSource(&storagev1.StorageClass{}, r.asking),
 	)
 }

@@ -68,19 +68,25 @@ type volume struct {
 	uid, claim    types.UID
 }
 
-// ofLeaf wakes the leaf claim's root.
+// ofLeaf enqueues the root of a leaf claim that is Bound: before, its status is not carried up.
 func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
-	if leaf, ok := obj.(*corev1.PersistentVolumeClaim); ok && leaf.Status.Phase == corev1.ClaimBound {
-		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
-			r.Passages.LeafBound(r.Registration, origin.UID)
-		}
+	leaf, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok || leaf.Status.Phase != corev1.ClaimBound {
+		return nil
+	}
+	if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
+		r.Passages.LeafBound(r.Registration, origin.UID)
 	}
 	return member.SameKey(ctx, obj)
 }
 
-// ofRoot wakes the root claim itself.
+// ofRoot enqueues a root claim that is Bound.
 func (r *reconciler) ofRoot(ctx context.Context, obj client.Object) []reconcile.Request {
-	if root, ok := obj.(*corev1.PersistentVolumeClaim); ok && root.Status.Phase == corev1.ClaimBound && !mirror.NamesPromise(root.Spec.VolumeName) {
+	root, ok := obj.(*corev1.PersistentVolumeClaim)
+	if !ok || root.Status.Phase != corev1.ClaimBound {
+		return nil
+	}
+	if !mirror.NamesPromise(root.Spec.VolumeName) {
 		r.Passages.HostBound(r.Registration, root.UID)
 	}
 	return member.SameKey(ctx, obj)

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -67,7 +68,7 @@ func Setup(link *member.Link) error {
 func setup[T client.Object](link *member.Link, k kind[T]) error {
 	r := newReconciler(link, k)
 	return link.Controller(k.controller, workers, r,
-		link.RootSource(&corev1.Pod{}, r.ofRootPod),
+		link.RootSource(&corev1.Pod{}, r.ofRootPod, route.PodChanged),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
 		r.leafPods(),

@@ -64,11 +64,11 @@ type reconciler struct {
 func Setup(link *member.Link, options Options) error {
 	r := &reconciler{link, options}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.Pod{}, member.SameKey),
+		link.RootSource(&corev1.Pod{}, member.SameKey, route.PodChanged),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf)),
 		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
-		link.LeafSource(&corev1.Pod{}, member.SameKey),
+		link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged)),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf))), // of the same name
 		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(mirror.KindConfigMap)),
 		link.LeafSource(&corev1.Secret{}, r.ofCopy(mirror.KindSecret)),

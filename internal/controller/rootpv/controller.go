@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -41,10 +42,10 @@ func Setup(link *member.Link) error {
 	r := &reconciler{Link: link, kept: lru.New(remembered), idle: newIdle()}
 	return link.Controller(Name, workers, r,
 		link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName)),
-		link.RootSource(&corev1.Pod{}, r.ofPod),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
-		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim),
+		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged),
+		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged)),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged)),
 	)
 }
 

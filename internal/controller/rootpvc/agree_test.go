@@ -3,7 +3,9 @@ package rootpvc
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -230,6 +233,80 @@ func TestNobodyWaitsForNothing(t *testing.T) {
 		}
 	}
 	t.Logf("steps: %v; %d failures", steps, failures)
+}
+
+// kept changes what Kubernetes keeps in all objects of a world for itself.
+func (w world) kept() world {
+	of := func(o client.Object) {
+		o.SetResourceVersion("2")
+		o.SetFinalizers(append(o.GetFinalizers(), "kubernetes.io/pv-protection"))
+		annotations := maps.Clone(o.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations["pv.kubernetes.io/bound-by-controller"] = "yes"
+		o.SetAnnotations(annotations)
+	}
+	var after world
+	for _, root := range w.roots {
+		root = root.DeepCopy()
+		of(root)
+		root.Status.Phase, root.Status.AccessModes = corev1.ClaimBound, []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		after.roots = append(after.roots, root)
+	}
+	for _, claim := range w.claims {
+		claim = claim.DeepCopy()
+		of(claim)
+		claim.Status.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+		after.claims = append(after.claims, claim)
+	}
+	for _, pvs := range []struct {
+		from []*corev1.PersistentVolume
+		to   *[]*corev1.PersistentVolume
+	}{{w.hosts, &after.hosts}, {w.leaves, &after.leaves}} {
+		for _, pv := range pvs.from {
+			pv = pv.DeepCopy()
+			of(pv)
+			pv.Status.LastPhaseTransitionTime = &now
+			*pvs.to = append(*pvs.to, pv)
+		}
+	}
+	return after
+}
+
+// What route.VolumeChanged and its like leave out changes no plan.
+func TestWhatIsLeftOutChangesNoPlan(t *testing.T) {
+	d := dice{rand.New(rand.NewPCG(3, 4))}
+	for n := range 5_000 {
+		w := d.world()
+		after := w.kept()
+		for i := range w.hosts {
+			if route.VolumeChanged(w.hosts[i], after.hosts[i]) {
+				t.Fatalf("world %d: a host PV counts as changed", n)
+			}
+		}
+		for i := range w.leaves {
+			if route.VolumeChanged(w.leaves[i], after.leaves[i]) {
+				t.Fatalf("world %d: a leaf PV counts as changed", n)
+			}
+		}
+		for i := range w.claims {
+			if route.LeafClaimChanged(w.claims[i], after.claims[i]) {
+				t.Fatalf("world %d: a leaf claim counts as changed", n)
+			}
+		}
+		for i := range w.roots {
+			if rootClaimChanged(w.roots[i], after.roots[i]) {
+				t.Fatalf("world %d: a root claim counts as changed", n)
+			}
+		}
+		was, is := w.seenBy(t), after.seenBy(t)
+		for request := range was {
+			if a, b := volume.Next(was[request]), volume.Next(is[request]); !reflect.DeepEqual(a, b) {
+				t.Fatalf("world %d: %s: %+v before, %+v after", n, request, a, b)
+			}
+		}
+	}
 }
 
 func describe(s *volume.Snapshot) string {

@@ -6,8 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -66,21 +69,30 @@ type Options struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o, newPace()}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim),
-		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume),
-		link.RootSource(&corev1.Pod{}, r.ofPod),
+		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, rootClaimChanged),
+		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged),
+		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),
 		link.RootSource(&corev1.Namespace{}, r.inRootNamespace),
-		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim),
-		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume),
-		link.LeafSource(&corev1.Pod{}, r.ofLeafPod),
+		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged),
+		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged)),
+		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged)),
+		link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged)),
 		link.LeafSource(&corev1.Event{}, r.ofWarning),
 		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 		r.Book.FoundSource(r.rivals),
 		r.Gate.Source(r.ClusterID, r.Registration),
 	)
+}
+
+// rootClaimChanged: of a root claim, metadata, spec and conditions count, and whether the PV
+// controller has asked for its volume.
+func rootClaimChanged(before, after client.Object) bool {
+	was, known := before.(*corev1.PersistentVolumeClaim)
+	is, ok := after.(*corev1.PersistentVolumeClaim)
+	return !known || !ok || route.ClaimChanged(was, is) || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) ||
+		was.Annotations[volumehelpers.AnnStorageProvisioner] != is.Annotations[volumehelpers.AnnStorageProvisioner]
 }
 
 // Reconcile brings one claim a step further.

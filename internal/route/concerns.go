@@ -1,0 +1,78 @@
+package route
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// These compare with reflect.DeepEqual, which is several times as fast as the semantic
+// comparison, and takes more for changed.
+
+// VolumeChanged is Concerns for PVs of either side: what Kubernetes alone keeps in their
+// metadata does not count, nor when the phase changed.
+func VolumeChanged(before, after client.Object) bool {
+	was, known := before.(*corev1.PersistentVolume)
+	is, ok := after.(*corev1.PersistentVolume)
+	return !known || !ok || metadataChanged(was, is) || was.Status.Phase != is.Status.Phase || !reflect.DeepEqual(was.Spec, is.Spec)
+}
+
+// ClaimChanged is Concerns for claims of either side, by metadata and spec.
+func ClaimChanged(before, after client.Object) bool {
+	was, known := before.(*corev1.PersistentVolumeClaim)
+	is, ok := after.(*corev1.PersistentVolumeClaim)
+	return !known || !ok || metadataChanged(was, is) || !reflect.DeepEqual(was.Spec, is.Spec)
+}
+
+// LeafClaimChanged is Concerns for leaf claims, by metadata, spec, phase and capacity.
+func LeafClaimChanged(before, after client.Object) bool {
+	was, known := before.(*corev1.PersistentVolumeClaim)
+	is, ok := after.(*corev1.PersistentVolumeClaim)
+	return !known || !ok || ClaimChanged(was, is) || was.Status.Phase != is.Status.Phase || !reflect.DeepEqual(was.Status.Capacity, is.Status.Capacity)
+}
+
+// PodChanged is Concerns for Pods of either side: what a kubelet reports of a Pod that has
+// not finished does not count.
+func PodChanged(before, after client.Object) bool {
+	was, known := before.(*corev1.Pod)
+	is, ok := after.(*corev1.Pod)
+	return !known || !ok || metadataChanged(was, is) || mirror.Finished(was) != mirror.Finished(is) || was.Status.Reason != is.Status.Reason ||
+		was.Status.NominatedNodeName != is.Status.NominatedNodeName ||
+		!reflect.DeepEqual(was.Spec, is.Spec) || !slices.EqualFunc(ofOthers(was.Status.Conditions), ofOthers(is.Status.Conditions), same)
+}
+
+func same(a, b corev1.PodCondition) bool { return reflect.DeepEqual(a, b) }
+
+// ofOthers are the conditions of a Pod that a kubelet does not keep.
+func ofOthers(conditions []corev1.PodCondition) []corev1.PodCondition {
+	return slices.DeleteFunc(slices.Clone(conditions), func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodInitialized || c.Type == corev1.PodReady || c.Type == corev1.ContainersReady || c.Type == corev1.PodReadyToStartContainers
+	})
+}
+
+// metadataChanged leaves out finalizers of others, and annotations that Kubernetes keeps for
+// itself.
+func metadataChanged(was, is metav1.Object) bool {
+	return was.GetUID() != is.GetUID() || !was.GetDeletionTimestamp().Equal(is.GetDeletionTimestamp()) ||
+		slices.Contains(was.GetFinalizers(), v1alpha1.FinalizerLeafVolume) != slices.Contains(is.GetFinalizers(), v1alpha1.FinalizerLeafVolume) ||
+		!slices.EqualFunc(was.GetOwnerReferences(), is.GetOwnerReferences(), func(a, b metav1.OwnerReference) bool { return a.UID == b.UID }) ||
+		!maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(own(was.GetAnnotations()), own(is.GetAnnotations()))
+}
+
+// own are the annotations but those by which the PV controller and provisioners work.
+func own(annotations map[string]string) map[string]string {
+	kept := maps.Clone(annotations)
+	maps.DeleteFunc(kept, func(key, _ string) bool {
+		return strings.HasPrefix(key, "pv.kubernetes.io/") || key == volumehelpers.AnnStorageProvisioner || key == volumehelpers.AnnBetaStorageProvisioner
+	})
+	return kept
+}
