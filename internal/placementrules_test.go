@@ -53,16 +53,7 @@ func TestOnlyPlacementReadsRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name := range found {
-		if outsidePlacement[name] == "" {
-			t.Errorf("%s reads what may go to a member: ask internal/placement, or say here why it decides nothing", name)
-		}
-	}
-	for name := range outsidePlacement {
-		if !found[name] {
-			t.Errorf("%s does not read what may go to a member any more: remove it here", name)
-		}
-	}
+	onlyListed(t, found, outsidePlacement, "read what may go to a member", "ask internal/placement, or say here why it decides nothing")
 }
 
 // namesRule reports whether a declaration names one of the fields. What is reflected is no

@@ -14,12 +14,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Adoptable says why a claim may not have the leaf volume that it asks for and
-// that no volume of the host stands for: nil if it may. Anybody who may make a
-// claim can write volumeName, so that this alone asks, and allows nothing. What
-// allows it is that the volume was this very tenant's, and that nobody has let go
-// of it: its namespace is the same object as then, and its leaf claim still holds
-// it (kept). Else an admin has to, on the registration.
+// Adoptable says why a claim may not have the leaf volume that it asks for and that
+// no volume of the host represents: nil if it may. Anybody who may create a claim can
+// write volumeName, so that this alone asks, and allows nothing. What allows it is that
+// the volume was this very tenant's, and that nobody has given it up: its namespace is
+// the same object as then, and its leaf claim still holds it (kept). Otherwise, an admin
+// has to allow it, on the registration.
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
 	if wrong := m.mismatch(root, class, leaf); len(wrong) > 0 {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeMismatch, Message: fmt.Sprintf(
@@ -30,9 +30,9 @@ func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.S
 	case m.Rules.Allows(leaf.Name):
 		return nil
 	case !kept:
-		return m.unconfirmed(leaf, "it was let go of since")
+		return m.unconfirmed(leaf, "it was given up since")
 	case was == "" || was != namespace:
-		return m.unconfirmed(leaf, "the namespace was made anew since, and may be another's")
+		return m.unconfirmed(leaf, "the namespace was re-created since, and may be another's")
 	}
 	return nil
 }

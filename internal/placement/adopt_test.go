@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// comeBack is a claim that was made anew and names the volume that one of its
+// comeBack is a claim that was re-created and names the volume that one of its
 // name had.
 type comeBack struct {
 	root      *corev1.PersistentVolumeClaim
@@ -58,14 +58,14 @@ func TestAdoptable(t *testing.T) {
 		back comeBack
 		want string
 	}{
-		"of the same tenant, and never let go of":         {back(), ""},
-		"the namespace was made anew (I8)":                {back(anotherNamespace), v1alpha1.ReasonAdoptionUnconfirmed},
+		"of the same tenant, and never given up":          {back(), ""},
+		"the namespace was re-created (I8)":               {back(anotherNamespace), v1alpha1.ReasonAdoptionUnconfirmed},
 		"the same, and an admin allows it":                {back(anotherNamespace, allow("pv-1")), ""},
 		"the same, and an admin allows all":               {back(anotherNamespace, allow(AdoptsAll)), ""},
 		"the same, and an admin allows another":           {back(anotherNamespace, allow("pv-2")), v1alpha1.ReasonAdoptionUnconfirmed},
 		"whose namespace it was is not known (I8)":        {back(func(b *comeBack) { b.leaf.Annotations[v1alpha1.AnnotationNamespaceUID], b.namespace = "", "" }), v1alpha1.ReasonAdoptionUnconfirmed},
-		"it was let go of (I8)":                           {back(released), v1alpha1.ReasonAdoptionUnconfirmed},
-		"it was let go of, and an admin allows it":        {back(released, allow("pv-1")), ""},
+		"it was given up (I8)":                            {back(released), v1alpha1.ReasonAdoptionUnconfirmed},
+		"it was given up, and an admin allows it":         {back(released, allow("pv-1")), ""},
 		"the claim asks for more":                         {back(func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
 		"the claim asks for more, and an admin allows it": {back(allow("pv-1"), func(b *comeBack) { b.root.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("2Gi") }), v1alpha1.ReasonVolumeMismatch},
 		"the claim asks for less":                         {back(func(b *comeBack) { b.leaf.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), ""},

@@ -31,7 +31,7 @@ func (m Member) refuseNamespace(name string) *mirror.Refusal {
 	}
 	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceTerminating, Message: fmt.Sprintf(
-			"namespace %[2]s of member %[1]s is terminating, and is made anew when it is gone; if it does not go, `kubectl get namespace %[2]s -o yaml` in the member says in its conditions what holds it",
+			"namespace %[2]s of member %[1]s is terminating, and is re-created when it is gone; if it does not go, `kubectl get namespace %[2]s -o yaml` in the member says in its conditions what holds it",
 			m.Registration, ns.Name)}
 	}
 	return nil
@@ -60,7 +60,7 @@ func (m Member) refuseName(name string) *mirror.Refusal {
 
 // reserved reports whether a name is one of Kubernetes' own or of Xylem's: what
 // runs or lies there in a member has rights that no host's tenant is to get, so
-// that nothing is pushed there, whoever labels it.
+// that nothing is pushed there, whatever labels it has.
 func reserved(name string) bool {
 	return strings.HasPrefix(name, "kube-") || name == v1alpha1.DefaultNamespace
 }

@@ -71,7 +71,7 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
-// Whoever labels it, and whether it is there or not (I8).
+// Whatever labels it has, and whether it is there or not (I8).
 func TestReservedNamespace(t *testing.T) {
 	for name, reserved := range map[string]bool{
 		"kube-system": true, "kube-public": true, "kube-node-lease": true, "kube-anything": true, "xylem-system": true,

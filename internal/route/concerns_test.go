@@ -42,19 +42,25 @@ func check(t *testing.T, concerns Concerns, object client.Object, edits ...map[s
 	t.Helper()
 	for _, edits := range edits {
 		for name, e := range edits {
-			after, ok := object.DeepCopyObject().(client.Object)
-			if !ok {
-				t.Fatalf("%T is no object", object)
-			}
+			after := copyOf(t, object)
 			e.change(after)
 			if got := concerns(object, after); got != e.counts {
 				t.Errorf("%s: %t", name, got)
 			}
 		}
 	}
-	if concerns(object, object.DeepCopyObject().(client.Object)) { //nolint:forcetypeassert // see above
+	if concerns(object, copyOf(t, object)) {
 		t.Error("an update that changes nothing counts")
 	}
+}
+
+func copyOf(t *testing.T, object client.Object) client.Object {
+	t.Helper()
+	copied, ok := object.DeepCopyObject().(client.Object)
+	if !ok {
+		t.Fatalf("%T is no object", object)
+	}
+	return copied
 }
 
 func onVolumeOf(change func(*corev1.PersistentVolume)) func(client.Object) {

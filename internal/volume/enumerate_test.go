@@ -162,7 +162,7 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 				s.HolderRoot = living
 			}
 		case claim.Spec.VolumeName == s.Name && (living == nil || living.UID != origin.UID):
-			s.Left, s.LeftOrigin = claim, origin
+			s.Left = claim
 		}
 	}
 	if owner == "" && s.Stamped {
@@ -217,7 +217,7 @@ func wrong(s *Snapshot, p Plan) string {
 		if !retained {
 			return "a leaf claim is deleted whose volume goes with it (I2)"
 		}
-		if claim, _ := s.Stale(); p.Step == DeleteStale && claim == nil || p.Step == DeleteRetained && s.Root != nil {
+		if p.Step == DeleteStale && s.Stale() == nil || p.Step == DeleteRetained && s.Root != nil {
 			return "a leaf claim is deleted whose root lives (I2)"
 		}
 	case DeleteLeft:

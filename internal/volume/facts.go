@@ -114,7 +114,7 @@ var (
 	heldByAnother = fact{"leaf PV bound to the leaf claim of another root", "", func(s *Snapshot) bool { return s.Holder != nil }}
 	holderRoot    = fact{"the root claim of that one is there", "the root claim of that one is gone", func(s *Snapshot) bool { return s.HolderRoot != nil }}
 	outlived      = fact{"leaf PV bound to the leaf claim of a root that is gone", "", func(s *Snapshot) bool {
-		claim, _ := s.Stale()
+		claim := s.Stale()
 		return s.Left == nil && claim != nil && !deleting(claim) && (s.Holder != nil || s.hostRoot() == "")
 	}}
 	leftOutlived = fact{"leaf PV outlives that leaf claim", "", func(s *Snapshot) bool { return proof.Outlives(s.Leaf, s.Left) }}

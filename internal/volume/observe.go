@@ -44,7 +44,7 @@ func (o Observer) OfHost(ctx context.Context, name string) (*Snapshot, error) {
 	}
 	s := &Snapshot{Member: o.Member, Name: leafName, UID: uid, Host: host}
 	s.has(leaf)
-	if s.Twin, err = o.twin(ctx, s); err != nil {
+	if err := o.observeHosts(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := o.relate(ctx, s, nil); err != nil {
@@ -61,7 +61,7 @@ func (o Observer) OfLeaf(ctx context.Context, name string) (*Snapshot, error) {
 	}
 	s := &Snapshot{Member: o.Member, Rules: o.Rules, Name: name, UID: leaf.UID}
 	s.has(leaf)
-	if err := o.observeHost(ctx, s); err != nil {
+	if err := o.observeHosts(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := o.relate(ctx, s, nil); err != nil {
@@ -97,13 +97,13 @@ func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.Persiste
 		s.UID = leaf.UID
 		s.has(leaf)
 	}
-	if err := o.observeHost(ctx, s); err != nil {
+	if err := o.observeHosts(ctx, s); err != nil {
 		return nil, err
 	}
 	if s.Host == nil && leaf == nil && len(s.Earlier) > 0 {
 		s.Host, s.Earlier = &s.Earlier[0], nil // represents the volume that is gone
 		_, _, s.UID, _ = mirror.LeafVolumeOf(s.Host)
-		if s.Twin, err = o.twin(ctx, s); err != nil {
+		if err := o.observeHosts(ctx, s); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +125,7 @@ func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVol
 	}
 	s := &Snapshot{Member: o.Member, Name: name, UID: uid, Host: host, Root: root, Claim: claim, Origin: origin}
 	s.has(leaf)
-	if s.Twin, err = o.twin(ctx, s); err != nil {
+	if err := o.observeHosts(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := o.relate(ctx, s, nil); err != nil {
@@ -166,14 +166,14 @@ func (s *Snapshot) represents(host *corev1.PersistentVolume) bool {
 	return ours && cluster == s.Member.ClusterID && uid == s.UID
 }
 
-// observeHost looks up the host PV that represents the volume, or those that represent another
-// one of its name.
-func (o Observer) observeHost(ctx context.Context, s *Snapshot) error {
+// observeHosts looks up the host PV that represents the volume, unless it is known, and another
+// one that does; or those that represent another volume of its name.
+func (o Observer) observeHosts(ctx context.Context, s *Snapshot) error {
 	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
 	slices.SortFunc(hosts, func(a, b corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range hosts {
 		switch {
-		case s.UID == "" || !s.represents(&hosts[i]):
+		case s.UID == "" || !s.represents(&hosts[i]) || s.Host != nil && s.Host.UID == hosts[i].UID:
 		case s.Host == nil:
 			s.Host = &hosts[i]
 		default:
@@ -184,17 +184,6 @@ func (o Observer) observeHost(ctx context.Context, s *Snapshot) error {
 		s.Earlier = hosts
 	}
 	return err
-}
-
-// twin is another host PV that represents the volume.
-func (o Observer) twin(ctx context.Context, s *Snapshot) (*corev1.PersistentVolume, error) {
-	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
-	for i := range hosts {
-		if hosts[i].UID != s.Host.UID && s.represents(&hosts[i]) {
-			return &hosts[i], nil
-		}
-	}
-	return nil, err
 }
 
 // relate looks up the claims of both clusters that concern the volume, and, if nothing
@@ -247,11 +236,11 @@ func (o Observer) observeClaims(ctx context.Context, s *Snapshot, known *corev1.
 		}
 	}
 	if known != nil && !same(known, s.Claim) && !same(known, s.Holder) {
-		origin, _ := mirror.OriginIn(o.HostID, known)
 		if s.Leaf == nil && s.Host == nil {
-			s.Claim, s.Origin = known, origin
+			s.Claim = known
+			s.Origin, _ = mirror.OriginIn(o.HostID, known)
 		} else {
-			s.Left, s.LeftOrigin = known, origin
+			s.Left = known
 		}
 	}
 	if s.Origin.UID == "" && s.Stamped {

@@ -51,8 +51,7 @@ type Snapshot struct {
 	HolderRoot   *corev1.PersistentVolumeClaim
 	// Left is a leaf claim that names the volume and is neither Claim nor Holder: its root is
 	// gone. Only the snapshot of that leaf claim has it.
-	Left       *corev1.PersistentVolumeClaim
-	LeftOrigin mirror.Origin
+	Left *corev1.PersistentVolumeClaim
 
 	// Promise is the promise for the root, fulfilled or not, if there is no Host. PromiseLost:
 	// the root is bound to a promise that the host does not have.
@@ -90,17 +89,17 @@ func (s *Snapshot) Held() bool { return s.Claimed() && mirror.HeldBy(s.Leaf, s.C
 // Ours reports whether the leaf PV has anything to do with this host.
 func (s *Snapshot) Ours() bool { return s.Leaf != nil && (s.Claimed() || s.Holder != nil || s.Stamped) }
 
-// Stale is the leaf claim of a root that is gone, and its origin; nil if there is none.
-func (s *Snapshot) Stale() (*corev1.PersistentVolumeClaim, mirror.Origin) {
+// Stale is the leaf claim of a root that is gone; nil if there is none.
+func (s *Snapshot) Stale() *corev1.PersistentVolumeClaim {
 	switch {
 	case s.Left != nil:
-		return s.Left, s.LeftOrigin
+		return s.Left
 	case s.Holder != nil && s.HolderRoot == nil:
-		return s.Holder, s.HolderOrigin
+		return s.Holder
 	case s.Root == nil && s.Claim != nil:
-		return s.Claim, s.Origin
+		return s.Claim
 	}
-	return nil, mirror.Origin{}
+	return nil
 }
 
 // Policy is the reclaim policy that the member gave the leaf PV.

@@ -116,7 +116,7 @@ func (r *reconciler) drop(ctx context.Context, s *volume.Snapshot, step volume.S
 
 // deleteStale deletes the leaf claim of an earlier root, which has the volume.
 func (r *reconciler) deleteStale(ctx context.Context, s *volume.Snapshot) error {
-	claim, _ := s.Stale()
+	claim := s.Stale()
 	e, proven, err := r.Proof().Kept(ctx, s.Host, claim)
 	if err != nil || !proven {
 		return err

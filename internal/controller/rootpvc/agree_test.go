@@ -1,7 +1,6 @@
 package rootpvc
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -159,7 +158,7 @@ func addAll[T client.Object](s *store, objects []T) {
 // seenBy are the snapshots that the controllers take of a world, by request.
 func (w world) seenBy(t *testing.T) map[string]*volume.Snapshot {
 	t.Helper()
-	ctx, o := context.Background(), w.observer()
+	ctx, o := t.Context(), w.observer()
 	seen := map[string]*volume.Snapshot{}
 	note := func(request string, s *volume.Snapshot, err error) {
 		if err != nil {
@@ -197,8 +196,8 @@ func asksOwner(s *volume.Snapshot, p volume.Plan) string {
 	case volume.LeafPV:
 		return "leaf " + s.Name
 	case volume.RootPVC:
-		if claim, origin := s.Stale(); claim != nil && (s.Root == nil || s.Left != nil) {
-			return "claim " + origin.Root.Name
+		if claim := s.Stale(); claim != nil && (s.Root == nil || s.Left != nil) {
+			return "claim " + claim.Name // that of its root
 		}
 		return "claim " + s.Origin.Root.Name
 	default:

@@ -359,7 +359,7 @@ func TestDecide(t *testing.T) {
 		"the class keeps claims to a zone, and the node has none":                    {seen(inZone("eu-1"), nodeIn("")), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}}},
 		"the class keeps claims to the node's zone":                                  {seen(inZone("eu-1"), nodeIn("eu-1")), leaf},
 		"the class keeps claims to a zone, and a volume of the node's is used again": {seen(bound, inZone("eu-1"), nodeIn("eu-2")), again},
-		"the member lacks the class: the scheduler is told":                          {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound}}},
+		"the member lacks the class: the choice is undone":                           {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound}}},
 		"the registration maps the class":                                            {seen(func(o *scene) { o.rules = mapping("slow") }), leaf},
 		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
 			seen(placedIn(""), func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
