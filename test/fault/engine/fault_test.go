@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -202,5 +203,30 @@ func TestPairsComeFromTheSeed(t *testing.T) {
 	}
 	if cmp.Diff(some(7), some(8)) == "" {
 		t.Error("two seeds, one sequence")
+	}
+}
+
+// TestNoRestoreAfterTheEnd: at writes after a run has come to its end, a restore that is to
+// be made does not begin, and other faults do.
+func TestNoRestoreAfterTheEnd(t *testing.T) {
+	fault := func(kind Kind, n int) Fault { return Fault{kind, Point{"host/patch/pods/app", n}} }
+	atEnd, conflict := fault(RestoreHost, 1), fault(Conflict, 2)
+	begun := make(chan func(context.Context) error, 1)
+	in := &injector{
+		namespace: namespace, faults: []Fault{atEnd, conflict}, counts: map[string]int{}, hit: map[Fault]bool{},
+		restore: &restore{start: begun},
+	}
+	if !in.close() {
+		t.Fatal("a restore is said to be under way, and none was begun")
+	}
+	write := proxy.Request{Cluster: "host", Verb: "patch", Resource: "pods", Namespace: namespace, Name: "app"}
+	if got := in.plan(write); got != "" {
+		t.Errorf("the write before which the restore was to be is answered %s", got)
+	}
+	if got := in.plan(write); got != proxy.Conflict {
+		t.Errorf("the next one is answered %q, want a conflict", got)
+	}
+	if diff := cmp.Diff([]Fault{atEnd}, in.missed()); diff != "" {
+		t.Errorf("missed faults: -want +got:\n%s", diff)
 	}
 }

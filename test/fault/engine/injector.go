@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ type injector struct {
 	hit    map[Fault]bool
 	until  time.Time // when the last fault is over
 	ended  bool
+	// closed: no restore begins any more.
+	closed bool
 	// restore is the restore that is to be made, or was; nil: none is.
 	restore *restore
 }
@@ -82,7 +85,7 @@ func (i *injector) plan(r proxy.Request) proxy.Fault {
 	point := Point{Key: key, N: i.counts[key]}
 	i.points = append(i.points, point)
 	for _, f := range i.faults {
-		if f.Point == point && !i.hit[f] {
+		if f.Point == point && !i.hit[f] && !(i.closed && slices.Contains(Restores, f.Kind)) {
 			i.hit[f] = true
 			i.begin(f.Kind)
 			return inProxy[f.Kind]
@@ -154,6 +157,15 @@ func (i *injector) over() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return time.Now().After(i.until) && (i.restore == nil || !i.restore.underWay())
+}
+
+// close has no restore begin any more, unless one is under way: the evidence is about to be
+// collected, and none comes from a cluster that is down.
+func (i *injector) close() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.closed = i.restore == nil || !i.restore.underWay()
+	return i.closed
 }
 
 // seen are the writes so far, in their order.

@@ -150,23 +150,25 @@ type outcome struct {
 // come acts and waits for the end.
 func (b *bench) come(ctx context.Context, w *scenario.World, spec Spec, in *injector) (end outcome, err error) {
 	acted := spec.Scenario.Act(ctx, w)
-	end.quiet, end.unsettled, err = b.still(ctx, func(ctx context.Context) error {
-		if !in.over() {
-			return fmt.Errorf("a fault is still going on")
+	for again := true; again; again = !in.close() {
+		end.quiet, end.unsettled, err = b.still(ctx, func(ctx context.Context) error {
+			if !in.over() {
+				return fmt.Errorf("a fault is still going on")
+			}
+			if at, _ := in.restore.made(); !at.IsZero() {
+				return nil
+			}
+			if acted != nil {
+				return acted
+			}
+			if err := b.Linked(ctx); err != nil {
+				return err
+			}
+			return spec.Scenario.Settled(ctx, w)
+		}, w.Namespace)
+		if err != nil {
+			return end, err
 		}
-		if at, _ := in.restore.made(); !at.IsZero() {
-			return nil
-		}
-		if acted != nil {
-			return acted
-		}
-		if err := b.Linked(ctx); err != nil {
-			return err
-		}
-		return spec.Scenario.Settled(ctx, w)
-	}, w.Namespace)
-	if err != nil {
-		return end, err
 	}
 	if at, _ := in.restore.made(); !at.IsZero() {
 		return b.restored(ctx, w, in.restore)

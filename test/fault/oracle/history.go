@@ -129,6 +129,18 @@ func before[T any](states []at[T], when time.Time) (at[T], bool) {
 	return last, found
 }
 
+// around are the states that may have held at a time, by how exactly times of two clusters
+// compare.
+func around[T any](states []at[T], when time.Time) []at[T] {
+	var held []at[T]
+	for i, s := range states {
+		if ended := i+1 < len(states) && states[i+1].time.Before(when.Add(-lag)); !ended && !s.time.After(when.Add(lag)) {
+			held = append(held, s)
+		}
+	}
+	return held
+}
+
 // stampedRoot is the root claim's UID in the stamp that a leaf PV ever carried.
 func stampedRoot(states []volumeAt) types.UID {
 	for _, s := range states {

@@ -254,6 +254,12 @@ func TestJudge(t *testing.T) {
 		"a leaf claim in its place": {Evidence{
 			History: []Sighting{seen(host, 1, placed(oneID)), seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
+		"a leaf claim in a place that was given up a moment later": {Evidence{
+			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 2, leafClaimOf(rootUID))},
+		}, nil},
+		"I3: a leaf claim in a place that was given up before": {Evidence{
+			History: []Sighting{seen(host, 1, placed(oneID)), seen(host, 2, rootClaim()), seen(one, 4, leafClaimOf(rootUID))},
+		}, []string{"I3 placed"}},
 		"a leaf claim whose root was placed before it was looked at": {Evidence{
 			History: []Sighting{seen(one, 2, leafClaimOf(rootUID))},
 		}, nil},
@@ -277,6 +283,14 @@ func TestJudge(t *testing.T) {
 		}, nil},
 		"I3: two leaf volumes are left": {Evidence{
 			Live: append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
+		}, []string{"I3 surviving"}},
+		"another is left that a restore brought back, and is reported": {Evidence{
+			Restored: &Restore{Cluster: "cluster39", Began: second(2), At: second(3), Confirmed: second(9)}, Orphaned: map[string]int{"cluster39": 1},
+			Live: append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
+		}, nil},
+		"I3: another is left that a restore brought back, and nobody reports it": {Evidence{
+			Restored: &Restore{Cluster: "cluster39", Began: second(2), At: second(3), Confirmed: second(9)},
+			Live:     append(life(), seen("cluster39", 9, leafVolume(stamped))), Ledgers: books(),
 		}, []string{"I3 surviving"}},
 		"I4: a canary was touched": {Evidence{
 			Canaries: []Canary{{Cluster: one, Object: "x", Before: "1", After: "1"}, {Cluster: one, Object: "y", Before: "1", After: "2"}},

@@ -223,18 +223,25 @@ func unplaced(e Evidence, h *history) []Violation {
 			continue
 		}
 		seen[leaf.UID] = true
-		root, known := before(h.claims[types.UID(leaf.Annotations[v1alpha1.AnnotationRootUID])], s.At.Add(lag))
-		if place := placedIn(root); known && !e.undone(root.time, s.At) && place != e.IDs[s.Cluster] {
-			found = append(found, Violation{"I3", "placed", fmt.Sprintf("leaf claim %s was made in %s while its root was placed in %q", leaf.Name, s.Cluster, place)})
+		states := around(h.claims[types.UID(leaf.Annotations[v1alpha1.AnnotationRootUID])], s.At)
+		here := func(root claimAt) bool { return placedIn(root) == e.IDs[s.Cluster] }
+		if n := len(states); n > 0 && !e.undone(states[n-1].time, s.At) && !slices.ContainsFunc(states, here) {
+			found = append(found, Violation{"I3", "placed", fmt.Sprintf("leaf claim %s was made in %s while its root was placed in %q", leaf.Name, s.Cluster, placedIn(states[n-1]))})
 		}
 	}
 	return found
 }
 
-// surviving is I3 on the disks: of those that were made for one root claim, one is left.
+// surviving is I3 on the disks: of those that were made for one root claim, one is left. After
+// a restore, there may be others that are reported as orphaned: what it brought back in a
+// member, or what the host has forgotten.
 func surviving(e Evidence) []Violation {
+	live := liveOf(e)
 	volumes := map[types.UID][]string{}
-	for where, leaf := range liveOf(e).volumes {
+	for where, leaf := range live.volumes {
+		if e.Restored != nil && e.Orphaned[where.cluster] > 0 && live.mirrors[e.IDs[where.cluster]+"/"+where.name] == nil {
+			continue
+		}
 		if uid := leaf.Annotations[v1alpha1.AnnotationRootUID]; uid != "" && ofNamespace(leaf, e.Namespace) && !isForged(leaf) {
 			volumes[types.UID(uid)] = append(volumes[types.UID(uid)], where.cluster+"/"+where.name)
 		}

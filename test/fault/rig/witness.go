@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -49,44 +48,38 @@ func watchAll(ctx context.Context, clusters []*harness.Cluster) (*Witness, error
 	return w, nil
 }
 
-// follow watches from a resource version on, and again from where a watch ended. A
-// cluster that was restored does not know that version any more, or means another state by
-// it: then everything is listed, and what is not there any more was seen to go.
+// follow watches from a resource version on. Where a watch ended, everything is listed, and
+// what is not there any more was seen to go: a cluster that was restored does not know the
+// version of its end, or by now means another state by it.
 func (w *Witness) follow(ctx context.Context, c *harness.Cluster, list client.ObjectList, from string) {
 	known := map[client.ObjectKey]client.Object{}
 	for ctx.Err() == nil {
 		options := &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: from}}
-		stream, err := c.API.Watch(ctx, list, options)
-		if err == nil {
-			from, err = w.drain(c.Name(), stream, from, known)
-		}
-		if err != nil {
-			if again, err := w.relist(ctx, c, list, known); err == nil {
-				from = again
-			}
+		if stream, err := c.API.Watch(ctx, list, options); err == nil {
+			w.drain(c.Name(), stream, known)
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(rewatch):
 		}
+		if again, err := w.relist(ctx, c, list, known); err == nil {
+			from = again
+		}
 	}
 }
 
-// drain notes what a watch brings. It fails if the watch cannot go on from its end.
-func (w *Witness) drain(cluster string, stream watch.Interface, from string, known map[client.ObjectKey]client.Object) (string, error) {
+// drain notes what a watch brings, until it ends.
+func (w *Witness) drain(cluster string, stream watch.Interface, known map[client.ObjectKey]client.Object) {
 	defer stream.Stop()
 	for event := range stream.ResultChan() {
 		obj, ok := event.Object.(client.Object)
 		if !ok || event.Type == watch.Error {
-			return from, apierrors.FromObject(event.Object)
+			return
 		}
-		from = obj.GetResourceVersion()
-		if event.Type == watch.Bookmark {
-			continue
+		if event.Type != watch.Bookmark {
+			w.note(cluster, obj, event.Type == watch.Deleted, known)
 		}
-		w.note(cluster, obj, event.Type == watch.Deleted, known)
 	}
-	return from, nil
 }
 
 // relist notes what has changed, come or gone since it was known.
