@@ -53,10 +53,13 @@ VULNDB ?=
 
 # Directories with Go code of the product, and with tests on real clusters.
 GO_DIRS := $(wildcard api cmd internal test)
-UNIT := $(foreach d,$(wildcard api internal cmd test/image test/model test/e2e),./$(d)/...)
 # The longest first: two packages are tested at a time, which wait more than they
 # compute.
-INTEGRATION := $(foreach d,$(wildcard test/integration/stories test/integration test/controlplane test/fault test/charts test/docs),./$(d)/...)
+ON_CLUSTERS := test/integration test/controlplane test/fault test/charts test/docs
+INTEGRATION := $(foreach d,$(wildcard test/integration/stories $(ON_CLUSTERS)),./$(d)/...)
+# Everything else but modules of their own: no test is left out because nobody named its
+# directory.
+UNIT := $(foreach d,$(wildcard api internal cmd) $(filter-out $(ON_CLUSTERS),$(patsubst %/,%,$(wildcard test/*/))),$(if $(wildcard $(d)/go.mod),,./$(d)/...))
 RBAC_PATHS := $(foreach d,$(wildcard internal cmd),paths=./$(d)/...)
 # The only directories that the root of the repository may hold.
 LAYOUT := api charts cmd config internal test bin dist
