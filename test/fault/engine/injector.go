@@ -85,7 +85,7 @@ func (i *injector) plan(r proxy.Request) proxy.Fault {
 	point := Point{Key: key, N: i.counts[key]}
 	i.points = append(i.points, point)
 	for _, f := range i.faults {
-		if f.Point == point && !i.hit[f] && !(i.closed && slices.Contains(Restores, f.Kind)) {
+		if f.Point == point && !i.hit[f] && (!i.closed || !slices.Contains(Restores, f.Kind)) {
 			i.hit[f] = true
 			i.begin(f.Kind)
 			return inProxy[f.Kind]
