@@ -90,6 +90,12 @@ const (
 	// what words, and when the next may be tried, as JSON.
 	AnnotationTried = Prefix + "tried"
 
+	// AnnotationReportedBy is on root claims with the condition Placed and on root Pods
+	// with the condition Pushed: the cluster ID of the member that the condition is
+	// about, followed by a slash and the claim's name if a Pod's condition repeats a claim's
+	// problem. It is written with the condition, in one request.
+	AnnotationReportedBy = Prefix + "reported-by"
+
 	// AnnotationReclaimPolicy is on leaf PVs that we stamped: the reclaim
 	// policy that the member had given them. They stand at Retain while in use.
 	AnnotationReclaimPolicy = Prefix + "reclaim-policy"

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // Installation is what Installed is to find.
@@ -85,7 +86,7 @@ func (c *Checker) policy(ctx context.Context, name string) error {
 	switch {
 	case err == nil:
 		return fmt.Errorf("a claim with the annotation %s was let through: install the policy again by helm upgrade, or from config/policy", v1alpha1.AnnotationPlacedIn)
-	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), name):
+	case wording.DeniedByPolicy(err, name):
 		return nil
 	}
 	return fmt.Errorf("try a claim that it has to refuse: %w", err)

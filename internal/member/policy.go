@@ -2,17 +2,15 @@ package member
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 const (
@@ -75,25 +73,10 @@ func judged(err error) PolicyState {
 	switch {
 	case err == nil:
 		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run created namespace %q with a label that Xylem may not set", PolicyProbe)}
-	case rejectedBy(err, policyName):
+	case wording.DeniedByPolicy(err, policyName):
 		return PolicyState{Enforced: &yes}
 	}
 	return PolicyState{Detail: fmt.Sprintf("a dry run of creating namespace %q failed: %v", PolicyProbe, err)}
-}
-
-// rejectedBy reports whether an admission policy rejected a request. API servers name
-// it in a cause of the status, and nowhere else.
-func rejectedBy(err error, policy string) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	for _, cause := range status.Status().Details.Causes {
-		if strings.HasPrefix(cause.Message, "ValidatingAdmissionPolicy '"+policy+"' ") {
-			return true
-		}
-	}
-	return false
 }
 
 // mayLoosen asks whether the member's admin lets the account loosen Pod Security: the

@@ -24,6 +24,20 @@ func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVo
 	return statusApply("PersistentVolumeClaim", root, map[string]any{})
 }
 
+// PlacedCondition is ClaimCondition for the Placed condition, which names its reporter.
+func PlacedCondition(root *corev1.PersistentVolumeClaim, by Reporter, problem *Refusal, now time.Time) *unstructured.Unstructured {
+	shown := ClaimCondition(root, v1alpha1.ClaimPlaced, problem, now)
+	switch {
+	case problem == nil:
+		return shown
+	case shown != nil:
+		return by.of(shown)
+	case ReporterOf(root) == by:
+		return nil
+	}
+	return by.of(claimStatus(root, *claimCondition(root, v1alpha1.ClaimPlaced)))
+}
+
 // ClaimStatement is the body of a server-side apply of a condition of a root
 // claim's status; nil if the claim shows that already. The condition keeps the time
 // since which its status has been the same, and what is waited for: a time that a
@@ -36,9 +50,15 @@ func ClaimStatement(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVo
 	if has == nil || has.Status != status || waitsFor(has.Reason) != waitsFor(reason) {
 		has = &corev1.PersistentVolumeClaimCondition{LastTransitionTime: metav1.NewTime(now)}
 	}
-	since := has.LastTransitionTime.UTC().Format(time.RFC3339)
+	return claimStatus(root, corev1.PersistentVolumeClaimCondition{
+		Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: has.LastTransitionTime,
+	})
+}
+
+func claimStatus(root *corev1.PersistentVolumeClaim, c corev1.PersistentVolumeClaimCondition) *unstructured.Unstructured {
+	since := c.LastTransitionTime.UTC().Format(time.RFC3339)
 	return statusApply("PersistentVolumeClaim", root, map[string]any{"conditions": []any{map[string]any{
-		"type": string(kind), "status": string(status), "reason": reason, "message": message,
+		"type": string(c.Type), "status": string(c.Status), "reason": c.Reason, "message": c.Message,
 		"lastProbeTime": since, "lastTransitionTime": since, // kubectl prints both
 	}}})
 }
@@ -79,11 +99,10 @@ func PromiseKept(claim *corev1.PersistentVolumeClaim) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// PodCondition is the body of a server-side apply of one condition of a root
-// Pod's status.
-func PodCondition(root *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
-	return statusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
-		"type": string(kind), "status": string(status), "reason": reason, "message": message,
+// PushedCondition is the body of a server-side apply of a root Pod's Pushed condition.
+func PushedCondition(root *corev1.Pod, by Reporter, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
+	return by.of(statusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
+		"type": string(v1alpha1.PodPushed), "status": string(status), "reason": reason, "message": message,
 		"lastTransitionTime": now.UTC().Format(time.RFC3339),
-	}}})
+	}}}))
 }

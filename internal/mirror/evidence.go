@@ -2,14 +2,13 @@ package mirror
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // FailsClaim reports whether a reason of the Placed condition is such evidence.
@@ -27,12 +26,8 @@ const wordsLimit = 400
 // the PV controller, say that a claim's volume could not be made.
 const eventProvisioningFailed = "ProvisioningFailed"
 
-// Codes of a driver's answer as they stand in those events
-// (google.golang.org/grpc/status: Error).
-const (
-	codePrefix    = "code = "
-	codeExhausted = "ResourceExhausted"
-)
+// codeExhausted is the gRPC code of a driver that has no room.
+const codeExhausted = "ResourceExhausted"
 
 // slow are the codes of answers after which the volume may still be being made, by
 // the same call or an earlier one: those that provisioners take for that (checkError
@@ -58,7 +53,7 @@ func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Eve
 	switch {
 	case isSlow(last.Message):
 		return nil
-	case codeIn(last.Message) == codeExhausted:
+	case wording.Code(last.Message) == codeExhausted:
 		return says(v1alpha1.ReasonOutOfSpace, m, "has no room for the volume", last.Message)
 	}
 	return says(v1alpha1.ReasonProvisioningFailed, m, "cannot make the volume", last.Message)
@@ -74,11 +69,8 @@ func StillProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event
 // isSlow reports whether a failure leaves open whether the volume is being made. A
 // class that is gone does not: whatever is under way, nobody asks again.
 func isSlow(message string) bool {
-	return slices.Contains(slow, codeIn(message)) && !classGone.MatchString(message)
+	return slices.Contains(slow, wording.Code(message)) && !wording.ClassNotFound(message)
 }
-
-// classGone is how an API server says that a StorageClass is not there.
-var classGone = regexp.MustCompile(`storageclass\.storage\.k8s\.io "[^"]*" not found`)
 
 func lastFailure(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) *corev1.Event {
 	var last *corev1.Event
@@ -89,18 +81,6 @@ func lastFailure(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) *cor
 		}
 	}
 	return last
-}
-
-// codeIn is the driver's answer in an event's message, empty if there is none.
-func codeIn(message string) string {
-	_, rest, found := strings.Cut(message, codePrefix)
-	if !found {
-		return ""
-	}
-	if end := strings.IndexFunc(rest, func(r rune) bool { return r < 'A' || r > 'z' }); end >= 0 {
-		rest = rest[:end]
-	}
-	return rest
 }
 
 func lastSeen(e *corev1.Event) metav1.Time {
@@ -120,7 +100,7 @@ func lastSeen(e *corev1.Event) metav1.Time {
 func ConsumerProblem(root, leaf *corev1.Pod, m Member) *Refusal {
 	if leaf == nil {
 		pushed := podCondition(root.Status.Conditions, v1alpha1.PodPushed)
-		if pushed == nil || pushed.Status != corev1.ConditionFalse || !strings.HasPrefix(pushed.Message, "member "+m.Registration+" ") ||
+		if pushed == nil || pushed.Status != corev1.ConditionFalse || ReporterOf(root) != (Reporter{ClusterID: m.ClusterID}) ||
 			pushed.Reason != v1alpha1.ReasonRefusedByMember && pushed.Reason != v1alpha1.ReasonNameTaken {
 			return nil
 		}
@@ -138,41 +118,4 @@ func ConsumerProblem(root, leaf *corev1.Pod, m Member) *Refusal {
 // says is what a member says in its own words, after whose they are.
 func says(reason string, m Member, what, words string) *Refusal {
 	return &Refusal{Reason: reason, Message: fmt.Sprintf("member %s %s: %s", m.Registration, what, Plain(words, wordsLimit))}
-}
-
-// SaidBy reports whether the message of such a condition is about a member: for a
-// moment after a claim was moved, it still says what the member before had against it.
-func SaidBy(message string, m Member) bool {
-	who, _, _ := strings.Cut(message, ": ")
-	return strings.Contains(who+" ", "member "+m.Registration+" ")
-}
-
-// Steady is a problem as a root claim shows it already, if it is the same but for
-// words of the member's that have digits in them: counters, times and request IDs,
-// which every attempt has others of. The first are kept, so that what stands still
-// makes no writes.
-func Steady(problem *Refusal, root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *Refusal {
-	if problem == nil || !FailsClaim(problem.Reason) {
-		return problem
-	}
-	for _, c := range root.Status.Conditions {
-		if c.Type == kind && c.Status == corev1.ConditionFalse && c.Reason == problem.Reason && sameButDigits(c.Message, problem.Message) {
-			return &Refusal{Reason: c.Reason, Message: c.Message}
-		}
-	}
-	return problem
-}
-
-// sameButDigits compares what members said, and exactly what is said around it:
-// whose words they are, and what others said before.
-func sameButDigits(a, b string) bool {
-	a, aBefore, _ := strings.Cut(a, triedBefore)
-	b, bBefore, _ := strings.Cut(b, triedBefore)
-	aWho, aWords, _ := strings.Cut(a, ": ")
-	bWho, bWords, _ := strings.Cut(b, ": ")
-	return aBefore == bBefore && aWho == bWho && slices.Equal(withoutDigits(aWords), withoutDigits(bWords))
-}
-
-func withoutDigits(text string) []string {
-	return slices.DeleteFunc(strings.Fields(text), func(word string) bool { return strings.ContainsAny(word, "0123456789") })
 }

@@ -86,6 +86,11 @@ func TestConsumerProblem(t *testing.T) {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
 			{Type: s.kind, Status: s.status, Reason: s.reason, Message: s.message}}}}
 	}
+	by := func(reporter string, s side) *corev1.Pod {
+		p := pod(s)
+		p.Annotations = map[string]string{v1alpha1.AnnotationReportedBy: reporter}
+		return p
+	}
 	noNode := side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, "0/3 nodes are available"}
 	for name, test := range map[string]struct {
 		root, leaf *corev1.Pod
@@ -98,12 +103,13 @@ func TestConsumerProblem(t *testing.T) {
 		"the scheduler's own":     {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, "timeout"})},
 		"gated":                   {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated"})},
 		"scheduled":               {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionTrue, "", ""})},
-		"refused":                 {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 refuses to create the Pod: quota"},
-		"its name is taken":       {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 has a Pod of its own"},
-		"refused by another":      {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
-		"refused, and there":      {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to update the Pod: quota"}), leaf: &corev1.Pod{}},
-		"no member would take it": {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported, "member cluster38 and all others"})},
-		"withdrawn":               {root: pod(side{v1alpha1.PodPushed, corev1.ConditionFalse, "Withdrawn", "member cluster38 "})},
+		"refused":                 {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 refuses to create the Pod: quota"},
+		"its name is taken":       {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 has a Pod of its own"},
+		"refused by another":      {root: by("another", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
+		"its claim is refused":    {root: by(failing.ClusterID+"/data", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "claim data: member cluster38 refuses to create the claim: quota"})},
+		"refused, and there":      {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to update the Pod: quota"}), leaf: &corev1.Pod{}},
+		"no member would take it": {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported, "member cluster38 and all others"})},
+		"withdrawn":               {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, "Withdrawn", "member cluster38 "})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -114,52 +120,6 @@ func TestConsumerProblem(t *testing.T) {
 				t.Error(diff)
 			}
 		})
-	}
-}
-
-func TestSteady(t *testing.T) {
-	const kind = v1alpha1.ClaimPlaced
-	shown := func(reason, message string) *corev1.PersistentVolumeClaim {
-		return &corev1.PersistentVolumeClaim{Status: corev1.PersistentVolumeClaimStatus{Conditions: []corev1.PersistentVolumeClaimCondition{
-			{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message}}}}
-	}
-	for name, test := range map[string]struct {
-		root    *corev1.PersistentVolumeClaim
-		problem *Refusal
-		want    string
-	}{
-		"the first":                {&corev1.PersistentVolumeClaim{}, &Refusal{v1alpha1.ReasonProvisioningFailed, "member m: request id a1 failed"}, "member m: request id a1 failed"},
-		"another attempt":          {shown(v1alpha1.ReasonProvisioningFailed, "member m: request id a1 failed"), &Refusal{v1alpha1.ReasonProvisioningFailed, "member m: request id b2 failed"}, "member m: request id a1 failed"},
-		"another number of nodes":  {shown(v1alpha1.ReasonPodUnschedulable, "member m: 0/3 nodes: 1 too small, 2 tainted."), &Refusal{v1alpha1.ReasonPodUnschedulable, "member m: 0/4 nodes: 1 too small, 3 tainted."}, "member m: 0/3 nodes: 1 too small, 2 tainted."},
-		"another cause":            {shown(v1alpha1.ReasonPodUnschedulable, "member m: 0/3 nodes: 3 tainted"), &Refusal{v1alpha1.ReasonPodUnschedulable, "member m: 0/3 nodes: 3 cordoned"}, "member m: 0/3 nodes: 3 cordoned"},
-		"another reason":           {shown(v1alpha1.ReasonProvisioningFailed, "code 3"), &Refusal{v1alpha1.ReasonOutOfSpace, "code 8"}, "code 8"},
-		"no matter of a member's":  {shown("VolumeLost", "volume a1 is lost"), &Refusal{"VolumeLost", "volume b2 is lost"}, "volume b2 is lost"},
-		"another member":           {shown(v1alpha1.ReasonProvisioningFailed, "member cluster38: it failed"), &Refusal{v1alpha1.ReasonProvisioningFailed, "member cluster39: it failed"}, "member cluster39: it failed"},
-		"another was tried before": {shown(v1alpha1.ReasonProvisioningFailed, "member m: it failed"+triedBefore+"member 1"), &Refusal{v1alpha1.ReasonProvisioningFailed, "member m: it failed" + triedBefore + "member 2"}, "member m: it failed" + triedBefore + "member 2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, Steady(test.problem, test.root, kind).Message); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
-	if got := Steady(nil, shown(v1alpha1.ReasonProvisioningFailed, "failed"), kind); got != nil {
-		t.Errorf("no problem any more, and yet %v", got)
-	}
-}
-
-func TestSaidBy(t *testing.T) {
-	for message, want := range map[string]bool{
-		"member cluster38 cannot make the volume: no":                  true,
-		"namespace shop of member cluster38 is terminating, and so on": true,
-		"member cluster38": true,
-		"member cluster389 cannot make the volume: no":   false,
-		"member cluster39 cannot: member cluster38 can":  false,
-		"the claim is placed in cluster 3f0c; member it": false,
-	} {
-		if got := SaidBy(message, failing); got != want {
-			t.Errorf("%q is said by %s: %t", message, failing.Registration, got)
-		}
 	}
 }
 

@@ -2,9 +2,10 @@ package mirror
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // NominationLost reports whether a scheduler that nominates may be about to bind the Pod
@@ -17,6 +18,6 @@ import (
 func NominationLost(pod *corev1.Pod) bool {
 	return pod.Status.NominatedNodeName == "" && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonSchedulerError &&
-			strings.HasSuffix(c.Message, "binding volumes: context deadline exceeded")
+			wording.BindingTimedOut(c.Message)
 	})
 }

@@ -68,11 +68,12 @@ func metadataChanged(was, is metav1.Object) bool {
 		!maps.Equal(was.GetLabels(), is.GetLabels()) || !maps.Equal(own(was.GetAnnotations()), own(is.GetAnnotations()))
 }
 
-// own are the annotations but those by which the PV controller and provisioners work.
+// own are the annotations but those by which the PV controller and provisioners work, and
+// the one that comes with a condition.
 func own(annotations map[string]string) map[string]string {
 	kept := maps.Clone(annotations)
 	maps.DeleteFunc(kept, func(key, _ string) bool {
-		return strings.HasPrefix(key, "pv.kubernetes.io/") || key == volumehelpers.AnnStorageProvisioner || key == volumehelpers.AnnBetaStorageProvisioner
+		return strings.HasPrefix(key, "pv.kubernetes.io/") || key == v1alpha1.AnnotationReportedBy || key == volumehelpers.AnnStorageProvisioner || key == volumehelpers.AnnBetaStorageProvisioner
 	})
 	return kept
 }

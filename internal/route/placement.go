@@ -18,6 +18,7 @@ type Placement struct {
 	volume                           string
 	selected, placed, steered, tried string
 	problem                          mirror.Refusal
+	reporter                         mirror.Reporter
 	kept                             bool
 }
 
@@ -27,6 +28,6 @@ func PlacementOf(claim *corev1.PersistentVolumeClaim) Placement {
 		uid: claim.UID, owner: ptr.Deref(metav1.GetControllerOfNoCopy(claim), metav1.OwnerReference{}).UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,
 		selected: claim.Annotations[AnnSelectedNode], placed: claim.Annotations[v1alpha1.AnnotationPlacedIn],
 		steered: claim.Annotations[v1alpha1.AnnotationSteeredTo], tried: claim.Annotations[v1alpha1.AnnotationTried],
-		problem: ptr.Deref(mirror.ClaimProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), kept: mirror.PromiseKept(claim),
+		problem: ptr.Deref(mirror.ClaimProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), reporter: mirror.ReporterOf(claim), kept: mirror.PromiseKept(claim),
 	}
 }

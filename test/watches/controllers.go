@@ -1,12 +1,23 @@
 package watches
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/types"
 	"slices"
 	"strings"
+
+	"github.com/xylem-io/xylem/test/gosource"
 )
+
+// program is the source below internal/.
+type program struct{ *gosource.Program }
+
+func load(ctx context.Context, root string, extra ...string) (*program, error) {
+	p, err := gosource.Load(ctx, root, []string{"./internal/..."}, extra...)
+	return &program{p}, err
+}
 
 // access is a kind, in a cache.
 type access struct {
@@ -40,8 +51,8 @@ func (c *controller) unwatched() []access {
 // controllers are all that functions below internal/controller register.
 func (p *program) controllers() ([]*controller, error) {
 	var all []*controller
-	for f, decl := range p.functions {
-		if !strings.HasPrefix(f.Pkg().Path(), module+"internal/controller/") {
+	for f, decl := range p.Functions {
+		if !strings.HasPrefix(f.Pkg().Path(), gosource.Module+"internal/controller/") {
 			continue
 		}
 		var found error
@@ -81,7 +92,7 @@ func (p *program) registered(call *ast.CallExpr) ast.Expr {
 	var reconciler ast.Expr
 	switch f.Name() {
 	case "Controller":
-		if f.Pkg().Path() != module+"internal/member" {
+		if f.Pkg().Path() != gosource.Module+"internal/member" {
 			return nil
 		}
 		reconciler = call.Args[2]
@@ -110,8 +121,8 @@ func (p *program) instances(f *types.Func) []map[*types.TypeParam]types.Type {
 	}
 	var all []map[*types.TypeParam]types.Type
 	known := map[string]bool{}
-	for ident, instance := range p.info.Instances {
-		if p.info.Uses[ident] != types.Object(f) {
+	for ident, instance := range p.Info.Instances {
+		if p.Info.Uses[ident] != types.Object(f) {
 			continue
 		}
 		targs := bindTypes(parameters, instance.TypeArgs, nil)
@@ -125,10 +136,10 @@ func (p *program) instances(f *types.Func) []map[*types.TypeParam]types.Type {
 
 // controller follows what a setup function watches, and what its reconciler reads.
 func (p *program) controller(setup *types.Func, reconciler ast.Expr, targs map[*types.TypeParam]types.Type) (*controller, error) {
-	t := subst(p.info.TypeOf(reconciler), targs)
+	t := subst(p.Info.TypeOf(reconciler), targs)
 	named, ok := deref(t).(*types.Named)
 	if !ok {
-		return nil, fmt.Errorf("%s: the reconciler is a %s", p.files.Position(reconciler.Pos()), t)
+		return nil, fmt.Errorf("%s: the reconciler is a %s", p.Files.Position(reconciler.Pos()), t)
 	}
 	method, _, _ := types.LookupFieldOrMethod(t, true, named.Obj().Pkg(), "Reconcile")
 	reconcile, ok := method.(*types.Func)

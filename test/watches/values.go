@@ -27,7 +27,7 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 	}
 	switch e := e.(type) {
 	case *ast.SelectorExpr:
-		field, ok := w.info.Uses[e.Sel].(*types.Var)
+		field, ok := w.Info.Uses[e.Sel].(*types.Var)
 		if !ok || !field.IsField() {
 			break
 		}
@@ -39,7 +39,7 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 		}
 		return []side{side("?the reader " + w.fieldName(field) + " is not in the table")}
 	case *ast.Ident:
-		variable := w.info.Uses[e]
+		variable := w.Info.Uses[e]
 		if bound, ok := in.sides[variable]; ok {
 			return bound
 		}
@@ -65,19 +65,19 @@ func (w *walk) kindsOf(e ast.Expr, in *frame, level int) []string {
 	if level > depth {
 		return nil
 	}
-	if kind := kindOf(subst(w.info.TypeOf(e), in.targs)); kind != "" {
+	if kind := kindOf(subst(w.Info.TypeOf(e), in.targs)); kind != "" {
 		return []string{kind}
 	}
 	var from []assigned
 	switch e := e.(type) {
 	case *ast.Ident:
-		variable := w.info.Uses[e]
+		variable := w.Info.Uses[e]
 		if bound := in.kinds[variable]; len(bound) > 0 {
 			return bound
 		}
 		from = in.assigned[variable]
 	case *ast.SelectorExpr:
-		if field, ok := w.info.Uses[e.Sel].(*types.Var); ok {
+		if field, ok := w.Info.Uses[e.Sel].(*types.Var); ok {
 			from = in.assigned[field.Origin()]
 		}
 	case *ast.TypeAssertExpr:
@@ -100,12 +100,12 @@ func (w *walk) kindsOf(e ast.Expr, in *frame, level int) []string {
 // kindsReturned is of which kinds a result of a function may be.
 func (w *walk) kindsReturned(call *ast.CallExpr, result, level int) []string {
 	f := w.callee(call)
-	if f == nil || w.functions[f] == nil {
+	if f == nil || w.Functions[f] == nil {
 		return nil
 	}
-	in := &frame{assigned: w.assignments(w.functions[f].Body)}
+	in := &frame{assigned: w.assignments(w.Functions[f].Body)}
 	var found []string
-	ast.Inspect(w.functions[f].Body, func(n ast.Node) bool {
+	ast.Inspect(w.Functions[f].Body, func(n ast.Node) bool {
 		if returned, ok := n.(*ast.ReturnStmt); ok && result < len(returned.Results) {
 			found = append(found, w.kindsOf(returned.Results[result], in, level)...)
 		}
@@ -142,7 +142,7 @@ func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 		if !ok {
 			return
 		}
-		obj := p.info.ObjectOf(name)
+		obj := p.Info.ObjectOf(name)
 		all[obj] = append(all[obj], assigned{value, result})
 		if literal, ok := value.(*ast.FuncLit); ok {
 			literals[obj] = literal
@@ -175,8 +175,8 @@ func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 	})
 	ast.Inspect(body, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
-			if name, ok := call.Fun.(*ast.Ident); ok && literals[p.info.Uses[name]] != nil {
-				p.pass(literals[p.info.Uses[name]], call.Args, all)
+			if name, ok := call.Fun.(*ast.Ident); ok && literals[p.Info.Uses[name]] != nil {
+				p.pass(literals[p.Info.Uses[name]], call.Args, all)
 			}
 		}
 		return true
@@ -186,14 +186,14 @@ func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 
 // fields notes what the literal of a struct has in its fields.
 func (p *program) fields(literal *ast.CompositeLit, into map[types.Object][]assigned) {
-	structure, ok := deref(p.info.TypeOf(literal)).Underlying().(*types.Struct)
+	structure, ok := deref(p.Info.TypeOf(literal)).Underlying().(*types.Struct)
 	if !ok {
 		return
 	}
 	for i, element := range literal.Elts {
 		if pair, ok := element.(*ast.KeyValueExpr); ok {
 			if name, ok := pair.Key.(*ast.Ident); ok {
-				if field, ok := p.info.Uses[name].(*types.Var); ok {
+				if field, ok := p.Info.Uses[name].(*types.Var); ok {
 					into[field.Origin()] = append(into[field.Origin()], assigned{expr: pair.Value})
 				}
 			}
@@ -210,7 +210,7 @@ func (p *program) pass(literal *ast.FuncLit, args []ast.Expr, into map[types.Obj
 	for _, group := range literal.Type.Params.List {
 		for _, name := range group.Names {
 			if i < len(args) {
-				obj := p.info.Defs[name]
+				obj := p.Info.Defs[name]
 				into[obj] = append(into[obj], assigned{expr: args[i]})
 			}
 			i++
@@ -221,7 +221,7 @@ func (p *program) pass(literal *ast.FuncLit, args []ast.Expr, into map[types.Obj
 // fieldName is the package, the type and the name of a struct field.
 func (p *program) fieldName(field *types.Var) string {
 	field = field.Origin()
-	for _, pkg := range p.packages {
+	for _, pkg := range p.Packages {
 		if pkg != field.Pkg() {
 			continue
 		}

@@ -5,6 +5,8 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+
+	"github.com/xylem-io/xylem/test/gosource"
 )
 
 // binding is what a function is called with, as far as it matters here.
@@ -36,7 +38,7 @@ type frame struct {
 
 // follow follows all calls that a function, called so, may make.
 func (w *walk) follow(f *types.Func, b binding) {
-	decl := w.functions[f]
+	decl := w.Functions[f]
 	if decl == nil {
 		return // of another module
 	}
@@ -65,13 +67,13 @@ func (w *walk) follow(f *types.Func, b binding) {
 // mention follows a function that is passed on instead of called: it may be called later,
 // with what nobody knows.
 func (w *walk) mention(name *ast.Ident, called map[ast.Expr]bool, in *frame) {
-	f, ok := w.info.Uses[name].(*types.Func)
+	f, ok := w.Info.Uses[name].(*types.Func)
 	if !ok || called[name] {
 		return
 	}
 	called[name] = true
 	b := binding{}
-	if instance, ok := w.info.Instances[name]; ok {
+	if instance, ok := w.Info.Instances[name]; ok {
 		b.targs = bindTypes(f.Origin().Signature().TypeParams(), instance.TypeArgs, in.targs)
 	}
 	w.follow(f.Origin(), b)
@@ -86,8 +88,8 @@ func (w *walk) call(call *ast.CallExpr, in *frame) {
 	receiver, _ := function(call).(*ast.SelectorExpr)
 	switch {
 	case w.accesses(call, f, receiver, in):
-	case !strings.HasPrefix(f.Pkg().Path(), module):
-	case receiver != nil && types.IsInterface(w.info.TypeOf(receiver.X)):
+	case !strings.HasPrefix(f.Pkg().Path(), gosource.Module):
+	case receiver != nil && types.IsInterface(w.Info.TypeOf(receiver.X)):
 		for _, method := range w.implementations(f) {
 			w.follow(method, w.bind(call, method, in))
 		}
@@ -110,8 +112,8 @@ var sources = []source{
 	{"sigs.k8s.io/controller-runtime/pkg/builder", "Watches", host, 0},
 	{"sigs.k8s.io/controller-runtime/pkg/builder", "WatchesMetadata", host, 0},
 	{"sigs.k8s.io/controller-runtime/pkg/source", "Kind", "", 1},
-	{module + "internal/member", "RootSource", host, 0},
-	{module + "internal/member", "LeafSource", leaf, 0},
+	{gosource.Module + "internal/member", "RootSource", host, 0},
+	{gosource.Module + "internal/member", "LeafSource", leaf, 0},
 }
 
 // accesses records a call that reads or watches; false if it is neither.
@@ -125,7 +127,7 @@ func (w *walk) accesses(call *ast.CallExpr, f *types.Func, receiver *ast.Selecto
 		}
 		w.record(w.reads, &w.unknownReads, call, w.sidesOf(receiver.X, in, 0), w.kindsOf(object, in, 0))
 		return true
-	case path == module+"internal/route" && name == "Each": // it reads the host's informers
+	case path == gosource.Module+"internal/route" && name == "Each": // it reads the host's informers
 		w.record(w.reads, &w.unknownReads, call, []side{host}, w.kindsOf(call.Args[1], in, 0))
 		return true
 	}
@@ -143,7 +145,7 @@ func (w *walk) accesses(call *ast.CallExpr, f *types.Func, receiver *ast.Selecto
 
 // record notes an access of each of the sides to each of the kinds.
 func (w *walk) record(into map[access]string, unknown *[]string, call *ast.CallExpr, sides []side, kinds []string) {
-	where := w.files.Position(call.Pos()).String()
+	where := w.Files.Position(call.Pos()).String()
 	if len(sides) == 0 {
 		*unknown = append(*unknown, where+": whose cache is read?")
 	}
@@ -172,7 +174,7 @@ func (p *program) callee(call *ast.CallExpr) *types.Func {
 	case *ast.SelectorExpr:
 		name = fun.Sel
 	}
-	f, ok := p.info.Uses[name].(*types.Func)
+	f, ok := p.Info.Uses[name].(*types.Func)
 	if !ok || f.Pkg() == nil {
 		return nil
 	}
@@ -198,7 +200,7 @@ func (p *program) implementations(f *types.Func) []*types.Func {
 		return nil
 	}
 	var all []*types.Func
-	for _, pkg := range p.packages {
+	for _, pkg := range p.Packages {
 		for _, name := range pkg.Scope().Names() {
 			named, ok := pkg.Scope().Lookup(name).(*types.TypeName)
 			if !ok || types.IsInterface(named.Type()) || !types.Implements(types.NewPointer(named.Type()), in) {
@@ -219,10 +221,10 @@ func (w *walk) bind(call *ast.CallExpr, f *types.Func, in *frame) binding {
 	signature := f.Signature()
 	switch fun := function(call).(type) {
 	case *ast.Ident:
-		b.targs = bindTypes(signature.TypeParams(), w.info.Instances[fun].TypeArgs, in.targs)
+		b.targs = bindTypes(signature.TypeParams(), w.Info.Instances[fun].TypeArgs, in.targs)
 	case *ast.SelectorExpr:
-		b.targs = bindTypes(signature.TypeParams(), w.info.Instances[fun.Sel].TypeArgs, in.targs)
-		if named, ok := deref(subst(w.info.TypeOf(fun.X), in.targs)).(*types.Named); ok && signature.RecvTypeParams().Len() == named.TypeArgs().Len() {
+		b.targs = bindTypes(signature.TypeParams(), w.Info.Instances[fun.Sel].TypeArgs, in.targs)
+		if named, ok := deref(subst(w.Info.TypeOf(fun.X), in.targs)).(*types.Named); ok && signature.RecvTypeParams().Len() == named.TypeArgs().Len() {
 			b.targs = bindTypes(signature.RecvTypeParams(), named.TypeArgs(), in.targs)
 		}
 	}

@@ -7,12 +7,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
+
+	"github.com/xylem-io/xylem/internal/wording"
 )
 
 // Explain says of an error of a call what can be done about it. who is "the host"
@@ -30,7 +31,7 @@ func Explain(who string, config *rest.Config, err error) error {
 		return fmt.Errorf("%s at %s refuses the credentials of the kubeconfig: they are wrong or have expired; log in there again, or take another kubeconfig (%w)", who, config.Host, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return fmt.Errorf("a namespace in %s is being deleted: wait until it is gone, and run this again (%w)", who, err)
-	case lacksRight(err):
+	case wording.DeniedByAuthorizer(err):
 		return fmt.Errorf("the kubeconfig's user lacks a right in %s: take one of a cluster admin (%w)", who, err)
 	case apierrors.IsForbidden(err): // by an admission policy or a quota, which say why
 		return fmt.Errorf("%s at %s refuses it: %w", who, config.Host, err)
@@ -42,17 +43,6 @@ func Explain(who string, config *rest.Config, err error) error {
 		return fmt.Errorf("%s does not answer at %s: is the address right, and can it be reached from here? (%w)", who, config.Host, err)
 	}
 	return fmt.Errorf("%s at %s: %w", who, config.Host, err)
-}
-
-// lacksRight reports whether it is the authorizer that refuses, by its own words
-// (k8s.io/apiserver's responsewriters, and the registry of roles): admission and
-// quotas answer Forbidden as well.
-func lacksRight(err error) bool {
-	if !apierrors.IsForbidden(err) {
-		return false
-	}
-	return strings.Contains(err.Error(), ": User \"") && strings.Contains(err.Error(), "\" cannot ") ||
-		strings.Contains(err.Error(), "attempting to grant RBAC permissions not currently held")
 }
 
 // Refused reports whether a cluster has answered that it will not do it: nothing was

@@ -125,7 +125,7 @@ func TestUnmetBy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := claim.DeepCopy()
-			claim.Annotations = map[string]string{v1alpha1.AnnotationTried: tc.tried}
+			claim.Annotations = map[string]string{v1alpha1.AnnotationTried: tc.tried, v1alpha1.AnnotationReportedBy: here.ClusterID}
 			if tc.reason != "" {
 				claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 					Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: tc.reason, Message: "member cluster38 cannot: no", LastTransitionTime: now}}

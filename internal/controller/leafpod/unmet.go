@@ -88,7 +88,7 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 		return nil // host_class says why
 	}
 	for _, c := range claim.Status.Conditions {
-		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && mirror.FailsClaim(c.Reason) && mirror.SaidBy(c.Message, m) {
+		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && mirror.FailsClaim(c.Reason) && mirror.ReporterOf(claim).ClusterID == m.ClusterID {
 			since := c.LastTransitionTime.Time
 			if root.CreationTimestamp.After(since) {
 				since = root.CreationTimestamp.Time

@@ -214,7 +214,7 @@ func (o observed) rejoin() (decision, bool) {
 func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	moved := time.Unix(mirror.TriedOf(o.claim.root).Moved, 0)
 	for _, c := range o.claim.root.Status.Conditions {
-		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && mirror.FailsClaim(c.Reason) && mirror.SaidBy(c.Message, o.member) {
+		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && mirror.FailsClaim(c.Reason) && mirror.ReporterOf(o.claim.root).ClusterID == o.member.ClusterID {
 			return &mirror.Refusal{Reason: c.Reason, Message: c.Message}, later(c.LastTransitionTime.Time, moved).Add(o.claim.timeout + cut)
 		}
 	}

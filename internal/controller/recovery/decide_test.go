@@ -31,7 +31,7 @@ func seen(change ...func(*observed)) observed {
 	data := claim{
 		root: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{
-				route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID,
+				route.AnnSelectedNode: here.NodeName, v1alpha1.AnnotationPlacedIn: here.ClusterID, v1alpha1.AnnotationReportedBy: here.ClusterID,
 			}},
 			Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}},
@@ -277,7 +277,7 @@ func TestDecide(t *testing.T) {
 			seen(steered(timeout+cut), at("first", tainted), func(o *observed) { o.nominated = false }), "move data to kosmos-third tried second,first"},
 
 		"what the member before had against it says nothing (I8)": {seen(reason(v1alpha1.ReasonOutOfSpace), func(o *observed) {
-			o.claim.root.Status.Conditions[0].Message = "member second has no room for the volume: no"
+			o.claim.root.Annotations[v1alpha1.AnnotationReportedBy] = "id2"
 		}), "nothing"},
 
 		// Where to.

@@ -23,6 +23,8 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 			return r.tell(ctx, o.root, d.problem)
 		}
 		return nil
+	case repeat:
+		return r.report(ctx, o.root, r.reporter(d.claim), d.problem)
 	case awaitReferences:
 		if d.problem != nil {
 			return r.tell(ctx, o.root, d.problem)
@@ -31,11 +33,11 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case create:
 		return r.create(ctx, o)
 	case markPushed:
-		return r.condition(ctx, o.root, corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.leaf, r.Member))
+		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.leaf, r.Member))
 	case markWithdrawn:
-		return r.condition(ctx, o.root, corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("taken back from member %s before the Pod was bound", r.Registration))
+		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("taken back from member %s before the Pod was bound", r.Registration))
 	case markAwaiting:
-		return r.condition(ctx, o.root, corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %s in member %s", d.claim, r.Registration))
+		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %s in member %s", d.claim, r.Registration))
 	case update:
 		return r.refusedByMember(ctx, o.root, "update", r.Leaf.Patch(ctx, actor, o.leaf, mirror.ApplyPodDrift(o.leaf, d.drift)))
 	case remove:
@@ -194,18 +196,28 @@ func (r *reconciler) finish(ctx context.Context, root *corev1.Pod) error {
 	return client.IgnoreNotFound(r.Root.FinishPod(ctx, root))
 }
 
-// tell puts a problem on the root: the Pushed condition, and an event when it
-// is a new one.
+// tell reports a problem of the Pod in this member.
 func (r *reconciler) tell(ctx context.Context, root *corev1.Pod, problem *mirror.Refusal) error {
+	return r.report(ctx, root, r.reporter(""), problem)
+}
+
+// report puts a problem on the root: the Pushed condition, and an event when it
+// is a new one.
+func (r *reconciler) report(ctx context.Context, root *corev1.Pod, by mirror.Reporter, problem *mirror.Refusal) error {
 	for _, c := range root.Status.Conditions {
-		if c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionFalse && c.Reason == problem.Reason && c.Message == problem.Message {
+		if c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionFalse && c.Reason == problem.Reason && c.Message == problem.Message && mirror.ReporterOf(root) == by {
 			return nil
 		}
 	}
 	r.eventProblem(root, problem)
-	return r.condition(ctx, root, corev1.ConditionFalse, problem.Reason, problem.Message)
+	return r.condition(ctx, root, by, corev1.ConditionFalse, problem.Reason, problem.Message)
 }
 
-func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, status corev1.ConditionStatus, reason, message string) error {
-	return r.Root.ApplyStatus(ctx, actor, root, mirror.PodCondition(root, v1alpha1.PodPushed, status, reason, message, r.Clock.Now()))
+func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string) error {
+	return r.Root.ApplyStatus(ctx, actor, root, mirror.PushedCondition(root, by, status, reason, message, r.Clock.Now()))
+}
+
+// reporter of what concerns the Pod itself, or else a claim of it.
+func (r *reconciler) reporter(claim string) mirror.Reporter {
+	return mirror.Reporter{ClusterID: r.ClusterID, Claim: claim}
 }

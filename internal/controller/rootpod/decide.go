@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -78,6 +77,11 @@ type (
 	// markAwaiting takes back what was said against the root: it waits for the volume
 	// of a claim, which is about to be made.
 	markAwaiting struct{ claim string }
+	// repeat on the Pod what root_pvc reports on a claim.
+	repeat struct {
+		claim   string
+		problem *mirror.Refusal
+	}
 	// update what may change of the leaf Pod.
 	update struct{ drift mirror.PodDrift }
 	// remove the leaf Pod. If rootGone, the root's absence is to be proven first.
@@ -96,6 +100,7 @@ func (awaitReferences) decision() {}
 func (markPushed) decision()      {}
 func (markWithdrawn) decision()   {}
 func (markAwaiting) decision()    {}
+func (repeat) decision()          {}
 func (update) decision()          {}
 func (remove) decision()          {}
 func (finish) decision()          {}
@@ -139,12 +144,7 @@ func decide(o observed) decision {
 // only once every other member is proven empty of them, or abandoned. What runs
 // early in another member, only that member's controller may deny.
 func (o observed) ran() bool {
-	for _, c := range o.root.Status.Conditions {
-		if c.Type == v1alpha1.PodPushed && strings.HasPrefix(c.Message, pushedTo(o.member)) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(o.claims, func(c claim) bool {
+	return mirror.ReporterOf(o.root).ClusterID == o.member.ClusterID || slices.ContainsFunc(o.claims, func(c claim) bool {
 		return c.root != nil && c.root.Spec.VolumeName == "" && c.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID
 	})
 }
@@ -220,10 +220,10 @@ func (o observed) bound() decision {
 
 // awaits: root_pvc is to make a claim's counterpart, and says on the claim why it
 // cannot. That is said on the Pod as well; what was said before, and is over, is
-// taken back. The claim's name goes first: these are not words about the Pod.
+// taken back.
 func (o observed) awaits(c claim) decision {
 	if problem := mirror.ClaimProblem(c.root, v1alpha1.ClaimPlaced); problem != nil && c.leaf == nil && c.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID {
-		return refuse(problem.Reason, "claim %s: %s", c.name, problem.Message)
+		return repeat{c.name, &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %s: %s", c.name, problem.Message)}}
 	}
 	for _, condition := range o.root.Status.Conditions {
 		if condition.Type == v1alpha1.PodPushed && condition.Status == corev1.ConditionFalse && condition.Reason != v1alpha1.ReasonVolumeAwaited {
@@ -316,7 +316,7 @@ func (o observed) early() decision {
 			return remove{why: fmt.Sprintf("claim %s is bound to volume %s, which is not in member %s", c.name, c.volume.Name, o.member.Registration)}
 		}
 	}
-	if mirror.Pushed(o.root) != corev1.ConditionTrue {
+	if mirror.Pushed(o.root) != corev1.ConditionTrue || mirror.ReporterOf(o.root).ClusterID != o.member.ClusterID {
 		return markPushed{}
 	}
 	return nothing{}
@@ -400,8 +400,5 @@ func (o observed) create() decision {
 
 // pushedMessage of the condition names the leaf.
 func pushedMessage(leaf *corev1.Pod, m mirror.Member) string {
-	return fmt.Sprintf("%s%s/%s with UID %s", pushedTo(m), leaf.Namespace, leaf.Name, leaf.UID)
+	return fmt.Sprintf("runs in member %s as Pod %s/%s with UID %s", m.Registration, leaf.Namespace, leaf.Name, leaf.UID)
 }
-
-// pushedTo begins the message of every leaf in a member.
-func pushedTo(m mirror.Member) string { return "runs in member " + m.Registration + " as Pod " }

@@ -107,6 +107,7 @@ func pushed(m mirror.Member, status corev1.ConditionStatus) func(*observed) {
 			c.Reason, c.Message = v1alpha1.ReasonWithdrawn, "taken back"
 		}
 		o.root.Status.Conditions = append(o.root.Status.Conditions, c)
+		metav1.SetMetaDataAnnotation(&o.root.ObjectMeta, v1alpha1.AnnotationReportedBy, m.ClusterID)
 	}
 }
 

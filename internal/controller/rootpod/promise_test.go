@@ -77,7 +77,7 @@ func TestDecidePromised(t *testing.T) {
 		"it runs, the disk goes: not its leaf Pod":   {promised(scratch, keptIn(here), running, releasing), "markPushed", ""},
 		"early, beside a claim that waits for it":    {promised(early), "create", ""},
 		"early, the promise's leaf claim is to come": {promised(early, noLeafClaim), "nothing", ""},
-		"the claim says why it cannot be made":       {promised(noLeafClaim, claimSays), "nothing", lacksClass},
+		"the claim says why it cannot be made":       {promised(noLeafClaim, claimSays), "repeat", lacksClass},
 		"the same, of before it was placed here":     {promised(noLeafClaim, claimSays, placed("")), "nothing", ""},
 		"it is made, for a Pod that it waits for":    {promised(claimSays), "create", ""},
 		"what was said is over":                      {promised(noLeafClaim, podSays(v1alpha1.ReasonPlacedElsewhere)), "markAwaiting", ""},
@@ -88,8 +88,13 @@ func TestDecidePromised(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := decide(tc.observed)
 			reason := ""
-			if n, ok := d.(nothing); ok && n.problem != nil {
-				reason = n.problem.Reason
+			switch d := d.(type) {
+			case nothing:
+				if d.problem != nil {
+					reason = d.problem.Reason
+				}
+			case repeat:
+				reason = d.problem.Reason
 			}
 			if got := fmt.Sprintf("%T", d)[len("rootpod."):]; got != tc.want || reason != tc.reason {
 				t.Errorf("decision is %s %s, want %s %s", got, reason, tc.want, tc.reason)
@@ -154,12 +159,12 @@ func retained(o *observed) {
 	o.claims[0].volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
-// The member's words on a claim are shown on the Pod as such, and are not taken for
-// words on the Pod itself, which begin with the member.
-func TestClaimsWords(t *testing.T) {
-	d, ok := decide(promised(noLeafClaim, claimSays)).(nothing)
-	if !ok || d.problem == nil {
-		t.Fatal("nothing is said")
+// TestClaimsProblemOnPod: what a member has against a claim is repeated on the Pod, and is
+// not taken for something against the Pod.
+func TestClaimsProblemOnPod(t *testing.T) {
+	d, ok := decide(promised(noLeafClaim, claimSays)).(repeat)
+	if !ok || d.claim != "data" {
+		t.Fatalf("got %#v, want the claim's problem", d)
 	}
 	if want := "claim data: member cluster38 has no StorageClass"; d.problem.Message != want {
 		t.Errorf("message is %q, want %q", d.problem.Message, want)

@@ -405,9 +405,9 @@ func (r *reconciler) tell(ctx context.Context, root *corev1.PersistentVolumeClai
 		return nil
 	}
 	if problem != nil && mirror.FailsClaim(problem.Reason) {
-		problem = mirror.Steady(mirror.TriedOf(root).AfterOthers(problem, r.Member), root, v1alpha1.ClaimPlaced)
+		problem = mirror.TriedOf(root).AfterOthers(problem, r.Member)
 	}
-	shown := mirror.ClaimCondition(root, v1alpha1.ClaimPlaced, problem, r.Clock.Now())
+	shown := mirror.PlacedCondition(root, mirror.Reporter{ClusterID: r.ClusterID}, problem, r.Clock.Now())
 	if shown == nil {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 // is being deregistered. The member's root_pvc has ended then, or cannot reach it. When the
 // cluster is registered again, its root_pvc owns the condition and removes it.
 func ReportClusterGone(ctx context.Context, host *guarded.Root, claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistration, now time.Time) error {
-	shown := mirror.ClaimCondition(claim, v1alpha1.ClaimPlaced, &mirror.Refusal{Reason: v1alpha1.ReasonClusterGone, Message: fmt.Sprintf(
+	shown := mirror.PlacedCondition(claim, mirror.Reporter{ClusterID: cr.Status.ClusterID}, &mirror.Refusal{Reason: v1alpha1.ReasonClusterGone, Message: fmt.Sprintf(
 		"member %q, which has the claim's volume, was deregistered. Its data stay there. Register the cluster %q again, under any name, to use them", cr.Name, cr.Status.ClusterID)}, now)
 	if shown == nil {
 		return nil

@@ -242,6 +242,16 @@ var _ = Describe("The policy on the manager's account", Ordered, func() {
 			c := o.(*corev1.PersistentVolumeClaim)
 			c.Status.Conditions = append(c.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse})
 		}),
+		entry("a claim's conditions, and who reports them", may, state, here(), func(o client.Object) {
+			c := o.(*corev1.PersistentVolumeClaim)
+			c.Status.Conditions = append(c.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse})
+			annotate(v1alpha1.AnnotationReportedBy, "member-id")(o)
+		}),
+		entry("who reports a Pod's condition", may, state, podHere, annotate(v1alpha1.AnnotationReportedBy, "member-id")),
+		entry("a Pod's other annotations with it", mayNot, state, podHere, func(o client.Object) {
+			annotate(v1alpha1.AnnotationReportedBy, "member-id")(o)
+			annotate("example.com/a", "b")(o)
+		}),
 		entry("a Pod's status", may, state, podHere, func(o client.Object) { o.(*corev1.Pod).Status.Message = "a" }),
 		entry("a Pod's labels by its status", mayNot, state, podHere, label("app", "victim")),
 		entry("a Pod's annotations by its status", mayNot, state, podHere, annotate("example.com/a", "b")),

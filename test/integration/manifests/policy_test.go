@@ -155,6 +155,25 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		}
 	}, SpecTimeout(settle))
 
+	It("lets a user create a Pod from the manifest of another, and bind none with its keys", func(ctx SpecContext) {
+		reported := annotate(v1alpha1.AnnotationReportedBy, "member-id")
+		next := pod(namespace)
+		next.SetName("again")
+		reported(next)
+		Expect(tenant.Create(ctx, next, client.DryRunAll)).To(Succeed())
+		Expect(tenant.Create(ctx, func() client.Object {
+			c := claim(namespace)
+			reported(c)
+			return c
+		}(), client.DryRunAll)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)), "a claim has other keys as well")
+		for _, status := range []bool{false, true} {
+			Expect(changed(ctx, tenant, status, fresh(ctx, "pod"), reported)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)))
+		}
+		binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "some-node"}}
+		reported(binding)
+		Expect(tenant.SubResource("binding").Create(ctx, fresh(ctx, "pod"), binding)).To(MatchError(ContainSubstring(v1alpha1.AnnotationReportedBy)))
+	}, SpecTimeout(settle))
+
 	It("refuses adding, changing and removing them, by way of the status as well", func(ctx SpecContext) {
 		for _, kind := range kinds {
 			for what, change := range map[string]func(client.Object){

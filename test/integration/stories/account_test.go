@@ -292,7 +292,7 @@ func otherNamespace(s *story, r controlplane.Request) bool {
 // a path of managedFields, without the f: and k: that mark its parts.
 var writers = map[string]map[string]string{
 	"root PersistentVolumeClaim": {
-		"xylem-root-pvc":             `^metadata/annotations/(xylem\.io/placed-in|volume\.kubernetes\.io/selected-node)$|^status/conditions/type=xylem\.io/Placed`,
+		"xylem-root-pvc":             `^metadata/annotations/(xylem\.io/(placed-in|reported-by)|volume\.kubernetes\.io/selected-node)$|^status/conditions/type=xylem\.io/Placed`,
 		"xylem-promise":              `^status/conditions/type=xylem\.io/Promise`,
 		"xylem-leaf-pvc":             `^status/(capacity|allocatedResources|allocatedResourceStatuses|currentVolumeAttributesClassName|modifyVolumeStatus)|^status/conditions/type=(Resizing|FileSystemResizePending|ControllerResizeError|NodeResizeError|ModifyVolumeError|ModifyingVolume)`,
 		"xylem-leaf-pod":             `^metadata/annotations/xylem\.io/tried$`,
@@ -300,7 +300,7 @@ var writers = map[string]map[string]string{
 		"xylem-cluster-registration": `^metadata/annotations/(xylem\.io/placed-in|volume\.kubernetes\.io/selected-node)$`,
 	},
 	"root Pod": {
-		"xylem-root-pod": `^status/conditions/type=xylem\.io/Pushed`,
+		"xylem-root-pod": `^metadata/annotations/xylem\.io/reported-by$|^status/conditions/type=xylem\.io/Pushed`,
 		"xylem-leaf-pod": `^status/(phase|message|reason|hostIP|hostIPs|podIP|podIPs|startTime|qosClass|observedGeneration|resize|initContainerStatuses|containerStatuses|ephemeralContainerStatuses|extendedResourceClaimStatus|allocatedResources|resources)|^status/conditions/type=(PodReadyToStartContainers|Initialized|ContainersReady|Ready|DisruptionTarget|PodResizePending|PodResizeInProgress)`,
 	},
 	"root PersistentVolume": {

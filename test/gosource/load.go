@@ -1,4 +1,6 @@
-package watches
+// Package gosource type-checks the module's own source for tests that prove something of it
+// without running it.
+package gosource
 
 import (
 	"bytes"
@@ -18,16 +20,16 @@ import (
 	"strings"
 )
 
-// module is the module whose source is followed.
-const module = "github.com/xylem-io/xylem/"
+// Module is the prefix of the import paths of the module's packages.
+const Module = "github.com/xylem-io/xylem/"
 
-// program is the source below internal/, with its types.
-type program struct {
-	files    *token.FileSet
-	packages []*types.Package
-	// functions are the declarations with a body; uses and the rest are of all packages.
-	functions map[*types.Func]*ast.FuncDecl
-	info      *types.Info
+// Program is the source of some packages, with its types.
+type Program struct {
+	Files    *token.FileSet
+	Packages []*types.Package
+	// Functions are the declarations with a body; Info is of all packages.
+	Functions map[*types.Func]*ast.FuncDecl
+	Info      *types.Info
 }
 
 // listed is a package as go list prints it.
@@ -36,10 +38,11 @@ type listed struct {
 	GoFiles                 []string
 }
 
-// load type-checks all packages below internal/, and extra directories as packages of
-// their own. Other packages come from the build's export data.
-func load(ctx context.Context, root string, extra ...string) (*program, error) {
-	all, err := list(ctx, root)
+// Load type-checks the module's packages that match patterns of go list, and those that they
+// import, and extra directories as packages below internal/controller. Other packages come
+// from the build's export data.
+func Load(ctx context.Context, root string, patterns []string, extra ...string) (*Program, error) {
+	all, err := list(ctx, root, patterns)
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +51,11 @@ func load(ctx context.Context, root string, extra ...string) (*program, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list %s: %w", dir, err)
 		}
-		all = append(all, listed{ImportPath: module + "internal/controller/" + filepath.Base(dir), GoFiles: files})
+		all = append(all, listed{ImportPath: Module + "internal/controller/" + filepath.Base(dir), GoFiles: files})
 	}
-	p := &program{
-		files: token.NewFileSet(), functions: map[*types.Func]*ast.FuncDecl{},
-		info: &types.Info{
+	p := &Program{
+		Files: token.NewFileSet(), Functions: map[*types.Func]*ast.FuncDecl{},
+		Info: &types.Info{
 			Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{},
 			Selections: map[*ast.SelectorExpr]*types.Selection{}, Instances: map[*ast.Ident]types.Instance{}, Implicits: map[ast.Node]types.Object{},
 		},
@@ -62,14 +65,14 @@ func load(ctx context.Context, root string, extra ...string) (*program, error) {
 	for _, l := range all {
 		exports[l.ImportPath] = l.Export
 	}
-	checked.theirs = importer.ForCompiler(p.files, "gc", func(path string) (io.ReadCloser, error) {
+	checked.theirs = importer.ForCompiler(p.Files, "gc", func(path string) (io.ReadCloser, error) {
 		if exports[path] == "" {
 			return nil, fmt.Errorf("no export data of %s", path)
 		}
 		return os.Open(exports[path])
 	})
 	for _, l := range all { // dependencies come first
-		if !strings.HasPrefix(l.ImportPath, module) {
+		if !strings.HasPrefix(l.ImportPath, Module) {
 			continue
 		}
 		if err := p.check(l, checked); err != nil {
@@ -79,8 +82,9 @@ func load(ctx context.Context, root string, extra ...string) (*program, error) {
 	return p, nil
 }
 
-func list(ctx context.Context, root string) ([]listed, error) {
-	command := exec.CommandContext(ctx, "go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles", "./internal/...")
+func list(ctx context.Context, root string, patterns []string) ([]listed, error) {
+	arguments := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles"}, patterns...)
+	command := exec.CommandContext(ctx, "go", arguments...) //nolint:gosec // patterns of tests
 	command.Dir = root
 	var complaints bytes.Buffer
 	command.Stderr = &complaints
@@ -104,27 +108,27 @@ func list(ctx context.Context, root string) ([]listed, error) {
 }
 
 // check parses and type-checks a package.
-func (p *program) check(l listed, known imports) error {
+func (p *Program) check(l listed, known imports) error {
 	var files []*ast.File
 	for _, path := range l.GoFiles {
-		file, err := parser.ParseFile(p.files, path, nil, parser.SkipObjectResolution)
+		file, err := parser.ParseFile(p.Files, path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			return fmt.Errorf("parse %s: %w", path, err)
 		}
 		files = append(files, file)
 	}
 	config := types.Config{Importer: known}
-	pkg, err := config.Check(l.ImportPath, p.files, files, p.info)
+	pkg, err := config.Check(l.ImportPath, p.Files, files, p.Info)
 	if err != nil {
 		return fmt.Errorf("type-check %s: %w", l.ImportPath, err)
 	}
 	known.ours[l.ImportPath] = pkg
-	p.packages = append(p.packages, pkg)
+	p.Packages = append(p.Packages, pkg)
 	for _, file := range files {
 		for _, d := range file.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok && f.Body != nil {
-				if obj, ok := p.info.Defs[f.Name].(*types.Func); ok {
-					p.functions[obj] = f
+				if obj, ok := p.Info.Defs[f.Name].(*types.Func); ok {
+					p.Functions[obj] = f
 				}
 			}
 		}

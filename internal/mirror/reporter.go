@@ -1,0 +1,37 @@
+package mirror
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// Reporter is what AnnotationReportedBy holds: what a root claim's Placed condition, or a
+// root Pod's Pushed condition, is about.
+type Reporter struct {
+	// ClusterID of the member.
+	ClusterID string
+	// Claim whose problem a Pod's condition repeats; empty if the condition is about the
+	// Pod itself.
+	Claim string
+}
+
+// ReporterOf reads the annotation of a root claim or Pod. It means nothing without the
+// condition.
+func ReporterOf(root metav1.Object) Reporter {
+	cluster, claim, _ := strings.Cut(root.GetAnnotations()[v1alpha1.AnnotationReportedBy], "/")
+	return Reporter{cluster, claim}
+}
+
+// of adds the annotation to the apply of a condition.
+func (r Reporter) of(status *unstructured.Unstructured) *unstructured.Unstructured {
+	value := r.ClusterID
+	if r.Claim != "" {
+		value += "/" + r.Claim
+	}
+	status.SetAnnotations(map[string]string{v1alpha1.AnnotationReportedBy: value})
+	return status
+}

@@ -1,0 +1,90 @@
+package wording
+
+import (
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestCode(t *testing.T) {
+	for message, want := range map[string]string{
+		"failed to provision volume with StorageClass \"fast\": rpc error: code = ResourceExhausted desc = no space": "ResourceExhausted",
+		"rpc error: code = DeadlineExceeded desc = context deadline exceeded":                                        "DeadlineExceeded",
+		"rpc error: code = Code(42) desc = of a later version":                                                       "Code",
+		`storageclass.storage.k8s.io "fast" not found`:                                                               "",
+		"": "",
+	} {
+		if got := Code(message); got != want {
+			t.Errorf("%q: code %q, want %q", message, got, want)
+		}
+	}
+}
+
+func TestClassNotFound(t *testing.T) {
+	classes := schema.GroupResource{Group: "storage.k8s.io", Resource: "storageclass"}
+	for message, want := range map[string]bool{
+		apierrors.NewNotFound(classes, "fast").Error():                  true,
+		"rpc error: code = NotFound desc = pool \"fast\" not found":     false,
+		`storageclass.storage.k8s.io "fast" is being used, and "x" not`: false,
+	} {
+		if got := ClassNotFound(message); got != want {
+			t.Errorf("%q: %t, want %t", message, got, want)
+		}
+	}
+}
+
+func TestBindingTimedOut(t *testing.T) {
+	for message, want := range map[string]bool{
+		`running PreBind plugin "VolumeBinding": binding volumes: context deadline exceeded`:          true,
+		`running PreBind plugin "VolumeBinding": binding volumes: provisioning failed for PVC "data"`: false,
+	} {
+		if got := BindingTimedOut(message); got != want {
+			t.Errorf("%q: %t, want %t", message, got, want)
+		}
+	}
+}
+
+func TestDeniedByPolicy(t *testing.T) {
+	denied := func(message string) error {
+		err := apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "shop", errors.New(message))
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Message: message}}
+		return err
+	}
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"by the policy":               {denied("ValidatingAdmissionPolicy 'ours' with binding 'ours' denied request: no"), true},
+		"by one whose name is longer": {denied("ValidatingAdmissionPolicy 'ours-too' with binding 'ours' denied request: no"), false},
+		"by another that quotes it":   {denied("ValidatingAdmissionPolicy 'theirs' with binding 'theirs' denied request: ValidatingAdmissionPolicy 'ours' "), false},
+		"by the authorizer":           {apierrors.NewForbidden(schema.GroupResource{Resource: "namespaces"}, "ours", nil), false},
+		"no answer":                   {errors.New("ValidatingAdmissionPolicy 'ours' "), false},
+		"no error":                    {nil, false},
+	} {
+		if got := DeniedByPolicy(tt.err, "ours"); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
+
+func TestDeniedByAuthorizer(t *testing.T) {
+	forbidden := func(why string) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "a", errors.New(why))
+	}
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no right":               {forbidden(`User "viewer" cannot get resource "secrets" in API group "" in the namespace "shop"`), true},
+		"more than one's own":    {forbidden(`user "viewer" (groups=["system:authenticated"]) is attempting to grant RBAC permissions not currently held: …`), true},
+		"a quota":                {forbidden("exceeded quota: few"), false},
+		"not a forbidden answer": {errors.New(`: User "viewer" cannot get`), false},
+	} {
+		if got := DeniedByAuthorizer(tt.err); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}

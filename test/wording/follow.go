@@ -1,0 +1,244 @@
+package wording
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/xylem-io/xylem/test/gosource"
+)
+
+// sources are the names of fields, of type string, that hold messages.
+var sources = []string{"Message", "Note"}
+
+// look are functions that look into a text, by package; an empty list has all of them.
+var look = map[string][]string{
+	"strings": {
+		"Compare", "Contains", "ContainsAny", "ContainsFunc", "ContainsRune", "Count", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields",
+		"FieldsFunc", "HasPrefix", "HasSuffix", "Index", "IndexAny", "IndexByte", "IndexFunc", "IndexRune", "LastIndex", "LastIndexAny",
+		"LastIndexByte", "LastIndexFunc", "Split", "SplitAfter", "SplitAfterN", "SplitN", "SplitSeq", "TrimPrefix", "TrimSuffix",
+	},
+	"regexp":        nil,
+	"strconv":       {"Atoi", "ParseBool", "ParseFloat", "ParseInt", "ParseUint", "Unquote"},
+	"encoding/json": {"Unmarshal"},
+}
+
+// carry are functions whose result is a message if an argument is one.
+var carry = map[string][]string{
+	"strings": {"Clone", "Join", "Replace", "ReplaceAll", "ToLower", "ToUpper", "Trim", "TrimFunc", "TrimLeft", "TrimRight", "TrimSpace"},
+	"fmt":     {"Sprint", "Sprintf", "Sprintln"},
+}
+
+// reading is a place at which a message is looked into.
+type reading struct {
+	function, how string
+	at            token.Position
+}
+
+// follower marks what holds a message: variables, parameters, fields and the results of
+// functions.
+type follower struct {
+	*gosource.Program
+	holds   map[types.Object]bool
+	results map[*types.Func]bool
+	changed bool
+	found   map[string]reading
+}
+
+// readings are all places below internal/ and cmd/ at which a message is looked into, the
+// package wording left out.
+func readings(p *gosource.Program) []reading {
+	f := &follower{Program: p, holds: map[types.Object]bool{}, results: map[*types.Func]bool{}}
+	for f.changed = true; f.changed; {
+		f.changed, f.found = false, map[string]reading{}
+		for fn, decl := range p.Functions {
+			if fn.Pkg().Path() != gosource.Module+"internal/wording" {
+				f.function(fn, decl)
+			}
+		}
+	}
+	all := make([]reading, 0, len(f.found))
+	for _, r := range f.found {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b reading) int { return cmp.Compare(a.at.String(), b.at.String()) })
+	return all
+}
+
+// function follows the messages within one function, once.
+func (f *follower) function(fn *types.Func, decl *ast.FuncDecl) {
+	ast.Inspect(decl.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			f.assign(n.Lhs, n.Rhs)
+		case *ast.ValueSpec:
+			names := make([]ast.Expr, len(n.Names))
+			for i, name := range n.Names {
+				names[i] = name
+			}
+			f.assign(names, n.Values)
+		case *ast.KeyValueExpr:
+			f.assign([]ast.Expr{n.Key}, []ast.Expr{n.Value})
+		case *ast.ReturnStmt:
+			if !f.results[fn] && slices.ContainsFunc(n.Results, f.message) {
+				f.results[fn], f.changed = true, true
+			}
+		case *ast.CallExpr:
+			f.call(fn, n)
+		case *ast.BinaryExpr:
+			f.compare(fn, n)
+		case *ast.SwitchStmt:
+			if n.Tag != nil && f.message(n.Tag) {
+				f.note(fn, "a switch", n.Pos())
+			}
+		}
+		return true
+	})
+}
+
+// assign marks the variables that are given a message.
+func (f *follower) assign(to, from []ast.Expr) {
+	for i, value := range from {
+		if f.message(value) && len(to) > i {
+			f.mark(to[i])
+		}
+	}
+}
+
+func (f *follower) mark(e ast.Expr) {
+	if selector, ok := e.(*ast.SelectorExpr); ok {
+		e = selector.Sel
+	}
+	if name, ok := e.(*ast.Ident); ok && isString(f.Info.TypeOf(name)) {
+		f.hold(f.Info.ObjectOf(name))
+	}
+}
+
+// hold marks a variable, a parameter or a field for good. Fields of other modules' types are
+// what their names say.
+func (f *follower) hold(obj types.Object) {
+	if obj != nil && obj.Pkg() != nil && strings.HasPrefix(obj.Pkg().Path(), gosource.Module) && !f.holds[obj] {
+		f.holds[obj], f.changed = true, true
+	}
+}
+
+// call notes a call that looks into a message, and marks the parameters of one of ours.
+func (f *follower) call(in *types.Func, call *ast.CallExpr) {
+	callee := f.callee(call)
+	if callee == nil || callee.Pkg() == nil {
+		return
+	}
+	messages := slices.ContainsFunc(call.Args, f.message)
+	if !messages {
+		return
+	}
+	if names, ok := look[callee.Pkg().Path()]; ok && (names == nil || slices.Contains(names, callee.Name())) {
+		f.note(in, path.Base(callee.Pkg().Path())+"."+callee.Name(), call.Pos())
+		return
+	}
+	signature := callee.Signature()
+	if !strings.HasPrefix(callee.Pkg().Path(), gosource.Module) || callee.Pkg().Path() == gosource.Module+"internal/wording" {
+		return
+	}
+	for i, argument := range call.Args {
+		if i >= signature.Params().Len() || signature.Variadic() && i >= signature.Params().Len()-1 || !f.message(argument) {
+			continue
+		}
+		// Of an instance of a generic function, the declared parameter.
+		if parameter := callee.Origin().Signature().Params().At(i); isString(parameter.Type()) {
+			f.hold(parameter)
+		}
+	}
+}
+
+// compare notes a comparison of a message with anything but another one, or with nothing.
+func (f *follower) compare(in *types.Func, e *ast.BinaryExpr) {
+	if !slices.Contains([]token.Token{token.EQL, token.NEQ, token.LSS, token.GTR, token.LEQ, token.GEQ}, e.Op) || f.message(e.X) == f.message(e.Y) {
+		return
+	}
+	for _, side := range []ast.Expr{e.X, e.Y} {
+		if value := f.Info.Types[side].Value; value != nil && value.String() == `""` {
+			return
+		}
+	}
+	if isString(f.Info.TypeOf(e.X)) {
+		f.note(in, e.Op.String(), e.Pos())
+	}
+}
+
+// message reports whether an expression is a message.
+func (f *follower) message(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return f.message(e.X)
+	case *ast.Ident:
+		return f.holds[f.Info.ObjectOf(e)]
+	case *ast.SelectorExpr:
+		field, ok := f.Info.Uses[e.Sel].(*types.Var)
+		return ok && field.IsField() && isString(field.Type()) && (slices.Contains(sources, field.Name()) || f.holds[field])
+	case *ast.BinaryExpr:
+		return e.Op == token.ADD && isString(f.Info.TypeOf(e)) && (f.message(e.X) || f.message(e.Y))
+	case *ast.SliceExpr:
+		return f.message(e.X)
+	case *ast.CallExpr:
+		return f.result(e)
+	}
+	return false
+}
+
+// result reports whether a call returns a message.
+func (f *follower) result(call *ast.CallExpr) bool {
+	if conversion := f.Info.Types[call.Fun]; conversion.IsType() {
+		return len(call.Args) == 1 && f.message(call.Args[0])
+	}
+	callee := f.callee(call)
+	switch {
+	case callee == nil || callee.Pkg() == nil:
+		return callee != nil && callee.Name() == "Error" // of the interface error
+	case callee.Name() == "Error" && callee.Signature().Recv() != nil:
+		return true
+	case callee.Signature().Results().Len() != 1 || !isString(callee.Signature().Results().At(0).Type()):
+		return false
+	}
+	return f.results[callee.Origin()] ||
+		slices.Contains(carry[callee.Pkg().Path()], callee.Name()) && slices.ContainsFunc(call.Args, f.message)
+}
+
+func (f *follower) callee(call *ast.CallExpr) *types.Func {
+	fun := call.Fun
+	if index, ok := fun.(*ast.IndexExpr); ok {
+		fun = index.X
+	}
+	var name *ast.Ident
+	switch fun := fun.(type) {
+	case *ast.Ident:
+		name = fun
+	case *ast.SelectorExpr:
+		name = fun.Sel
+	default:
+		return nil
+	}
+	callee, _ := f.Info.Uses[name].(*types.Func)
+	return callee
+}
+
+func (f *follower) note(in *types.Func, how string, at token.Pos) {
+	position := f.Files.Position(at)
+	name := in.Name()
+	if receiver := in.Signature().Recv(); receiver != nil {
+		name = types.TypeString(receiver.Type(), func(*types.Package) string { return "" }) + "." + name
+	}
+	f.found[position.String()] = reading{
+		function: fmt.Sprintf("%s.%s", strings.TrimPrefix(in.Pkg().Path(), gosource.Module), strings.TrimPrefix(name, "*")), how: how, at: position,
+	}
+}
+
+func isString(t types.Type) bool {
+	basic, ok := t.Underlying().(*types.Basic)
+	return ok && basic.Info()&types.IsString != 0
+}

@@ -1,0 +1,63 @@
+package wording
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/gosource"
+)
+
+// exceptions are functions that look into a message and decide nothing by it, each with
+// what they do instead. One that is not needed fails the test.
+var exceptions = map[string]string{
+	"internal/cli/tree.plain":    "puts text on one line, for a terminal",
+	"internal/cli/tree.wrap":     "wraps text, for a terminal",
+	"internal/mirror.Plain":      "removes control characters and cuts, for display",
+	"internal/mirror.Tried.With": "keeps what one member said for display, without what others said before it",
+}
+
+func TestNoDecisionReadsMessageText(t *testing.T) {
+	used := map[string]bool{}
+	for _, r := range readings(source(t)) {
+		if used[r.function] = true; exceptions[r.function] == "" {
+			t.Errorf("%s: %s looks into a message by %s. Have the writer provide a field, an annotation or a reason; words of other programs are read in internal/wording", r.at, r.function, r.how)
+		}
+	}
+	for function := range exceptions {
+		if !used[function] {
+			t.Errorf("%s does not look into a message any more: remove the exception", function)
+		}
+	}
+}
+
+// TestReadings: each way of looking into a message is found.
+func TestReadings(t *testing.T) {
+	var found []string
+	for _, r := range readings(source(t, filepath.Join("testdata", "reads"))) {
+		if name, ok := strings.CutPrefix(r.function, "internal/controller/reads."); ok {
+			found = append(found, name+" "+r.how)
+		}
+	}
+	want := []string{
+		"direct strings.HasPrefix", "byVariable strings.Contains", "searched regexp.MatchString", "byResult ==", "ofError ==", "bySwitch a switch",
+	}
+	if diff := cmp.Diff(want, found); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func source(t *testing.T, extra ...string) *gosource.Program {
+	root, err := kubebin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := gosource.Load(t.Context(), root, []string{"./internal/...", "./cmd/..."}, extra...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
