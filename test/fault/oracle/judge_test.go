@@ -278,6 +278,14 @@ func TestJudge(t *testing.T) {
 		"I3: a place is taken from another member": {Evidence{
 			History: []Sighting{seen(host, 1, placed("another")), seen(host, 2, placed(oneID))},
 		}, []string{"I3 placed"}},
+		"a place is another again since the host was restored": {Evidence{
+			Restored: &Restore{Cluster: host, Began: second(2), At: second(3), Confirmed: second(9)},
+			History:  []Sighting{seen(host, 1, placed("another")), seen(host, 4, placed(oneID))},
+		}, nil},
+		"I3: a place is taken from another member, and a member was restored": {Evidence{
+			Restored: &Restore{Cluster: one, Began: second(2), At: second(3), Confirmed: second(9)},
+			History:  []Sighting{seen(host, 1, placed("another")), seen(host, 4, placed(oneID))},
+		}, []string{"I3 placed"}},
 		"a place is given when another member has let go": {Evidence{
 			History: []Sighting{seen(host, 1, placed("another")), seen(host, 2, rootClaim()), seen(host, 3, placed(oneID))},
 		}, nil},

@@ -210,7 +210,7 @@ func unplaced(e Evidence, h *history) []Violation {
 	for uid, states := range h.claims {
 		for i := 1; i < len(states); i++ {
 			was, is := placedIn(states[i-1]), placedIn(states[i])
-			if was != "" && is != "" && was != is && states[i].obj.Namespace == e.Namespace {
+			if was != "" && is != "" && was != is && states[i].obj.Namespace == e.Namespace && !e.undone(states[i-1].time, states[i].time) {
 				found = append(found, Violation{"I3", "placed", fmt.Sprintf("root claim %s went from %s to %s at once", uid, was, is)})
 			}
 		}
