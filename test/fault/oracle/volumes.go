@@ -197,15 +197,13 @@ func once(e Evidence, h *history) []Violation {
 			found = append(found, Violation{"I3", "mirrored", fmt.Sprintf("claim %s had host PVs of %d volumes: %v", uid, len(of), slices.Sorted(maps.Keys(of)))})
 		}
 	}
-	return slices.Concat(found, surviving(e), unplaced(e, h))
+	return slices.Concat(found, surviving(e), moved(e, h), unplaced(e, h))
 }
 
-// unplaced is I3 before any volume is made: a leaf claim came into being only when
-// the host's claim said that its place is there, and the place never went from one
-// member to another at once: it is taken off when the first is proven empty. Claims
-// that were not seen in the host before, since nothing was written to them, say
-// nothing, and neither do those that were seen only before the host was restored.
-func unplaced(e Evidence, h *history) []Violation {
+// moved is I3 on the place: it never went from one member to another at once, but is
+// taken off when the first is proven empty. What was seen only before the host was
+// restored says nothing.
+func moved(e Evidence, h *history) []Violation {
 	var found []Violation
 	for uid, states := range h.claims {
 		for i := 1; i < len(states); i++ {
@@ -215,6 +213,15 @@ func unplaced(e Evidence, h *history) []Violation {
 			}
 		}
 	}
+	return found
+}
+
+// unplaced is I3 before any volume is made: a leaf claim came into being only when
+// the host's claim said that its place is there. Claims that were not seen in the host
+// before, since nothing was written to them, say nothing, and neither do those that
+// were seen only before the host was restored.
+func unplaced(e Evidence, h *history) []Violation {
+	var found []Violation
 	seen := map[types.UID]bool{}
 	for _, s := range e.History {
 		leaf, ok := s.Object.(*corev1.PersistentVolumeClaim)
