@@ -26,8 +26,8 @@ type there struct {
 	// volumes and claims with this host's stamp, and namespaces that are this host's.
 	volumes, claims int
 	namespaces      []string
-	// record of the member in the host, nil if there is none.
-	record *coordinationv1.Lease
+	// record of the member in the host, and this host's fence there; nil if there is none.
+	record, fence *coordinationv1.Lease
 }
 
 func (r *run) survey(ctx context.Context) (*there, error) {
@@ -38,7 +38,10 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 		return nil, fmt.Errorf("list the Leases of %s: %w", r.env.Namespace, err)
 	}
 	for i := range leases.Items {
-		if host := leases.Items[i].Labels[v1alpha1.LabelHost]; host != "" && host != r.hostID {
+		switch host := leases.Items[i].Labels[v1alpha1.LabelHost]; {
+		case leases.Items[i].Name == r.hostID:
+			t.fence = &leases.Items[i]
+		case host != "" && host != r.hostID:
 			t.hosts = append(t.hosts, host)
 		}
 	}
@@ -63,8 +66,14 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 // forgettable: no volume or claim of the host is left there, nor is one known of that
 // a provisioner may have made too late, or that was let go of.
 func (t *there) forgettable() bool {
-	return t.volumes+t.claims == 0 && (t.record == nil ||
-		t.record.Annotations[v1alpha1.AnnotationWithdrawn] == "" && t.record.Annotations[v1alpha1.AnnotationLetGo] == "")
+	return t.volumes+t.claims == 0 && !t.noted(v1alpha1.AnnotationWithdrawn) && !t.noted(v1alpha1.AnnotationLetGo)
+}
+
+// noted reports whether either Lease has the annotation.
+func (t *there) noted(annotation string) bool {
+	return slices.ContainsFunc([]*coordinationv1.Lease{t.record, t.fence}, func(lease *coordinationv1.Lease) bool {
+		return lease != nil && lease.Annotations[annotation] != ""
+	})
 }
 
 // removeAccount removes the account that this host has in the member, and what names it.
