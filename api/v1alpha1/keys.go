@@ -179,9 +179,9 @@ const (
 	// thing that an admin made Xylem let go of there, with the time.
 	AnnotationLetGo = Prefix + "let-go"
 
-	// AnnotationWithdrawn is on the host's record of a member: the leaf claims that
-	// were withdrawn while a provisioner may have been making a volume that outlives
-	// its claim.
+	// AnnotationWithdrawn is on the host's record of a member, and on the host's fence in
+	// that member: the leaf claims that were withdrawn while a provisioner may have been
+	// making a volume that outlives its claim. The fence has their UIDs alone.
 	AnnotationWithdrawn = Prefix + "withdrawn"
 
 	// AnnotationNamespaceUID is on leaf PVs that we stamped: the UID of the host's

@@ -21,15 +21,15 @@ const mostWithdrawn = 500
 // Withdrawn is a leaf claim that was withdrawn while a provisioner may have been
 // making a volume for it that outlives its claim.
 type Withdrawn struct {
-	// Root is the claim's <namespace>/<name>; empty where the record was full. The
-	// claimRef of a volume that was made for it has the same.
+	// Root is the claim's <namespace>/<name>; empty in the member, and where the record
+	// was full. The claimRef of a volume that was made for it has the same.
 	Root string `json:"root,omitempty"`
 	// At is when it was withdrawn, in seconds since 1970.
 	At int64 `json:"at"`
 }
 
-// WithdrawnClaims reads those that a member's record has, by the UIDs of the
-// leaf claims. A nil record has none.
+// WithdrawnClaims reads those that the host's record of a member, or the fence in the
+// member, has, by the UIDs of the leaf claims. A nil Lease has none.
 func WithdrawnClaims(record *coordinationv1.Lease) (map[types.UID]Withdrawn, error) {
 	claims := map[types.UID]Withdrawn{}
 	if record == nil || record.Annotations[v1alpha1.AnnotationWithdrawn] == "" {
@@ -41,9 +41,9 @@ func WithdrawnClaims(record *coordinationv1.Lease) (map[types.UID]Withdrawn, err
 	return claims, nil
 }
 
-// WithWithdrawn is a copy of a record that has the claim too; the record itself
-// if it does. One that does not parse is begun anew.
-func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root types.NamespacedName, now time.Time) (*coordinationv1.Lease, error) {
+// WithWithdrawn is a copy of a record that has the claim too; the record itself if it
+// does. root is as Withdrawn has it. A record that does not parse is started again.
+func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root string, now time.Time) (*coordinationv1.Lease, error) {
 	claims, err := WithdrawnClaims(record)
 	if err != nil {
 		claims = map[types.UID]Withdrawn{}
@@ -51,7 +51,7 @@ func WithWithdrawn(record *coordinationv1.Lease, leaf types.UID, root types.Name
 	if _, has := claims[leaf]; has {
 		return record, nil
 	}
-	claims[leaf] = Withdrawn{Root: root.String(), At: now.Unix()}
+	claims[leaf] = Withdrawn{Root: root, At: now.Unix()}
 	oldest := slices.SortedFunc(maps.Keys(claims), func(a, b types.UID) int {
 		return cmp.Or(cmp.Compare(claims[a].At, claims[b].At), cmp.Compare(a, b))
 	})

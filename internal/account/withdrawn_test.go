@@ -18,7 +18,7 @@ import (
 
 func TestWithdrawn(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
-	root := types.NamespacedName{Namespace: "shop", Name: "data"}
+	const root = "shop/data"
 	record := &coordinationv1.Lease{}
 	for i := range mostWithdrawn {
 		var err error
@@ -41,7 +41,7 @@ func TestWithdrawn(t *testing.T) {
 	if _, kept := claims["uid-0"]; kept || len(claims) != mostWithdrawn {
 		t.Errorf("%d claims, the oldest among them: %v", len(claims), kept)
 	}
-	if diff := cmp.Diff(Withdrawn{Root: "shop/data", At: now.Add(time.Hour).Unix()}, claims["newest"]); diff != "" {
+	if diff := cmp.Diff(Withdrawn{Root: root, At: now.Add(time.Hour).Unix()}, claims["newest"]); diff != "" {
 		t.Error(diff)
 	}
 	full.Annotations[v1alpha1.AnnotationWithdrawn] = "{"
@@ -78,7 +78,7 @@ func TestWithdrawnFits(t *testing.T) {
 			}
 			record.Annotations[v1alpha1.AnnotationWithdrawn] = string(text)
 			for i := mostWithdrawn; i < mostWithdrawn+2; i++ {
-				root := types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("%s%04d", name, i)}
+				root := fmt.Sprintf("%s/%s%04d", namespace, name, i)
 				if record, err = WithWithdrawn(record, uid(i), root, now.Add(time.Duration(i)*time.Second)); err != nil {
 					t.Fatal(err)
 				}

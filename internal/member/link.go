@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
@@ -75,6 +76,8 @@ type Link struct {
 	Restores func() Restores
 	// Unrestored reads the member live; see Fence.MemberCurrent.
 	Unrestored func(context.Context) error
+	// Note annotates this host's fence in the member; see Fence.Note.
+	Note func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error
 
 	limiter     *limiter
 	log         logr.Logger

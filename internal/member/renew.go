@@ -54,6 +54,47 @@ func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.
 	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
 }
 
+// Note changes the annotations of the lease, as change says: what the member is to
+// remember should the host be restored. change returns the lease itself if it has the
+// note. Without the fence, the error wraps guarded.ErrFenced.
+func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
+	f.mu.RLock()
+	lease := f.lease
+	f.mu.RUnlock()
+	if lease == nil {
+		return fmt.Errorf("note on the fence: %w", guarded.ErrFenced)
+	}
+	noted, err := f.note(ctx, lease, change)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // as by a renewal meanwhile
+		now, err := f.reread(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = f.note(ctx, now, change)
+		return err // the next renewal reads it again
+	}
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lease == lease {
+		f.lease, f.known = noted, noted
+	}
+	return nil
+}
+
+func (f *Fence) note(ctx context.Context, lease *coordinationv1.Lease, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+	noted, err := change(lease)
+	if err != nil || noted == lease {
+		return lease, err
+	}
+	if err := f.member.Patch(ctx, noted, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
+		return nil, fmt.Errorf("note on the fence: %w", err)
+	}
+	return noted, nil
+}
+
 // Advance takes the next epoch within a leadership, which may last for months:
 // whichever of the two clusters is restored from a state older than the last
 // advance, the epochs tell.

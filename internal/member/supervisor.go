@@ -346,6 +346,7 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *connection, fe
 		MayDestroy: fence.MayDestroy,
 		Restores:   fence.Restores,
 		Unrestored: fence.MemberCurrent,
+		Note:       fence.Note,
 		limiter:    c.limiter,
 		log:        s.log,
 		publish:    func(facts NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -170,6 +171,7 @@ func (m *Model) linked(name string, w world, r *run, cached, live func(side) rea
 		MayDestroy: g.MayDestroy,
 		Restores:   func() member.Restores { return restoresOf(w.state) },
 		Unrestored: func(context.Context) error { return nil },
+		Note:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
 	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
 	var err error

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
@@ -81,13 +82,31 @@ func (s *sweeper) leafClaims(ctx context.Context) (map[types.UID]mirror.Origin, 
 }
 
 // withdrawn are the leaf claims that were withdrawn while a provisioner may have
-// been at work, as the host's record of the member has them.
+// been at work: as the host's record of the member has them, and as the fence in the
+// member does, which a restore of the host leaves alone.
 func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdrawn, error) {
 	record, err := index.Find[coordinationv1.Lease](ctx, s.HostLive, types.NamespacedName{Namespace: s.Namespace, Name: member.RecordName(s.ClusterID)})
 	if err != nil {
 		return nil, err
 	}
-	return account.WithdrawnClaims(record)
+	fence, err := index.Find[coordinationv1.Lease](ctx, s.Live, types.NamespacedName{Namespace: s.Namespace, Name: s.HostID})
+	if err != nil {
+		return nil, err
+	}
+	claims, err := account.WithdrawnClaims(record)
+	if err != nil {
+		return nil, err
+	}
+	there, err := account.WithdrawnClaims(fence)
+	if err != nil { // an admin of the member can write anything there
+		log.FromContext(ctx).Error(err, "the member's note of withdrawn claims cannot be read; the host's alone counts")
+	}
+	for uid, claim := range there {
+		if _, known := claims[uid]; !known {
+			claims[uid] = claim
+		}
+	}
+	return claims, nil
 }
 
 // volumes are the member's PVs that are of this host, those that are being

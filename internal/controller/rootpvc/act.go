@@ -177,9 +177,10 @@ func (r *reconciler) withdraw(ctx context.Context, o observed, rootGone bool) er
 	return nil
 }
 
-// rememberWithdrawn notes, in the host's record of the member, a leaf claim for
-// which a provisioner may be making a volume that outlives it: nothing on that
-// volume will say whose it is, but the UID of this claim.
+// rememberWithdrawn notes, in both clusters, a leaf claim for which a provisioner may be
+// making a volume that outlives it: nothing on that volume will say whose it is, but the
+// UID of this claim. A host that is restored forgets its note, and a member's admin may
+// delete the other.
 func (r *reconciler) rememberWithdrawn(ctx context.Context, o observed) error {
 	if !o.leavesVolume() {
 		return nil
@@ -192,11 +193,18 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observed) error {
 	if record == nil {
 		return fmt.Errorf("remember the withdrawn claim %s: there is no Lease %s", o.origin.Root, key)
 	}
-	after, err := account.WithWithdrawn(record, o.leaf.UID, o.origin.Root, r.Clock.Now())
-	if err != nil || after == record {
+	after, err := account.WithWithdrawn(record, o.leaf.UID, o.origin.Root.String(), r.Clock.Now())
+	if err != nil {
 		return err
 	}
-	return r.Root.Patch(ctx, actor, record, after)
+	if after != record {
+		if err := r.Root.Patch(ctx, actor, record, after); err != nil {
+			return err
+		}
+	}
+	return r.Note(ctx, func(fence *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		return account.WithWithdrawn(fence, o.leaf.UID, "", r.Clock.Now())
+	})
 }
 
 // place takes the claim for this member. What is to be made there is measured from

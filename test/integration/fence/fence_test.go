@@ -57,6 +57,18 @@ func (w *world) manager(identity string, through ...interceptor.Funcs) *member.F
 	})
 }
 
+// noted adds an annotation, unless the lease has it.
+func noted(key string) func(*coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	return func(lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		if _, has := lease.Annotations[key]; has {
+			return lease, nil
+		}
+		after := lease.DeepCopy()
+		after.Annotations[key] = "noted"
+		return after, nil
+	}
+}
+
 // hooked calls an interceptor in place of writes to the real API server.
 type hooked struct {
 	client.Client
@@ -490,6 +502,53 @@ var _ = Describe("the fence", func() {
 		a.Drop()
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the same leadership connects again")
+	}, NodeTimeout(timeout))
+
+	It("keeps a note in the member, whoever writes the lease meanwhile and next", func(ctx SpecContext) {
+		lose := false
+		a := w.manager("a", losing(&lose))
+		Expect(a.Note(ctx, noted("early"))).To(MatchError(guarded.ErrFenced))
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		Expect(a.Note(ctx, noted("first"))).To(Succeed())
+		version := w.lease(ctx).ResourceVersion
+		Expect(a.Note(ctx, noted("first"))).To(Succeed())
+		Expect(w.lease(ctx).ResourceVersion).To(Equal(version), "what is noted is not written again")
+		w.clock.Step(time.Second)
+		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.Advance(ctx)).To(Succeed())
+
+		By("an edit, and a note whose reply is lost")
+		edited := w.lease(ctx)
+		edited.Labels["team"] = "storage"
+		Expect(api.Update(ctx, edited)).To(Succeed())
+		Expect(a.Note(ctx, noted("second"))).To(Succeed())
+		Expect(a.Renew(ctx)).To(Succeed())
+		lose = true
+		Expect(a.Note(ctx, noted("third"))).NotTo(Succeed())
+		Expect(a.Note(ctx, noted("fourth"))).To(Succeed())
+		Expect(a.Renew(ctx)).To(Succeed())
+		Expect(a.MemberCurrent(ctx)).To(Succeed())
+		Expect(a.Release(ctx)).To(Succeed())
+		Expect(w.manager("b").Acquire(ctx, "")).To(Succeed())
+		Expect(w.lease(ctx).Annotations).To(And(HaveKey("first"), HaveKey("second"), HaveKey("third"), HaveKey("fourth"), Not(HaveKey("early"))))
+		Expect(a.Note(ctx, noted("late"))).To(MatchError(guarded.ErrFenced))
+	}, NodeTimeout(timeout))
+
+	It("takes no note once another manager has the fence", func(ctx SpecContext) {
+		a := w.manager("a")
+		Expect(a.Acquire(ctx, "")).To(Succeed())
+		taken := w.lease(ctx)
+		taken.Spec.HolderIdentity = ptr.To("b")
+		Expect(api.Update(ctx, taken)).To(Succeed())
+		Expect(a.Note(ctx, noted("late"))).To(beProblem(v1alpha1.ReasonHostCloned))
+		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
+		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
+	}, NodeTimeout(timeout))
+
+	It("takes no note of a member that was restored", func(ctx SpecContext) {
+		a := w.restoredUnder(ctx)
+		Expect(a.Note(ctx, noted("late"))).To(beProblem(v1alpha1.ReasonMemberRestored))
+		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
 	}, NodeTimeout(timeout))
 
 	// Writes to the host are 1, 2 at first, 3 (intent) and 4 (fact) at the advance;

@@ -179,7 +179,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		s.destroyOrphan(ctx, volume)
 	}, SpecTimeout(storyTime))
 
-	It("is what a provisioner finished for a claim that was withdrawn, whoever has the namespace (I1, I8)", func(ctx SpecContext) {
+	DescribeTable("is what a provisioner finished for a claim that was withdrawn, whoever has the namespace (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
 		s := begin(ctx)
 		member := x.Member(one)
 		By("a claim of the member's own in the same namespace leaving a volume of its own")
@@ -198,6 +198,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		s.deletePod(ctx, "app")
 		s.deleteClaim(ctx, "data")
 		gone[corev1.PersistentVolumeClaim](ctx, s, member, "data")
+		forget(ctx)
 		Expect(x.Fleet.Member(one).SetFaults()).To(Succeed())
 
 		var late string
@@ -219,8 +220,25 @@ var _ = Describe("A leaf volume without a root", func() {
 			gone[corev1.PersistentVolume](ctx, s, member, volume)
 		}
 		registration(ctx, one, notOrphaned(late))
-	}, SpecTimeout(storyTime))
+	},
+		Entry("that both clusters remember", SpecTimeout(storyTime), func(context.Context) {}),
+		Entry("that the host has forgotten, as by a restore", SpecTimeout(storyTime), func(ctx context.Context) {
+			annotateLease(ctx, x.Host, "fence-"+idOf(ctx, x.Member(one)), "null")
+		}),
+		Entry("whose note in the member was overwritten", SpecTimeout(storyTime), func(ctx context.Context) {
+			annotateLease(ctx, x.Member(one), idOf(ctx, x.Host), `"{"`)
+		}),
+	)
 })
+
+// annotateLease overwrites the withdrawn claims that a Lease notes with a JSON value.
+func annotateLease(ctx context.Context, cluster *harness.Cluster, name, value string) {
+	GinkgoHelper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: name}}
+	Expect(cluster.API.Get(ctx, client.ObjectKeyFromObject(lease), lease)).To(Succeed())
+	Expect(lease.Annotations).To(HaveKey(v1alpha1.AnnotationWithdrawn))
+	patch(ctx, cluster, lease, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, v1alpha1.AnnotationWithdrawn, value))
+}
 
 // naming asks for a volume by name.
 func naming(volume string) claimOption {
