@@ -11,7 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // Mirrors knows the host PVs that were created for claims and may still bind them. A
@@ -150,5 +150,5 @@ func (m *Mirrors) note(ctx context.Context, pv *corev1.PersistentVolume) error {
 
 // binds reports whether a PV may still bind a claim, or has bound it.
 func binds(pv *corev1.PersistentVolume, claim types.UID) bool {
-	return pv != nil && claim != "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim && !mirror.Ended(pv)
+	return pv != nil && claim != "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim && !hostpv.Ended(pv)
 }

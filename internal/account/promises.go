@@ -14,7 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
 // scrapeTimeout bounds the look-ups of a scrape; they are in the cache.
@@ -93,5 +93,5 @@ func (p Promises) waitedFor(ctx context.Context, promise *corev1.PersistentVolum
 		return false, nil
 	}
 	pods, err := index.PodsOfClaim(ctx, p.Host, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
-	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !mirror.Finished(&pod) }), err
+	return slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !podstatus.Finished(&pod) }), err
 }

@@ -25,6 +25,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
@@ -109,7 +110,7 @@ func volume(policy corev1.PersistentVolumeReclaimPolicy, change ...func(*metav1.
 }
 
 func hostVolume() *corev1.PersistentVolume {
-	return mirror.HostVolume(volume(corev1.PersistentVolumeReclaimDelete), claim(), corev1.PersistentVolumeReclaimDelete,
+	return hostpv.Mirror(volume(corev1.PersistentVolumeReclaimDelete), claim(), corev1.PersistentVolumeReclaimDelete,
 		mirror.Member{Registration: "cluster38", ClusterID: "id38"})
 }
 
@@ -253,7 +254,7 @@ func TestHolds(t *testing.T) {
 }
 
 func promise() *corev1.PersistentVolume {
-	return mirror.PromiseFor(claim(), &storagev1.StorageClass{ObjectMeta: meta("fast")})
+	return hostpv.PromiseFor(claim(), &storagev1.StorageClass{ObjectMeta: meta("fast")})
 }
 
 func TestOwnedRoot(t *testing.T) {
@@ -403,7 +404,7 @@ func destroying(ctx context.Context, leaf *corev1.PersistentVolume) (e proof.Des
 	origin, _ := mirror.OriginIn(hostID, leaf)
 	root := claim()
 	root.UID = origin.UID
-	host := mirror.HostVolume(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38"})
+	host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: "id38"})
 	host.Status.Phase = corev1.VolumeReleased
 	p := prover(host)
 	e.Host, _, _ = p.HostReleased(ctx, host)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
@@ -132,7 +133,7 @@ func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.
 }
 
 func (l *Leaf) holds(claim *corev1.PersistentVolumeClaim, volume *corev1.PersistentVolume) bool {
-	return claim != nil && l.owned(claim) == nil && claim.Spec.VolumeName == volume.Name && mirror.HeldBy(volume, claim)
+	return claim != nil && l.owned(claim) == nil && claim.Spec.VolumeName == volume.Name && hostpv.HeldBy(volume, claim)
 }
 
 func (l *Leaf) owned(obj client.Object) error {

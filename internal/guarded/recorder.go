@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // noteLimit of an event's note in bytes: a longer one is refused, and nobody
@@ -19,5 +19,5 @@ func Recorder(r events.EventRecorder) events.EventRecorder { return cutting{r} }
 type cutting struct{ events.EventRecorder }
 
 func (c cutting) Eventf(regarding, related runtime.Object, kind, reason, action, note string, args ...any) {
-	c.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", mirror.Plain(fmt.Sprintf(note, args...), noteLimit))
+	c.EventRecorder.Eventf(regarding, related, kind, reason, action, "%s", sanitize.Plain(fmt.Sprintf(note, args...), noteLimit))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // RefusedByMember is what to tell the user of a write to a member that its API
@@ -16,5 +17,5 @@ func RefusedByMember(registration, doing, what string, err error) *mirror.Refusa
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return nil
 	}
-	return &mirror.Refusal{Reason: v1alpha1.ReasonRefusedByMember, Message: mirror.Plain(fmt.Sprintf("member %s refuses to %s %s: %v", registration, doing, what, err), noteLimit)}
+	return &mirror.Refusal{Reason: v1alpha1.ReasonRefusedByMember, Message: sanitize.Plain(fmt.Sprintf("member %s refuses to %s %s: %v", registration, doing, what, err), noteLimit)}
 }

@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // Root writes to the host on behalf of one member: the statuses of users' Pods
@@ -107,12 +108,12 @@ func (r *Root) Delete(ctx context.Context, obj client.Object) error {
 
 func ownedRoot(obj client.Object) error {
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
-		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.ProvisionerName && pv.Labels[v1alpha1.LabelClusterID] != "" || mirror.IsPromise(pv) {
+		if pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.ProvisionerName && pv.Labels[v1alpha1.LabelClusterID] != "" || hostpv.IsPromise(pv) {
 			return nil
 		}
 		return foreign(obj, "it is neither a volume of a member nor a promise")
 	}
-	if class, ok := obj.(*storagev1.StorageClass); ok && (!mirror.OwnClass(class) || !reflected(class)) {
+	if class, ok := obj.(*storagev1.StorageClass); ok && (!hostclass.Own(class) || !reflected(class)) {
 		return foreign(obj, "no registration made it")
 	}
 	if obj.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue {

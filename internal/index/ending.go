@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // ending has the claims, volumes and Pods that are on their way out, few of many: of
@@ -90,10 +90,10 @@ func place(obj client.Object) string {
 	case *corev1.PersistentVolumeClaim:
 		return obj.Annotations[v1alpha1.AnnotationPlacedIn]
 	case *corev1.PersistentVolume:
-		if mirror.IsUnfulfilled(obj) {
+		if hostpv.IsUnfulfilled(obj) {
 			return obj.Labels[v1alpha1.LabelClusterID]
 		}
-		cluster, _, _, _ := mirror.LeafVolumeOf(obj)
+		cluster, _, _, _ := hostpv.LeafOf(obj)
 		return cluster
 	}
 	return ""

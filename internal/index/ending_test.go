@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 func TestEndsSince(t *testing.T) {
@@ -57,10 +58,10 @@ func TestPlace(t *testing.T) {
 		PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d"}}}}
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", UID: "pod-uid"}, Spec: corev1.PodSpec{NodeName: in.NodeName}}
-	host := mirror.HostVolume(leaf, claim, corev1.PersistentVolumeReclaimDelete, in)
-	promise := mirror.PromiseFor(claim, class)
-	had := mirror.WithMember(promise, in, pod)
-	fulfilled := mirror.Fulfil(had, leaf, corev1.PersistentVolumeReclaimDelete, in)
+	host := hostpv.Mirror(leaf, claim, corev1.PersistentVolumeReclaimDelete, in)
+	promise := hostpv.PromiseFor(claim, class)
+	had := hostpv.WithMember(promise, in, pod)
+	fulfilled := hostpv.Fulfil(had, leaf, corev1.PersistentVolumeReclaimDelete, in)
 	forged := host.DeepCopy()
 	forged.Labels[v1alpha1.LabelClusterID] = "id-two"
 	for name, tc := range map[string]struct {

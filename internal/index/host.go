@@ -9,7 +9,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -31,7 +34,7 @@ const (
 // SetupHost adds the indexes of the host's cache; before it starts.
 func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 	return setup(ctx, indexer, append(endings(place), []field{
-		{&corev1.Pod{}, podsByClaim, onPod(mirror.ClaimNames)},
+		{&corev1.Pod{}, podsByClaim, onPod(podspec.ClaimNames)},
 		{&corev1.Pod{}, podsByReference, onPod(referenceKeys)},
 		{&corev1.Pod{}, podsByNode, onPod(func(pod *corev1.Pod) []string { return nonEmpty(pod.Spec.NodeName) })},
 		{&corev1.PersistentVolumeClaim{}, claimsByPlace, func(obj client.Object) []string {
@@ -52,17 +55,17 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 			return ""
 		})},
 		{&corev1.PersistentVolume{}, promisesByPlace, onPromise(func(pv *corev1.PersistentVolume) string {
-			if mirror.IsUnfulfilled(pv) {
+			if hostpv.IsUnfulfilled(pv) {
 				return pv.Labels[v1alpha1.LabelClusterID]
 			}
 			return ""
 		})},
 		{&corev1.PersistentVolumeClaim{}, claimsByClass, func(obj client.Object) []string {
 			claim, ok := obj.(*corev1.PersistentVolumeClaim)
-			if !ok || claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" && !mirror.NamesPromise(claim.Spec.VolumeName) {
+			if !ok || claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" && !hostpv.NamesPromise(claim.Spec.VolumeName) {
 				return nil
 			}
-			return nonEmpty(mirror.ClassName(claim))
+			return nonEmpty(hostclass.NameOf(claim))
 		}},
 		{&v1alpha1.ClusterRegistration{}, registrationsByCluster, func(obj client.Object) []string {
 			registration, ok := obj.(*v1alpha1.ClusterRegistration)
@@ -170,7 +173,7 @@ func VolumesOfClaim(ctx context.Context, r client.Reader, claim types.Namespaced
 }
 
 func referenceKeys(pod *corev1.Pod) []string {
-	references := mirror.References(pod)
+	references := refs.Of(pod)
 	keys := make([]string, 0, len(references))
 	for _, ref := range references {
 		keys = append(keys, ref.Kind+"/"+ref.Name)
@@ -181,7 +184,7 @@ func referenceKeys(pod *corev1.Pod) []string {
 func onPromise(key func(*corev1.PersistentVolume) string) client.IndexerFunc {
 	return func(obj client.Object) []string {
 		pv, ok := obj.(*corev1.PersistentVolume)
-		if !ok || !mirror.IsPromise(pv) {
+		if !ok || !hostpv.IsPromise(pv) {
 			return nil
 		}
 		return nonEmpty(key(pv))
@@ -194,7 +197,7 @@ func onVolume(key func(pv *corev1.PersistentVolume, cluster, leaf string) string
 		if !ok {
 			return nil
 		}
-		cluster, leaf, _, ours := mirror.LeafVolumeOf(pv)
+		cluster, leaf, _, ours := hostpv.LeafOf(pv)
 		if !ours {
 			return nil
 		}

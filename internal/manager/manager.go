@@ -30,8 +30,11 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/budget"
+	"github.com/xylem-io/xylem/internal/member/hostrevision"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/share"
@@ -70,7 +73,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	me := identity()
 	var lock resourcelock.Interface
 	leads := func() error { return nil }
-	revision := member.NewHostRevision(beats, o.ProbeInterval)
+	revision := hostrevision.New(beats, o.ProbeInterval)
 	if o.LeaderElect {
 		leadership, err := newLeadership(config, o.Namespace, me, revision.Note)
 		if err != nil {
@@ -133,7 +136,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 
 // watching is a client for watches: a timeout ends them too, and the first lists of
 // large caches.
-func watching(config *rest.Config, revision *member.HostRevision) (*http.Client, error) {
+func watching(config *rest.Config, revision *hostrevision.Monitor) (*http.Client, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = 0
 	config.Wrap(revision.Transport)
@@ -196,7 +199,7 @@ func identity() string {
 
 // hostCache holds what decisions are taken on. Secrets, and published capacity,
 // are those of the manager's own namespace; other Secrets are read one by one.
-func hostCache(namespace string, watches *http.Client, revision *member.HostRevision) cache.Options {
+func hostCache(namespace string, watches *http.Client, revision *hostrevision.Monitor) cache.Options {
 	own := map[string]cache.Config{namespace: {}}
 	return cache.Options{
 		HTTPClient:       watches,
@@ -244,15 +247,15 @@ func (w *wiring) nominates() bool {
 }
 
 // fleet makes the fleet of members.
-func (w *wiring) fleet(admit func(context.Context, member.Registration, member.Identity) error) *member.Fleet {
-	return member.NewFleet(member.Config{
+func (w *wiring) fleet(admit func(context.Context, fleet.Registration, member.Identity) error) *fleet.Fleet {
+	return fleet.New(fleet.Config{
 		HostID: w.host.id, Namespace: w.options.Namespace, Identity: w.identity, UserAgent: userAgent,
 		Scheme: w.mgr.GetScheme(), Host: w.mgr.GetClient(), HostLive: w.live,
 		Router: w.router, Recorder: w.recorder(),
 		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
 		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,
 		SyncTimeout: syncTimeout, Leads: w.leads, Revision: w.revision,
-		Limits: member.Limits{Answer: w.options.AnswerLimit.Value(), Cache: w.options.CacheLimit.Value()},
+		Limits: budget.Limits{Answer: w.options.AnswerLimit.Value(), Cache: w.options.CacheLimit.Value()},
 		Admit:  admit, Session: w.session, Log: ctrl.Log.WithName("member"),
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/orphan"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/budget"
 )
 
 // Options of the manager: its flags.
@@ -87,9 +87,9 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "How often each member's volumes are held against the host's to find those without a root; at each connect, and when there is reason to, it is done in any case.")
 	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "How long the deletion of a volume, claim or Pod that concerns a member may take, a Pod's grace not counted, before it is told why it does.")
 	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("The share of its life after which a member's token is renewed, or up to 1.4 times that, so that not all are at once; %g at most.", membertoken.MaxAfter))
-	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultLimits.Answer, resource.BinarySI)}
+	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Answer, resource.BinarySI)}
 	flags.Var(&o.AnswerLimit, "member-answer-limit", "How much memory, such as 128Mi, one answer of a member may take once it is decoded. Xylem closes the link to a member that sends more.")
-	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(member.DefaultLimits.Cache, resource.BinarySI)}
+	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Cache, resource.BinarySI)}
 	flags.Var(&o.CacheLimit, "member-cache-limit", "How much memory, such as 256Mi, the objects of one member may take in the manager's caches: about 4Ki for each volume with its claim, 8Ki for each Pod. Xylem closes the link to a member that has more.")
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (by the host's version), always or never.")
 }

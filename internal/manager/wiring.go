@@ -40,6 +40,8 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/hostrevision"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -54,7 +56,7 @@ type wiring struct {
 	live     client.Client
 	beats    client.Client // of the heartbeat, whether or not this replica leads
 	leads    func() error
-	revision *member.HostRevision
+	revision *hostrevision.Monitor
 	host     hostID
 	options  Options
 	router   *route.Router
@@ -79,7 +81,7 @@ func (w *wiring) add() error {
 	if err := w.mgr.Add(w.gate); err != nil {
 		return fmt.Errorf("add the gate of claims: %w", err)
 	}
-	records := &member.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
+	records := &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
 		Client: w.mgr.GetClient(), Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
 		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{},

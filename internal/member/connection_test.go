@@ -1,7 +1,6 @@
-package member
+package member_test
 
 import (
-	"encoding/pem"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -14,19 +13,11 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/budget"
+	"github.com/xylem-io/xylem/internal/member/membertest"
 )
-
-func connectTo(t *testing.T, server *httptest.Server) *connection {
-	t.Helper()
-	c, err := connect(&rest.Config{Host: server.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{
-		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}, "test", clientgoscheme.Scheme, callTimeout, true, DefaultLimits, clock.RealClock{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.close)
-	return c
-}
 
 // member answers who it is with a UID.
 func memberWith(uid string) http.HandlerFunc {
@@ -60,15 +51,15 @@ func TestIdentify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(tc.member)
 			t.Cleanup(server.Close)
-			got, err := connectTo(t, server).identify(t.Context())
+			got, err := membertest.ConnectTo(t, server).Identify(t.Context())
 			if tc.reason != "" {
-				p := &Problem{}
+				p := &access.Problem{}
 				if !errors.As(err, &p) || p.Reason != tc.reason {
 					t.Errorf("error is %v, want reason %s", err, tc.reason)
 				}
 				return
 			}
-			if err != nil || got != (Identity{ClusterID: tc.want, Version: "v1.36.3"}) {
+			if err != nil || got != (member.Identity{ClusterID: tc.want, Version: "v1.36.3"}) {
 				t.Errorf("identity is %+v, error %v", got, err)
 			}
 		})
@@ -87,15 +78,15 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 				http.Redirect(w, r, inside.URL+"/latest/meta-data", code)
 			}))
 			t.Cleanup(hostile.Close)
-			c := connectTo(t, hostile)
-			if _, err := c.identify(t.Context()); err == nil {
+			c := membertest.ConnectTo(t, hostile)
+			if _, err := c.Identify(t.Context()); err == nil {
 				t.Error("a redirect was taken for an answer")
 			}
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hostile.URL+"/api", http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if response, err := c.watches.Do(request); err == nil {
+			if response, err := c.Watches.Do(request); err == nil {
 				_ = response.Body.Close()
 			}
 			if asked {
@@ -123,15 +114,15 @@ func TestHostileVersion(t *testing.T) {
 		"a version":             {"v1.36.3", "v1.36.3"},
 		"a distribution's":      {"v1.33.4-eks-99d6cc0", "v1.33.4-eks-99d6cc0"},
 		"with build data":       {"v1.31.2+k3s1", "v1.31.2+k3s1"},
-		"nothing":               {"", unknownVersion},
-		"an escape":             {"v1.36.3\\u001b[2J", unknownVersion},
-		"a word":                {"<script>", unknownVersion},
-		"one that does not end": {"v1.36." + strings.Repeat("9", 1<<16), unknownVersion},
+		"nothing":               {"", member.UnknownVersion},
+		"an escape":             {"v1.36.3\\u001b[2J", member.UnknownVersion},
+		"a word":                {"<script>", member.UnknownVersion},
+		"one that does not end": {"v1.36." + strings.Repeat("9", 1<<16), member.UnknownVersion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewTLSServer(hostileMember(`{"gitVersion":"` + tc.said + `"}`))
 			t.Cleanup(server.Close)
-			got, err := connectTo(t, server).identify(t.Context())
+			got, err := membertest.ConnectTo(t, server).Identify(t.Context())
 			if err != nil || got.Version != tc.want {
 				t.Errorf("version %.100q, error %v", got.Version, err)
 			}
@@ -156,13 +147,13 @@ func TestAnswersAreBounded(t *testing.T) {
 				}
 			}))
 			t.Cleanup(server.Close)
-			_, err := connectTo(t, server).identify(t.Context())
+			_, err := membertest.ConnectTo(t, server).Identify(t.Context())
 			want := v1alpha1.ReasonAnswersRefused
 			if header {
 				want = v1alpha1.ReasonUnreachable
 			}
-			p := &Problem{}
-			if !errors.As(err, &p) || p.Reason != want || len(p.Message) > messageLimit {
+			p := &access.Problem{}
+			if !errors.As(err, &p) || p.Reason != want || len(p.Message) > access.MessageLimit {
 				t.Errorf("error is %v", err)
 			}
 		})
@@ -182,13 +173,48 @@ func TestComplaintsHideTheToken(t *testing.T) {
 				_, _ = w.Write([]byte(status)) //nolint:gosec // what a careless server does
 			}))
 			t.Cleanup(server.Close)
-			_, err := connectTo(t, server).identify(t.Context())
-			p := &Problem{}
+			_, err := membertest.ConnectTo(t, server).Identify(t.Context())
+			p := &access.Problem{}
 			if !errors.As(err, &p) {
 				t.Fatalf("error is %v", err)
 			}
-			if strings.Contains(p.Message, "secret") || strings.ContainsRune(p.Message, '\x1b') || len(p.Message) > messageLimit {
+			if strings.Contains(p.Message, "secret") || strings.ContainsRune(p.Message, '\x1b') || len(p.Message) > access.MessageLimit {
 				t.Errorf("message is %.300q, of %d bytes", p.Message, len(p.Message))
+			}
+		})
+	}
+}
+
+// A name is looked at when it is dialled, once it has become an address: a
+// server that is named harmlessly may lead anywhere by then (I8).
+func TestAddressesAreCheckedWhenDialled(t *testing.T) {
+	asked := false
+	inside := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
+	t.Cleanup(inside.Close)
+	port := inside.URL[strings.LastIndex(inside.URL, ":"):]
+	for name, tc := range map[string]struct{ host, says string }{
+		"a name that leads to this machine": {"localhost", "loopback"},
+		"this machine":                      {"127.0.0.1", "loopback"},
+		"this machine by IPv6":              {"[::1]", "loopback"},
+		"this machine by a number":          {"[::ffff:7f00:1]", "loopback"},
+		"a cloud's metadata":                {"169.254.169.254", "link-local"},
+		"a cloud's metadata by IPv6":        {"[fd00:ec2::254]", "metadata"},
+		"a neighbour":                       {"[fe80::1]", "link-local"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := &rest.Config{Host: "https://" + tc.host + port, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+			c, err := member.Connect(config, "test", clientgoscheme.Scheme, member.CallTimeout, false, budget.DefaultLimits, clock.RealClock{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.Close)
+			_, err = c.Identify(t.Context())
+			p := &access.Problem{}
+			if !errors.As(err, &p) || p.Reason != v1alpha1.ReasonKubeconfigRefused || !strings.Contains(p.Message, tc.says) {
+				t.Errorf("error is %v", err)
+			}
+			if asked {
+				t.Error("the server was asked")
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package member
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,16 +24,20 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member/budget"
+	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/metrics"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
-	// firstRetry and lastRetry bound the exponential backoff of a request that
+	// firstRetry and LastRetry bound the exponential backoff of a request that
 	// fails: a cause that goes away is noticed within half a minute.
 	firstRetry = 50 * time.Millisecond
-	lastRetry  = 30 * time.Second
+	LastRetry  = 30 * time.Second
 )
 
 // Link is a live connection to a member, for as long as its context lives: what
@@ -73,17 +76,17 @@ type Link struct {
 	// MayDestroy is nil unless destruction is suspended.
 	MayDestroy func() error
 	// Restores says when the member and the host were last restored. It reads memory.
-	Restores func() Restores
+	Restores func() fencing.Restores
 	// Unrestored reads the member live; see Fence.MemberCurrent.
 	Unrestored func(context.Context) error
 	// Note annotates this host's fence in the member; see Fence.Note.
 	Note func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error
 
-	limiter     *limiter
-	log         logr.Logger
-	publish     func(NodeFacts)
+	Limiter     *budget.Limiter
+	Log         logr.Logger
+	PublishTo   func(NodeFacts)
 	controllers []controller.Controller
-	runnables   []func(context.Context) error
+	Runnables   []func(context.Context) error
 }
 
 // Controllers that were added, in their order.
@@ -112,11 +115,7 @@ func (l *Link) Place() placement.Member {
 }
 
 // Publish tells the fleet what the member's nodes add up to.
-func (l *Link) Publish(facts NodeFacts) { l.publish(facts) }
-
-// RecordName is the name of the host's record of a member: a Lease in the
-// manager's namespace that outlives the member's registration.
-func RecordName(clusterID string) string { return recordPrefix + clusterID }
+func (l *Link) Publish(facts NodeFacts) { l.PublishTo(facts) }
 
 // Controller adds a controller to the link, with a queue and workers of its
 // own; it starts once the member's caches are synced.
@@ -125,14 +124,14 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 		Reconciler:              guarded.Settling(r),
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      ptr.To(true), // one of that name for each member
-		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
-				Name: name, MetricsProvider: queueMetrics{cluster: l.Registration},
+				Name: name, MetricsProvider: metrics.Queue{Cluster: l.Registration},
 			})
 		},
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
-			log := l.log.WithValues("controller", name)
+			log := l.Log.WithValues("controller", name)
 			if request == nil {
 				return log.V(1) // of its start and end; the link says that once for all
 			}
@@ -154,7 +153,7 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 // Run adds something that runs for as long as the link lives, beginning when
 // the member's caches are synced. It must return when its context ends.
 func (l *Link) Run(runnable func(context.Context) error) {
-	l.runnables = append(l.runnables, runnable)
+	l.Runnables = append(l.Runnables, runnable)
 }
 
 // LeafSource is a source of the member's events of one kind, from its cache; of those
@@ -187,5 +186,22 @@ func SameKey(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
-// errEnded ends a link whose parts returned although nothing was wrong.
-var errEnded = errors.New("a part of the link ended early")
+// LastRestores says when the member and the host were last restored.
+func (l *Link) LastRestores() fencing.Restores {
+	if l.Restores == nil {
+		return fencing.Restores{} // in tests of controllers
+	}
+	return l.Restores()
+}
+
+// Proof reads both clusters live, to prove what a destructive write is decided on.
+func (l *Link) Proof() proof.Prover {
+	p := proof.Prover{
+		Member: l.Member, Host: l.Host, HostLive: l.HostLive, Cache: l.Cache, Live: l.Live,
+		Clock: clock.RealClock{}, MayBeRestored: l.LastRestores().Predates, Unrestored: l.Unrestored,
+	}
+	if p.Unrestored == nil {
+		p.Unrestored = func(context.Context) error { return nil } // in tests of controllers
+	}
+	return p
+}

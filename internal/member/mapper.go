@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// mapper maps the kinds that are used in members, so that connecting to one
+// Mapper maps the kinds that are used in members, so that connecting to one
 // takes no discovery.
-func mapper() meta.RESTMapper {
+func Mapper() meta.RESTMapper {
 	versions := []schema.GroupVersion{corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion}
 	m := meta.NewDefaultRESTMapper(versions)
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "ConfigMap", "Secret", "Event", "ServiceAccount"} {

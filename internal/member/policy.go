@@ -29,43 +29,21 @@ type PolicyState struct {
 	Detail string
 }
 
-// provePolicy asks the member, by a dry run that changes nothing, to create what the
+// ProvePolicy asks the member, by a dry run that changes nothing, to create what the
 // policy must reject, and what the policies before its present version let pass: a
 // namespace as Xylem creates them, with a label that is not Xylem's. Whatever the answer,
 // the member is linked: the policies protect the member, and its admin may do without.
-func (c *connection) provePolicy(ctx context.Context, hostID string) PolicyState {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+func (c *Connection) ProvePolicy(ctx context.Context, hostID string) PolicyState {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: PolicyProbe, UID: PolicyProbe}}
 	probe := mirror.LeafNamespace(root, mirror.Member{HostID: hostID})
 	metav1.SetMetaDataLabel(&probe.ObjectMeta, PolicyProbe, "")
-	return judged(c.live.Create(ctx, probe, client.DryRunAll))
+	return judged(c.Live.Create(ctx, probe, client.DryRunAll))
 }
 
-// proven reports whether the policies limit the account.
-func (p PolicyState) proven() bool { return p.Enforced != nil && *p.Enforced }
-
-// provePolicyAgain repeats a proof that failed, with a growing pause, for about a minute:
-// API servers enforce a policy only some seconds after it was created, and register links
-// the member at once. It returns when its context ends.
-func (s *supervisor) provePolicyAgain(ctx context.Context, c *connection) error {
-	backoff := newBackoff()
-	for proven := false; !proven && backoff.Steps > 0; {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-s.fleet.clock.After(backoff.Step()):
-		}
-		policy := c.provePolicy(ctx, s.fleet.HostID)
-		if ctx.Err() != nil {
-			return nil
-		}
-		s.update(func(state *State) { state.Policy = &policy })
-		proven = policy.proven()
-	}
-	<-ctx.Done()
-	return nil
-}
+// Proven reports whether the policies limit the account.
+func (p PolicyState) Proven() bool { return p.Enforced != nil && *p.Enforced }
 
 // judged reads the answer to the probe. Pure.
 func judged(err error) PolicyState {
@@ -79,13 +57,13 @@ func judged(err error) PolicyState {
 	return PolicyState{Detail: fmt.Sprintf("a dry run of creating namespace %q failed: %v", PolicyProbe, err)}
 }
 
-// mayLoosen asks whether the member's admin lets the account loosen Pod Security: the
+// MayLoosen asks whether the member's admin lets the account loosen Pod Security: the
 // right that the policies ask for as well. No answer is a no.
-func (c *connection) mayLoosen(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+func (c *Connection) MayLoosen(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "use", Group: "xylem.io", Resource: "podsecurity", Name: "privileged"},
 	}}
-	return c.live.Create(ctx, review) == nil && review.Status.Allowed
+	return c.Live.Create(ctx, review) == nil && review.Status.Allowed
 }

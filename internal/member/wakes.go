@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
 // ClaimsOfWaiting wakes the claims of a Pod, of either side, that has no node yet.
@@ -20,7 +20,7 @@ func ClaimsOfWaiting(_ context.Context, obj client.Object) []reconcile.Request {
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, name := range mirror.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNames(pod) {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
 	}
 	return requests

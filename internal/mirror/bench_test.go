@@ -1,4 +1,4 @@
-package mirror
+package mirror_test
 
 import (
 	"testing"
@@ -8,6 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
 // everyday is a Pod with a claim, its leaf, and what belongs to them, as most are.
@@ -22,30 +28,30 @@ func newEveryday(tb testing.TB) everyday {
 	var e everyday
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 	e.rootClaim = &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: member.ClusterID}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "claim-uid", Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: mirrortest.Member.ClusterID}},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: ptr("gold"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pvc-1",
+			StorageClassName: mirrortest.Ptr("gold"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, VolumeName: "pvc-1",
 			Resources: corev1.VolumeResourceRequirements{Requests: size},
 		},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound, Capacity: size},
 	}
-	e.rootPod = rootPod(corev1.PodSpec{
-		NodeName:   member.NodeName,
+	e.rootPod = mirrortest.RootPod(corev1.PodSpec{
+		NodeName:   mirrortest.Member.NodeName,
 		Containers: []corev1.Container{{Name: "main", Image: "example/main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
 		Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
 		}}},
 	})
 	var err error
-	if e.leafPod, err = TranslatePod(e.rootPod, member); err != nil {
+	if e.leafPod, err = podspec.Translate(e.rootPod, mirrortest.Member); err != nil {
 		tb.Fatal(err)
 	}
 	e.leafPod.Status = corev1.PodStatus{
-		Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, StartTime: ptr(metav1.Now()),
+		Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}}, StartTime: mirrortest.Ptr(metav1.Now()),
 		Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}, {Type: corev1.ContainersReady, Status: corev1.ConditionTrue}},
 		ContainerStatuses: []corev1.ContainerStatus{{Name: "main", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}},
 	}
-	if e.leafClaim, err = TranslateClaim(e.rootClaim, ptr("gp3"), member); err != nil {
+	if e.leafClaim, err = pvc.Translate(e.rootClaim, mirrortest.Ptr("gp3"), mirrortest.Member); err != nil {
 		tb.Fatal(err)
 	}
 	e.leafClaim.UID, e.leafClaim.Status = "leaf-claim-uid", e.rootClaim.Status
@@ -57,8 +63,8 @@ func newEveryday(tb testing.TB) everyday {
 			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.example.com", VolumeHandle: "vol-1"}},
 		},
 	}
-	OriginFor(hostID, e.rootClaim).Stamp(e.leafPV)
-	e.hostPV = HostVolume(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, member)
+	mirror.OriginFor(mirrortest.HostID, e.rootClaim).Stamp(e.leafPV)
+	e.hostPV = hostpv.Mirror(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
 	return e
 }
 
@@ -66,23 +72,28 @@ func newEveryday(tb testing.TB) everyday {
 func BenchmarkTranslations(b *testing.B) {
 	e := newEveryday(b)
 	for name, do := range map[string]func() bool{
-		"TranslatePod": func() bool { leaf, err := TranslatePod(e.rootPod, member); return leaf != nil && err == nil },
+		"TranslatePod": func() bool {
+			leaf, err := podspec.Translate(e.rootPod, mirrortest.Member)
+			return leaf != nil && err == nil
+		},
 		"TranslateClaim": func() bool {
-			leaf, err := TranslateClaim(e.rootClaim, ptr("gp3"), member)
+			leaf, err := pvc.Translate(e.rootClaim, mirrortest.Ptr("gp3"), mirrortest.Member)
 			return leaf != nil && err == nil
 		},
 		"HostVolume": func() bool {
-			return HostVolume(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, member) != nil
+			return hostpv.Mirror(e.leafPV, e.rootClaim, corev1.PersistentVolumeReclaimDelete, mirrortest.Member) != nil
 		},
-		"LeafVolumeOf":    func() bool { _, _, _, ok := LeafVolumeOf(e.hostPV); return ok },
-		"OriginIn":        func() bool { _, ok := OriginIn(hostID, e.leafClaim); return ok },
-		"RootPodStatus":   func() bool { return RootPodStatus(e.rootPod, e.leafPod, member).Phase == corev1.PodRunning },
-		"RootClaimStatus": func() bool { return len(RootClaimStatus(e.rootClaim, e.leafClaim).Capacity) > 0 },
+		"LeafVolumeOf": func() bool { _, _, _, ok := hostpv.LeafOf(e.hostPV); return ok },
+		"OriginIn":     func() bool { _, ok := mirror.OriginIn(mirrortest.HostID, e.leafClaim); return ok },
+		"RootPodStatus": func() bool {
+			return podstatus.Translate(e.rootPod, e.leafPod, mirrortest.Member).Phase == corev1.PodRunning
+		},
+		"RootClaimStatus": func() bool { return len(pvc.TranslateStatus(e.rootClaim, e.leafClaim).Capacity) > 0 },
 		"ClaimStatusCurrent": func() bool {
-			return ClaimStatusCurrent(e.rootClaim, RootClaimStatus(e.rootClaim, e.leafClaim))
+			return pvc.StatusCurrent(e.rootClaim, pvc.TranslateStatus(e.rootClaim, e.leafClaim))
 		},
-		"PodStatusApply": func() bool { return StatusApply(e.rootPod, e.leafPod.Status) != nil },
-		"VolumeDrift":    func() bool { return VolumeDrift(e.hostPV, e.leafPV).Capacity == nil },
+		"PodStatusApply": func() bool { return podstatus.Apply(e.rootPod, e.leafPod.Status) != nil },
+		"VolumeDrift":    func() bool { return hostpv.Drift(e.hostPV, e.leafPV).Capacity == nil },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -99,7 +110,7 @@ func BenchmarkTranslations(b *testing.B) {
 func TestLookupsDoNotAllocate(t *testing.T) {
 	e := newEveryday(t)
 	for name, do := range map[string]func(){
-		"OriginIn": func() { _, _ = OriginIn(hostID, e.leafClaim) },
+		"OriginIn": func() { _, _ = mirror.OriginIn(mirrortest.HostID, e.leafClaim) },
 	} {
 		if n := testing.AllocsPerRun(100, do); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)

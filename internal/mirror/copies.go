@@ -60,10 +60,3 @@ func isCopy(leaf metav1.Object, root string) bool {
 	}
 	return found && len(digest) == copyDigits
 }
-
-// PointAt has a translated Pod refer to the copies of what its root refers to. What
-// translation keeps of a Pod never refers to a ConfigMap or Secret of the member's own,
-// but to the CA that each namespace has.
-func PointAt(copies Copies, leaf *corev1.Pod) {
-	visitReferences(&leaf.Spec, func(_ string, name *string, _ bool) { *name = copies.Name(*name) })
-}

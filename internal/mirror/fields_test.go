@@ -1,4 +1,4 @@
-package mirror
+package mirror_test
 
 import (
 	"flag"
@@ -12,6 +12,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
 var update = flag.Bool("update", false, "write FIELDS.md anew")
@@ -19,7 +27,7 @@ var update = flag.Bool("update", false, "write FIELDS.md anew")
 const fieldsDoc = "FIELDS.md"
 
 func TestFieldsDoc(t *testing.T) {
-	want := FieldsMarkdown()
+	want := fields.Markdown(Tables())
 	if *update {
 		if err := os.WriteFile(fieldsDoc, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -37,9 +45,9 @@ func TestFieldsDoc(t *testing.T) {
 func TestEveryFieldIsDecided(t *testing.T) {
 	for _, table := range Tables() {
 		t.Run(table.Title, func(t *testing.T) {
-			undecided, stale := table.gaps()
+			undecided, stale := table.Gaps()
 			for _, path := range undecided {
-				t.Errorf("nobody decided on %s.%s", table.root, path)
+				t.Errorf("nobody decided on %s.%s", table.Root, path)
 			}
 			for _, path := range stale {
 				t.Errorf("the entry %s stands for no field, or twice for one", path)
@@ -104,11 +112,11 @@ func TestGaps(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			table := Table{holder: reflect.TypeFor[outer]()}
+			table := fields.Table{Holder: reflect.TypeFor[outer]()}
 			for _, path := range c.paths {
-				table.Fields = append(table.Fields, Field{path, Keep, "why"})
+				table.Fields = append(table.Fields, fields.Field{Path: path, Decision: fields.Keep, Reason: "why"})
 			}
-			undecided, stale := table.gaps()
+			undecided, stale := table.Gaps()
 			if diff := cmp.Diff(c.undecided, undecided); diff != "" {
 				t.Errorf("undecided (-want +got):\n%s", diff)
 			}
@@ -123,8 +131,8 @@ func TestGaps(t *testing.T) {
 // looks at what translation makes of it.
 func TestTablesTellTheTruth(t *testing.T) {
 	t.Run("metadata", func(t *testing.T) {
-		checkTable(t, metaTable, func(meta *metav1.ObjectMeta) (*metav1.ObjectMeta, error) {
-			leaf, err := TranslatePod(&corev1.Pod{ObjectMeta: *meta}, member)
+		checkTable(t, fields.MetaTable, func(meta *metav1.ObjectMeta) (*metav1.ObjectMeta, error) {
+			leaf, err := podspec.Translate(&corev1.Pod{ObjectMeta: *meta}, mirrortest.Member)
 			if err != nil {
 				return nil, err
 			}
@@ -132,28 +140,28 @@ func TestTablesTellTheTruth(t *testing.T) {
 		})
 	})
 	t.Run("pod", func(t *testing.T) {
-		checkTable(t, podTable, func(spec *corev1.PodSpec) (*corev1.PodSpec, error) {
-			leaf, err := TranslatePod(&corev1.Pod{Spec: *spec}, member)
+		checkTable(t, podspec.Table, func(spec *corev1.PodSpec) (*corev1.PodSpec, error) {
+			leaf, err := podspec.Translate(&corev1.Pod{Spec: *spec}, mirrortest.Member)
 			if err != nil {
 				return nil, err
 			}
-			PointAt(copies, leaf)
+			refs.PointAt(mirrortest.Copies, leaf)
 			return &leaf.Spec, nil
 		})
 	})
 	t.Run("pod status", func(t *testing.T) {
-		checkTable(t, podStatusTable, func(status *corev1.PodStatus) (*corev1.PodStatus, error) {
+		checkTable(t, podstatus.Table, func(status *corev1.PodStatus) (*corev1.PodStatus, error) {
 			root := &corev1.Pod{Spec: corev1.PodSpec{
 				InitContainers: []corev1.Container{{Name: "x"}},
 				Containers:     []corev1.Container{{Name: "x"}},
 			}}
-			shown := RootPodStatus(root, &corev1.Pod{Status: *status}, member)
+			shown := podstatus.Translate(root, &corev1.Pod{Status: *status}, mirrortest.Member)
 			return &shown, nil
 		})
 	})
 	t.Run("claim", func(t *testing.T) {
-		checkTable(t, claimTable, func(spec *corev1.PersistentVolumeClaimSpec) (*corev1.PersistentVolumeClaimSpec, error) {
-			leaf, err := TranslateClaim(&corev1.PersistentVolumeClaim{Spec: *spec}, nil, member)
+		checkTable(t, pvc.Table, func(spec *corev1.PersistentVolumeClaimSpec) (*corev1.PersistentVolumeClaimSpec, error) {
+			leaf, err := pvc.Translate(&corev1.PersistentVolumeClaim{Spec: *spec}, nil, mirrortest.Member)
 			if err != nil {
 				return nil, err
 			}
@@ -161,50 +169,50 @@ func TestTablesTellTheTruth(t *testing.T) {
 		})
 	})
 	t.Run("claim status", func(t *testing.T) {
-		checkTable(t, claimStatusTable, func(status *corev1.PersistentVolumeClaimStatus) (*corev1.PersistentVolumeClaimStatus, error) {
+		checkTable(t, pvc.StatusTable, func(status *corev1.PersistentVolumeClaimStatus) (*corev1.PersistentVolumeClaimStatus, error) {
 			root, leaf := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaim{Status: *status}
 			root.Status.Phase, leaf.Status.Phase = corev1.ClaimBound, corev1.ClaimBound
-			shown := RootClaimStatus(root, leaf)
+			shown := pvc.TranslateStatus(root, leaf)
 			return &shown, nil
 		})
 	})
 	t.Run("volume", func(t *testing.T) {
-		checkTable(t, volumeTable, func(spec *corev1.PersistentVolumeSpec) (*corev1.PersistentVolumeSpec, error) {
-			host := HostVolume(&corev1.PersistentVolume{Spec: *spec}, &corev1.PersistentVolumeClaim{}, corev1.PersistentVolumeReclaimRetain, member)
+		checkTable(t, hostpv.Table, func(spec *corev1.PersistentVolumeSpec) (*corev1.PersistentVolumeSpec, error) {
+			host := hostpv.Mirror(&corev1.PersistentVolume{Spec: *spec}, &corev1.PersistentVolumeClaim{}, corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
 			return &host.Spec, nil
 		})
 	})
 }
 
-func checkTable[T any](t *testing.T, table Table, translate func(*T) (*T, error)) {
+func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T, error)) {
 	t.Helper()
 	for _, f := range table.Fields {
 		t.Run(f.Path, func(t *testing.T) {
 			from := new(T)
-			field := at(t, reflect.ValueOf(from).Elem(), f.Path)
-			(&filler{}).fill(field)
+			field := mirrortest.At(t, reflect.ValueOf(from).Elem(), f.Path)
+			(&mirrortest.Filler{}).Fill(field)
 			if field.IsZero() {
 				t.Fatal("the test did not set the field")
 			}
 			to, err := translate(from)
-			if f.Decision == Refuse {
-				checkRefused(t, table.root+"."+f.Path, err)
+			if f.Decision == fields.Refuse {
+				checkRefused(t, table.Root+"."+f.Path, err)
 				return
 			}
 			if err != nil {
 				t.Fatalf("refused: %v", err)
 			}
-			got := at(t, reflect.ValueOf(to).Elem(), f.Path)
+			got := mirrortest.At(t, reflect.ValueOf(to).Elem(), f.Path)
 			switch f.Decision {
-			case Keep:
+			case fields.Keep:
 				if diff := cmp.Diff(field.Interface(), got.Interface()); diff != "" {
 					t.Errorf("not kept (-root +leaf):\n%s", diff)
 				}
-			case Drop:
+			case fields.Drop:
 				if !got.IsZero() {
 					t.Errorf("not dropped: %v", got.Interface())
 				}
-			case Translate:
+			case fields.Translate:
 				// What comes of it is told by the tests of each translation; that
 				// there is one shows in that it is not what it was.
 				if reflect.DeepEqual(field.Interface(), got.Interface()) && !slices.Contains(sometimesTheSame, f.Path) {
@@ -234,4 +242,9 @@ func checkRefused(t *testing.T, path string, err error) {
 	if !regexp.MustCompile(pattern + ": ").MatchString(err.Error()) {
 		t.Errorf("the message does not name %s: %v", path, err)
 	}
+}
+
+// Tables are all decisions, in the order of FIELDS.md.
+func Tables() []fields.Table {
+	return []fields.Table{fields.MetaTable, podspec.Table, podstatus.Table, pvc.Table, pvc.StatusTable, hostpv.Table}
 }

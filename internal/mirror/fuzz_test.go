@@ -1,4 +1,4 @@
-package mirror
+package mirror_test
 
 import (
 	"bytes"
@@ -11,6 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
 // seeds steer the filler through plain `go test`: everything set, nothing set,
@@ -31,7 +38,7 @@ func FuzzTranslatePod(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		root := fuzzedPod(data)
 		// Nearly every random Pod has something that is refused.
-		shaped(refusedAsDropped(podTable).compile(), &root.Spec, "spec")
+		fields.Shaped(refusedAsDropped(podspec.Table).Compile(), &root.Spec, "spec")
 		checkPod(t, root)
 	})
 }
@@ -45,7 +52,7 @@ func FuzzRefusePod(f *testing.F) {
 // fuzzedPod is a Pod that keeps to what the API enforces and translation relies
 // on: names of objects, and one source for each volume.
 func fuzzedPod(data []byte) *corev1.Pod {
-	pod := fuzzed[corev1.Pod](data)
+	pod := mirrortest.Fuzzed[corev1.Pod](data)
 	pod.Namespace, pod.Name = "shop", "web"
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
@@ -75,11 +82,11 @@ func keepOne[T any](union *T, n int) {
 	}
 }
 
-func refusedAsDropped(t Table) Table {
-	t.Fields = append([]Field{}, t.Fields...)
+func refusedAsDropped(t fields.Table) fields.Table {
+	t.Fields = append([]fields.Field{}, t.Fields...)
 	for i := range t.Fields {
-		if t.Fields[i].Decision == Refuse {
-			t.Fields[i].Decision = Drop
+		if t.Fields[i].Decision == fields.Refuse {
+			t.Fields[i].Decision = fields.Drop
 		}
 	}
 	return t
@@ -88,12 +95,12 @@ func refusedAsDropped(t Table) Table {
 func checkPod(t *testing.T, root *corev1.Pod) {
 	t.Helper()
 	before := root.DeepCopy()
-	leaf, err := TranslatePod(root, member)
+	leaf, err := podspec.Translate(root, mirrortest.Member)
 	if diff := cmp.Diff(before, root); diff != "" {
 		t.Fatalf("the root was changed:\n%s", diff)
 	}
 	if err != nil {
-		var refusal *Refusal
+		var refusal *mirror.Refusal
 		if !errors.As(err, &refusal) || refusal.Reason == "" || refusal.Message == "" || leaf != nil {
 			t.Fatalf("neither a leaf nor a refusal: %v, %#v", leaf, err)
 		}
@@ -101,9 +108,9 @@ func checkPod(t *testing.T, root *corev1.Pod) {
 	}
 	checkLeaf(t, root, leaf)
 
-	shown := RootPodStatus(root, leaf, member)
+	shown := podstatus.Translate(root, leaf, mirrortest.Member)
 	root.Status = shown
-	if again := RootPodStatus(root, leaf, member); !PodStatusCurrent(root, again) {
+	if again := podstatus.Translate(root, leaf, mirrortest.Member); !podstatus.Current(root, again) {
 		t.Errorf("the status does not settle (-shown +again):\n%s", cmp.Diff(shown, again))
 	}
 }
@@ -112,23 +119,23 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	t.Helper()
 	twice := leaf.DeepCopy()
 	twice.UID = root.UID // the stamp names the object that it was made for
-	again, err := TranslatePod(twice, member)
+	again, err := podspec.Translate(twice, mirrortest.Member)
 	if err != nil {
 		t.Fatalf("the leaf is refused: %v", err)
 	}
 	if diff := cmp.Diff(leaf, again); diff != "" {
 		t.Errorf("translating twice changes something (-once +twice):\n%s", diff)
 	}
-	if diff := cmp.Diff(ClaimNames(root), ClaimNames(leaf)); diff != "" {
+	if diff := cmp.Diff(podspec.ClaimNames(root), podspec.ClaimNames(leaf)); diff != "" {
 		t.Errorf("claims (-root +leaf):\n%s", diff)
 	}
-	if diff := cmp.Diff(References(root), References(leaf)); diff != "" {
+	if diff := cmp.Diff(refs.Of(root), refs.Of(leaf)); diff != "" {
 		t.Errorf("references (-root +leaf):\n%s", diff)
 	}
-	if origin, ok := OriginIn(hostID, leaf); root.UID != "" && (!ok || origin != OriginFor(hostID, root)) {
+	if origin, ok := mirror.OriginIn(mirrortest.HostID, leaf); root.UID != "" && (!ok || origin != mirror.OriginFor(mirrortest.HostID, root)) {
 		t.Errorf("origin: %v, %v", origin, ok)
 	}
-	if drift := LeafPodDrift(root, leaf, member); !drift.Empty() {
+	if drift := podspec.LeafDrift(root, leaf, mirrortest.Member); !drift.Empty() {
 		t.Errorf("a new leaf drifts: %+v", drift)
 	}
 	for _, c := range leaf.Spec.TopologySpreadConstraints {
@@ -146,12 +153,12 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 func FuzzTranslateClaim(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		root := fuzzed[corev1.PersistentVolumeClaim](data)
+		root := mirrortest.Fuzzed[corev1.PersistentVolumeClaim](data)
 		if len(data)%2 == 0 {
 			root.Spec.DataSource, root.Spec.DataSourceRef = nil, nil
 		}
 		before := root.DeepCopy()
-		leaf, err := TranslateClaim(root, ptr("gp3"), member)
+		leaf, err := pvc.Translate(root, mirrortest.Ptr("gp3"), mirrortest.Member)
 		if diff := cmp.Diff(before, root); diff != "" {
 			t.Fatalf("the root was changed:\n%s", diff)
 		}
@@ -162,7 +169,7 @@ func FuzzTranslateClaim(f *testing.F) {
 		}
 		twice := leaf.DeepCopy()
 		twice.UID = root.UID
-		again, err := TranslateClaim(twice, leaf.Spec.StorageClassName, member)
+		again, err := pvc.Translate(twice, leaf.Spec.StorageClassName, mirrortest.Member)
 		if err != nil {
 			t.Fatalf("the leaf is refused: %v", err)
 		}
@@ -172,14 +179,14 @@ func FuzzTranslateClaim(f *testing.F) {
 		if leaf.Spec.VolumeName != "" {
 			t.Errorf("the leaf asks for volume %s", leaf.Spec.VolumeName)
 		}
-		if _, changes := Growth(root, leaf); changes {
+		if _, changes := pvc.Growth(root, leaf); changes {
 			t.Error("a new leaf has to grow")
 		}
 
 		root.Status.Phase, leaf.Status = corev1.ClaimBound, root.Status
 		leaf.Status.Phase = corev1.ClaimBound
-		want := RootClaimStatus(root, leaf)
-		if root.Status = *want.DeepCopy(); !ClaimStatusCurrent(root, want) {
+		want := pvc.TranslateStatus(root, leaf)
+		if root.Status = *want.DeepCopy(); !pvc.StatusCurrent(root, want) {
 			t.Errorf("the status does not settle: %+v", want)
 		}
 	})

@@ -1,4 +1,4 @@
-package mirror
+package mirror_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
 )
 
 func rootNamespace() *corev1.Namespace {
@@ -37,14 +38,14 @@ func TestLeafNamespace(t *testing.T) {
 		},
 		Annotations: map[string]string{"xylem.io/root": "shop", "xylem.io/root-uid": "u1"},
 	}}
-	if diff := cmp.Diff(want, LeafNamespace(root, Member{HostID: "host-1"})); diff != "" {
+	if diff := cmp.Diff(want, mirror.LeafNamespace(root, mirror.Member{HostID: "host-1"})); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(rootNamespace(), root); diff != "" {
 		t.Errorf("the root was changed: %s", diff)
 	}
-	bare := LeafNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "u2"}}, Member{HostID: "host-1"})
-	if !MadeByUs(bare, "host-1") {
+	bare := mirror.LeafNamespace(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "bare", UID: "u2"}}, mirror.Member{HostID: "host-1"})
+	if !mirror.MadeByUs(bare, "host-1") {
 		t.Error("a namespace without labels is not stamped")
 	}
 }
@@ -61,14 +62,14 @@ func TestMadeByUs(t *testing.T) {
 		"another name":   {change: func(ns *corev1.Namespace) { ns.Name = "other" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ns := LeafNamespace(rootNamespace(), Member{HostID: "host-1"})
+			ns := mirror.LeafNamespace(rootNamespace(), mirror.Member{HostID: "host-1"})
 			tc.change(ns)
-			if got := MadeByUs(ns, "host-1"); got != tc.want {
+			if got := mirror.MadeByUs(ns, "host-1"); got != tc.want {
 				t.Errorf("%v, want %v", got, tc.want)
 			}
 		})
 	}
-	if MadeByUs(nil, "host-1") {
+	if mirror.MadeByUs(nil, "host-1") {
 		t.Error("nothing was made by us")
 	}
 }
@@ -92,8 +93,8 @@ func TestLeafPodSecurity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "u", Labels: tc.root}}
-			leaf := LeafNamespace(root, Member{HostID: "host-1", LoosenPodSecurity: tc.loosen})
-			if diff := cmp.Diff(tc.want, PodSecurityLabels(leaf)); diff != "" {
+			leaf := mirror.LeafNamespace(root, mirror.Member{HostID: "host-1", LoosenPodSecurity: tc.loosen})
+			if diff := cmp.Diff(tc.want, mirror.PodSecurityLabels(leaf)); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
 // Origin says for which root object a leaf object was made: the stamp that
@@ -80,18 +81,6 @@ func (o Origin) Annotations() map[string]string {
 
 // Stamp puts the origin on an object that is about to be created.
 func (o Origin) Stamp(leaf metav1.Object) {
-	leaf.SetLabels(merged(leaf.GetLabels(), o.Labels()))
-	leaf.SetAnnotations(merged(leaf.GetAnnotations(), o.Annotations()))
-}
-
-// merged is a new map of both, the second winning.
-func merged(a, b map[string]string) map[string]string {
-	m := make(map[string]string, len(a)+len(b))
-	for k, v := range a {
-		m[k] = v
-	}
-	for k, v := range b {
-		m[k] = v
-	}
-	return m
+	leaf.SetLabels(fields.Merged(leaf.GetLabels(), o.Labels()))
+	leaf.SetAnnotations(fields.Merged(leaf.GetAnnotations(), o.Annotations()))
 }

@@ -1,4 +1,4 @@
-package mirror
+package mirror_test
 
 import (
 	"testing"
@@ -10,11 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
 )
 
 func stamped() *corev1.Pod {
 	leaf := &corev1.Pod{}
-	Origin{HostID: hostID, Root: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "pod-uid"}.Stamp(leaf)
+	mirror.Origin{HostID: mirrortest.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "web"}, UID: "pod-uid"}.Stamp(leaf)
 	return leaf
 }
 
@@ -39,7 +41,7 @@ func TestOriginIn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leaf := stamped()
 			c.change(leaf)
-			if _, got := OriginIn(hostID, leaf); got != c.want {
+			if _, got := mirror.OriginIn(mirrortest.HostID, leaf); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
@@ -56,13 +58,13 @@ func FuzzOriginRoundTrip(f *testing.F) {
 		}
 		root := &metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(uid)}
 		leaf := &metav1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}}
-		OriginFor(hostID, root).Stamp(leaf)
+		mirror.OriginFor(hostID, root).Stamp(leaf)
 
-		got, ok := OriginIn(hostID, leaf)
+		got, ok := mirror.OriginIn(hostID, leaf)
 		if !ok {
 			t.Fatal("the stamp is not whole")
 		}
-		if diff := cmp.Diff(OriginFor(hostID, root), got); diff != "" {
+		if diff := cmp.Diff(mirror.OriginFor(hostID, root), got); diff != "" {
 			t.Errorf("origin (-want +got):\n%s", diff)
 		}
 		if leaf.Labels["a"] != "b" || leaf.Annotations["c"] != "d" {

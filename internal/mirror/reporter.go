@@ -26,8 +26,8 @@ func ReporterOf(root metav1.Object) Reporter {
 	return Reporter{cluster, claim}
 }
 
-// of adds the annotation to the apply of a condition.
-func (r Reporter) of(status *unstructured.Unstructured) *unstructured.Unstructured {
+// Stamp adds the annotation to the apply of a condition.
+func (r Reporter) Stamp(status *unstructured.Unstructured) *unstructured.Unstructured {
 	value := r.ClusterID
 	if r.Claim != "" {
 		value += "/" + r.Claim

@@ -10,7 +10,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // ClassFor is the member's class for claims of a host class, and by which
@@ -61,7 +61,7 @@ func allowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
 // topologies that the present one of its name, if any, allows: who may go where is
 // not promised.
 func PromisedClass(promise *corev1.PersistentVolume, present *storagev1.StorageClass) *storagev1.StorageClass {
-	class := mirror.PromiseClass(promise)
+	class := hostpv.PromiseClass(promise)
 	if present != nil {
 		class.AllowedTopologies = present.AllowedTopologies
 	}

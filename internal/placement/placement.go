@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
 // Member is a member as a place for claims and Pods.
@@ -100,7 +101,7 @@ func (m Member) refuseClass(class *storagev1.StorageClass, a Answer) *mirror.Ref
 		has := strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", ")
 		return &mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound, Message: fmt.Sprintf(
 			"member %s has no StorageClass %q (looked for by %s); it has: %s. Create it there, or map another one in ClusterRegistration %s, spec.storage.classes",
-			m.Registration, a.Class, a.Rule, mirror.Plain(has, classesLimit), m.Registration)}
+			m.Registration, a.Class, a.Rule, sanitize.Plain(has, classesLimit), m.Registration)}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // Action is a write that takes evidence.
@@ -155,7 +156,7 @@ func (e Unmirrored) Covers(action Action, object client.Object) error {
 	if err != nil {
 		return err
 	}
-	if pv := e.Leaf.pv; !e.Leaf.of(claim) || pv != nil && (e.Leaf.stamped || e.None.restored || !mirror.HeldBy(pv, claim)) {
+	if pv := e.Leaf.pv; !e.Leaf.of(claim) || pv != nil && (e.Leaf.stamped || e.None.restored || !hostpv.HeldBy(pv, claim)) {
 		return unproven("the volume of leaf claim %s may have been mirrored", client.ObjectKeyFromObject(claim))
 	}
 	if !e.None.of(claim) || !e.None.thorough {
@@ -182,7 +183,7 @@ func (e Withdrawing) Covers(action Action, object client.Object) error {
 
 // Covers is the check of Evidence.
 func (e Releasing) Covers(action Action, object client.Object) error {
-	if e.Promise.w == nil || !mirror.Releasing(e.Promise.pv) || e.Promise.pv.Spec.ClaimRef == nil {
+	if e.Promise.w == nil || !hostpv.Releasing(e.Promise.pv) || e.Promise.pv.Spec.ClaimRef == nil {
 		return unproven("no promise is marked as releasing")
 	}
 	ref := e.Promise.pv.Spec.ClaimRef

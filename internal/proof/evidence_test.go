@@ -14,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 const (
@@ -68,7 +69,7 @@ type given struct {
 func (g given) root() RootGone { return RootGone{g.testify(g.at, "root-uid", "")} }
 
 func (g given) host(policy corev1.PersistentVolumeReclaimPolicy) hostVolume {
-	pv := mirror.HostVolume(leafPV(deletes), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}, policy, here)
+	pv := hostpv.Mirror(leafPV(deletes), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}, policy, here)
 	return hostVolume{g.testify(g.at, pv.UID, ""), pv}
 }
 
@@ -76,7 +77,7 @@ func (g given) promise(marked bool) HostUnchanged {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "scratch"}, Parameters: map[string]string{
 		v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}}
-	pv := mirror.Fulfil(mirror.WithMember(mirror.PromiseFor(claim, class), here, nil), leafPV(deletes), deletes, here)
+	pv := hostpv.Fulfil(hostpv.WithMember(hostpv.PromiseFor(claim, class), here, nil), leafPV(deletes), deletes, here)
 	if marked {
 		pv.Annotations[v1alpha1.AnnotationReleasing] = "leaf-uid"
 	}

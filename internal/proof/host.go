@@ -11,7 +11,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -69,7 +71,7 @@ type hostVolume struct {
 // was seen, or Failed since, has the reclaim policy that was seen, and is not abandoned.
 func (p Prover) HostReleased(ctx context.Context, seen *corev1.PersistentVolume) (HostReleased, bool, error) {
 	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool {
-		return !mirror.Abandoned(now) && mirror.Ended(now) && rootOf(now) == rootOf(seen) &&
+		return !hostpv.Abandoned(now) && hostpv.Ended(now) && rootOf(now) == rootOf(seen) &&
 			now.Spec.PersistentVolumeReclaimPolicy == seen.Spec.PersistentVolumeReclaimPolicy
 	})
 	return HostReleased{v}, ok, err
@@ -84,7 +86,7 @@ func (p Prover) HostUnchanged(ctx context.Context, seen *corev1.PersistentVolume
 // HostAssigned proves, by a live read of the host PV, that it is for the claim that was seen,
 // and not abandoned.
 func (p Prover) HostAssigned(ctx context.Context, seen *corev1.PersistentVolume) (HostAssigned, bool, error) {
-	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return !mirror.Abandoned(now) && rootOf(now) == rootOf(seen) })
+	v, ok, err := p.hostVolume(ctx, seen, func(now *corev1.PersistentVolume) bool { return !hostpv.Abandoned(now) && rootOf(now) == rootOf(seen) })
 	return HostAssigned{v}, ok, err
 }
 
@@ -110,7 +112,7 @@ func rootOf(host *corev1.PersistentVolume) types.UID {
 
 // leafOf is the UID of the leaf PV that a host PV records, if any.
 func leafOf(host *corev1.PersistentVolume) types.UID {
-	_, _, uid, _ := mirror.LeafVolumeOf(host)
+	_, _, uid, _ := hostpv.LeafOf(host)
 	return uid
 }
 
@@ -139,7 +141,7 @@ func (p Prover) LivePodsOfClaim(ctx context.Context, claim types.NamespacedName)
 	var list corev1.PodList
 	var using []corev1.Pod
 	err := index.Pages(ctx, p.HostLive, &list, func() {
-		using = append(using, slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !slices.Contains(mirror.ClaimNames(&pod), claim.Name) })...)
+		using = append(using, slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !slices.Contains(podspec.ClaimNames(&pod), claim.Name) })...)
 	}, client.InNamespace(claim.Namespace))
 	return using, err
 }
@@ -165,7 +167,7 @@ func (p Prover) Using(ctx context.Context, host client.Reader, pods []corev1.Pod
 // names, and a node that names none may be this one's. What is never pushed keeps nothing.
 func (p Prover) uses(ctx context.Context, host client.Reader, pod *corev1.Pod) (bool, error) {
 	switch {
-	case mirror.Finished(pod), mirror.KeptOut(pod):
+	case podstatus.Finished(pod), podstatus.KeptOut(pod):
 		return false, nil
 	case pod.Spec.NodeName == "", pod.Spec.NodeName == p.NodeName:
 		return true, nil
@@ -195,8 +197,8 @@ func (p Prover) Promised(ctx context.Context, promise *corev1.PersistentVolume, 
 		return false, err
 	}
 	if disk == "" {
-		return mirror.IsPromiseIn(now, p.ClusterID), nil
+		return hostpv.IsPromiseIn(now, p.ClusterID), nil
 	}
-	cluster, leaf, _, fulfilled := mirror.LeafVolumeOf(now)
-	return fulfilled && cluster == p.ClusterID && leaf == disk && !mirror.Releasing(now), nil
+	cluster, leaf, _, fulfilled := hostpv.LeafOf(now)
+	return fulfilled && cluster == p.ClusterID && leaf == disk && !hostpv.Releasing(now), nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // LeafVolume says what the member has under the name of a leaf PV.
@@ -53,7 +54,7 @@ func Outlives(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) 
 // the leaf claim of its root, in a member that has forgotten nothing. A promise without a
 // disk records no leaf PV.
 func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bool, error) {
-	if cluster, name, uid, ours := mirror.LeafVolumeOf(host); ours && cluster == p.ClusterID {
+	if cluster, name, uid, ours := hostpv.LeafOf(host); ours && cluster == p.ClusterID {
 		leaf, err := index.Find[corev1.PersistentVolume](ctx, p.Live, index.Named(name))
 		if err != nil {
 			return false, fmt.Errorf("prove that leaf volume %s is gone: %w", name, err)
@@ -61,7 +62,7 @@ func (p Prover) LeafGone(ctx context.Context, host *corev1.PersistentVolume) (bo
 		if leaf != nil && leaf.UID == uid {
 			return false, nil
 		}
-	} else if !mirror.IsPromiseIn(host, p.ClusterID) {
+	} else if !hostpv.IsPromiseIn(host, p.ClusterID) {
 		return false, nil
 	}
 	ref := host.Spec.ClaimRef

@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // provisionedPrefix begins the name that a provisioner gives the PV of a claim by default;
@@ -72,7 +73,7 @@ func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*core
 	var list corev1.PersistentVolumeList
 	err = index.Pages(ctx, p.HostLive, &list, func() {
 		for i := range list.Items {
-			if by == nil && mirror.RecordsLeaf(&list.Items[i], p.ClusterID, leaf) {
+			if by == nil && hostpv.RecordsLeaf(&list.Items[i], p.ClusterID, leaf) {
 				by = list.Items[i].DeepCopy()
 			}
 		}
@@ -86,11 +87,11 @@ func (p Prover) mirrorOf(ctx context.Context, leaf string, thorough bool) (*core
 // mirrorByName is the host PV that represents a leaf PV under one of the two names of a mirror.
 func (p Prover) mirrorByName(ctx context.Context, leaf string) (*corev1.PersistentVolume, error) {
 	for _, collides := range []bool{false, true} {
-		pv, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(mirror.HostVolumeName(leaf, p.ClusterID, collides)))
+		pv, err := index.Find[corev1.PersistentVolume](ctx, p.HostLive, index.Named(hostpv.Name(leaf, p.ClusterID, collides)))
 		if err != nil {
 			return nil, err
 		}
-		if pv != nil && mirror.RecordsLeaf(pv, p.ClusterID, leaf) {
+		if pv != nil && hostpv.RecordsLeaf(pv, p.ClusterID, leaf) {
 			return pv, nil
 		}
 	}
@@ -148,7 +149,7 @@ func (p Prover) mirrorOfRoot(ctx context.Context, claim *corev1.PersistentVolume
 		return nil, err
 	}
 	for i := range hosts {
-		cluster, name, _, _ := mirror.LeafVolumeOf(&hosts[i])
+		cluster, name, _, _ := hostpv.LeafOf(&hosts[i])
 		if cluster != p.ClusterID || rootOf(&hosts[i]) != origin.UID {
 			continue
 		}
@@ -163,7 +164,7 @@ func (p Prover) mirrorOfRoot(ctx context.Context, claim *corev1.PersistentVolume
 		if err != nil {
 			return nil, err
 		}
-		if leaf == nil || mirror.PointsAt(leaf, claim) {
+		if leaf == nil || hostpv.PointsAt(leaf, claim) {
 			return host, nil
 		}
 	}
@@ -173,7 +174,7 @@ func (p Prover) mirrorOfRoot(ctx context.Context, claim *corev1.PersistentVolume
 // endsWith reports whether the data of a host PV go with the claim that it was released from.
 // root_pv waits for the leaf claim to go, then.
 func endsWith(host *corev1.PersistentVolume, claim types.UID) bool {
-	return mirror.Ended(host) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
+	return hostpv.Ended(host) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete &&
 		rootOf(host) == claim && host.Annotations[v1alpha1.AnnotationAbandon] == ""
 }
 
@@ -184,7 +185,7 @@ func (p Prover) volumesFor(ctx context.Context, claim *corev1.PersistentVolumeCl
 	var found []corev1.PersistentVolume
 	err := index.Pages(ctx, p.Live, &list, func() {
 		for i := range list.Items {
-			if mirror.PointsAt(&list.Items[i], claim) {
+			if hostpv.PointsAt(&list.Items[i], claim) {
 				found = append(found, list.Items[i])
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // pages answers reads of PVs: a list page by page.
@@ -80,7 +80,7 @@ func TestNotMirrored(t *testing.T) {
 		"another member's volume":         {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id39/pv-1")}}}},
 		"another driver's":                {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1", func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk.example.com" })}}}},
 		"by its name":                     {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("pv-1", "id38/pv-1")}}}, by: "pv-1"},
-		"by the other name of a mirror":   {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf(mirror.HostVolumeName("pv-1", "id38", true), "id38/pv-1")}}}, by: mirror.HostVolumeName("pv-1", "id38", true)},
+		"by the other name of a mirror":   {live: pages{pages: [][]corev1.PersistentVolume{{mirrorOf(hostpv.Name("pv-1", "id38", true), "id38/pv-1")}}}, by: hostpv.Name("pv-1", "id38", true)},
 		"by any name, on the second page": {live: pages{pages: [][]corev1.PersistentVolume{{other}, {mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},
 		"a promise that records it":       {live: pages{pages: [][]corev1.PersistentVolume{{promise}}}, by: "pvc-mock-1"},
 		"the cache has it":                {cached: pages{pages: [][]corev1.PersistentVolume{{mirrorOf("mine", "id38/pv-1")}}}, by: "mine"},

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
 // label on a host class that says that a registration offers it.
@@ -19,7 +19,7 @@ func label(registration string) string { return v1alpha1.LabelOfferedByPrefix + 
 // Ours reports whether a host class is one that was reflected: by its provisioner
 // and both its labels. An admin who takes either kind of label off makes it his own.
 func Ours(class *storagev1.StorageClass) bool {
-	if !mirror.OwnClass(class) || class.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+	if !hostclass.Own(class) || class.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		return false
 	}
 	for key := range class.Labels {

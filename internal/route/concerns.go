@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
 // These compare with reflect.DeepEqual, which is several times as fast as the semantic
@@ -45,7 +45,7 @@ func LeafClaimChanged(before, after client.Object) bool {
 func PodChanged(before, after client.Object) bool {
 	was, known := before.(*corev1.Pod)
 	is, ok := after.(*corev1.Pod)
-	return !known || !ok || metadataChanged(was, is) || mirror.Finished(was) != mirror.Finished(is) || was.Status.Reason != is.Status.Reason ||
+	return !known || !ok || metadataChanged(was, is) || podstatus.Finished(was) != podstatus.Finished(is) || was.Status.Reason != is.Status.Reason ||
 		was.Status.NominatedNodeName != is.Status.NominatedNodeName ||
 		!reflect.DeepEqual(was.Spec, is.Spec) || !slices.EqualFunc(ofOthers(was.Status.Conditions), ofOthers(is.Status.Conditions), same)
 }

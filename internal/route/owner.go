@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // AnnSelectedNode is where kube-scheduler asks for a claim's volume on a node.
@@ -95,7 +95,7 @@ func ownersOf(obj client.Object) []key {
 		}
 	case *corev1.PersistentVolume:
 		add(byCluster, obj.Labels[v1alpha1.LabelClusterID])
-		if mirror.IsPromise(obj) {
+		if hostpv.IsPromise(obj) {
 			// Pods may wait for it in any member, and go on, or fail, by what becomes of
 			// it in another.
 			keys = append(keys, key{kind: byAll})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 // Placement is what a claim, of either side, says of where its volume is or is to be.
@@ -28,6 +29,6 @@ func PlacementOf(claim *corev1.PersistentVolumeClaim) Placement {
 		uid: claim.UID, owner: ptr.Deref(metav1.GetControllerOfNoCopy(claim), metav1.OwnerReference{}).UID, root: claim.Annotations[v1alpha1.AnnotationRootUID], deleting: claim.DeletionTimestamp != nil, volume: claim.Spec.VolumeName,
 		selected: claim.Annotations[AnnSelectedNode], placed: claim.Annotations[v1alpha1.AnnotationPlacedIn],
 		steered: claim.Annotations[v1alpha1.AnnotationSteeredTo], tried: claim.Annotations[v1alpha1.AnnotationTried],
-		problem: ptr.Deref(mirror.ClaimProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), reporter: mirror.ReporterOf(claim), kept: mirror.PromiseKept(claim),
+		problem: ptr.Deref(report.ClaimProblem(claim, v1alpha1.ClaimPlaced), mirror.Refusal{}), reporter: mirror.ReporterOf(claim), kept: report.PromiseKept(claim),
 	}
 }

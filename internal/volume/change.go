@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // StampedLeaf is the leaf PV with the stamp of its leaf claim's root, with policy Retain, and
@@ -88,7 +89,7 @@ func (s *Snapshot) CurrentHost() *corev1.PersistentVolume {
 		if s.overrules() {
 			retain(after)
 		}
-		change := mirror.VolumeDrift(s.Host, s.Leaf)
+		change := hostpv.Drift(s.Host, s.Leaf)
 		if change.Capacity != nil {
 			after.Spec.Capacity = change.Capacity
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 var all = flag.Bool("all", false, "TestEveryCombination: all of them, not a sample")
@@ -156,7 +157,7 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 		switch {
 		case owner == "" || owner == origin.UID:
 			s.Claim, s.Origin, owner = claim, origin, origin.UID
-		case mirror.HeldBy(leaf, claim) && claim.Spec.VolumeName == s.Name:
+		case hostpv.HeldBy(leaf, claim) && claim.Spec.VolumeName == s.Name:
 			s.Holder, s.HolderOrigin = claim, origin
 			if living != nil && living.UID == origin.UID {
 				s.HolderRoot = living
@@ -184,7 +185,7 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 // hostPV represents the leaf PV.
 var hostPV = func() *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root"}}
-	pv := mirror.HostVolume(leafPV(), claim, deletes, member)
+	pv := hostpv.Mirror(leafPV(), claim, deletes, member)
 	pv.UID = "host-pv"
 	return pv
 }()
@@ -202,7 +203,7 @@ func refOf(uid types.UID) *corev1.ObjectReference {
 // wrong says what a plan must not be.
 func wrong(s *Snapshot, p Plan) string {
 	retained := s.Leaf == nil || s.Leaf.Spec.PersistentVolumeReclaimPolicy == retains
-	destroyed := s.Host != nil && mirror.Ended(s.Host) && !mirror.Abandoned(s.Host) && s.Host.Spec.PersistentVolumeReclaimPolicy == deletes &&
+	destroyed := s.Host != nil && hostpv.Ended(s.Host) && !hostpv.Abandoned(s.Host) && s.Host.Spec.PersistentVolumeReclaimPolicy == deletes &&
 		(s.Leaf == nil || s.Stamped && s.Policy() == deletes)
 	switch p.Step {
 	case SetDelete:
@@ -210,7 +211,7 @@ func wrong(s *Snapshot, p Plan) string {
 			return "a leaf PV is set to Delete that nobody asked to be destroyed (I2)"
 		}
 	case DeleteClaim:
-		if !mirror.Ended(s.Host) || s.Root != nil || !destroyed && !retained {
+		if !hostpv.Ended(s.Host) || s.Root != nil || !destroyed && !retained {
 			return "a leaf claim is deleted whose volume may go with it (I2)"
 		}
 	case DeleteStale, DeleteRetained:
@@ -221,7 +222,7 @@ func wrong(s *Snapshot, p Plan) string {
 			return "a leaf claim is deleted whose root lives (I2)"
 		}
 	case DeleteLeft:
-		if s.Leaf != nil && !retained && (s.Held() || mirror.HeldBy(s.Leaf, s.Left)) {
+		if s.Leaf != nil && !retained && (s.Held() || hostpv.HeldBy(s.Leaf, s.Left)) {
 			return "a leaf claim is deleted whose volume goes with it (I2)"
 		}
 	case Repoint:
@@ -275,7 +276,7 @@ func wrong(s *Snapshot, p Plan) string {
 		return "nobody takes the step"
 	case p.Step == None && p.Owner == "" && p.Phase != Foreign:
 		return "nobody reports the state"
-	case p.Step == None && p.Tell == nil && s.bound() && s.Root.DeletionTimestamp == nil && !settled && !mirror.Abandoned(s.Host) && !waits(s):
+	case p.Step == None && p.Tell == nil && s.bound() && s.Root.DeletionTimestamp == nil && !settled && !hostpv.Abandoned(s.Host) && !waits(s):
 		return "a bound claim has no volume in the member, and nobody tells the user (I6)"
 	}
 	return ""
@@ -284,11 +285,11 @@ func wrong(s *Snapshot, p Plan) string {
 // waits reports whether Kubernetes is about to change a bound claim's counterpart.
 func waits(s *Snapshot) bool {
 	switch {
-	case mirror.Ended(s.Host):
+	case hostpv.Ended(s.Host):
 		return true // the host's PV controller says that the claim is gone, or takes it back
 	case s.Claim == nil:
 		return false
-	case deleting(s.Claim), s.Claim.Spec.VolumeName == "" && s.Leaf != nil && mirror.PointsAt(s.Leaf, s.Claim):
+	case deleting(s.Claim), s.Claim.Spec.VolumeName == "" && s.Leaf != nil && hostpv.PointsAt(s.Leaf, s.Claim):
 		return true
 	}
 	// The member's PV controller binds the two.
@@ -350,7 +351,7 @@ func describe(s *Snapshot) string {
 	}
 	if s.Host != nil {
 		text += fmt.Sprintf("; host PV %s %s claimRef %v finalizers %v deleting %t abandoned %t", s.Host.Status.Phase, s.Host.Spec.PersistentVolumeReclaimPolicy,
-			s.Host.Spec.ClaimRef, s.Host.Finalizers, deleting(s.Host), mirror.Abandoned(s.Host))
+			s.Host.Spec.ClaimRef, s.Host.Finalizers, deleting(s.Host), hostpv.Abandoned(s.Host))
 	}
 	if len(s.Earlier) > 0 {
 		text += fmt.Sprintf("; earlier host PV for %v", s.Earlier[0].Spec.ClaimRef)

@@ -8,7 +8,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
@@ -37,10 +38,10 @@ var (
 	twin         = fact{"two host PVs represent it", "", func(s *Snapshot) bool { return s.Twin != nil }}
 	mirrored     = fact{"a host PV represents it", "no host PV represents it", func(s *Snapshot) bool { return s.Host != nil }}
 	replaced     = fact{"a host PV represents an earlier leaf PV of its name", "no host PV represents another leaf PV of its name", func(s *Snapshot) bool { return len(s.Earlier) > 0 }}
-	abandoned    = fact{"annotated " + v1alpha1.AnnotationAbandon, "not abandoned", func(s *Snapshot) bool { return s.Host != nil && mirror.Abandoned(s.Host) }}
+	abandoned    = fact{"annotated " + v1alpha1.AnnotationAbandon, "not abandoned", func(s *Snapshot) bool { return s.Host != nil && hostpv.Abandoned(s.Host) }}
 	finalizer    = fact{"host PV has our finalizer", "host PV lacks our finalizer", func(s *Snapshot) bool { return s.finalizer() }}
 	hostDeleting = fact{"host PV is being deleted", "host PV is not being deleted", func(s *Snapshot) bool { return deleting(s.Host) }}
-	ended        = fact{"host PV Released or Failed", "host PV neither Released nor Failed", func(s *Snapshot) bool { return s.Host != nil && mirror.Ended(s.Host) }}
+	ended        = fact{"host PV Released or Failed", "host PV neither Released nor Failed", func(s *Snapshot) bool { return s.Host != nil && hostpv.Ended(s.Host) }}
 	unclaimed    = fact{"host PV without claimRef", "host PV with claimRef", func(s *Snapshot) bool { return s.Host.Spec.ClaimRef == nil }}
 	free         = fact{"host PV without claimRef or Available", "host PV neither without claimRef nor Available", func(s *Snapshot) bool {
 		return s.Host.Spec.ClaimRef == nil || s.Host.Status.Phase == corev1.VolumeAvailable
@@ -64,18 +65,18 @@ var (
 
 // Facts of promises.
 var (
-	movable   = fact{"Bound, and no disk that is to outlive its Pods", "", func(s *Snapshot) bool { return mirror.Movable(s.Host) }}
-	placeless = fact{"a promise that no member has", "not a promise that no member has", func(s *Snapshot) bool { return s.Host != nil && mirror.IsUnused(s.Host) }}
+	movable   = fact{"Bound, and no disk that is to outlive its Pods", "", func(s *Snapshot) bool { return hostpv.Movable(s.Host) }}
+	placeless = fact{"a promise that no member has", "not a promise that no member has", func(s *Snapshot) bool { return s.Host != nil && hostpv.IsUnused(s.Host) }}
 	unwanted  = fact{"its claim has another volume", "", func(s *Snapshot) bool { return s.superseded() }}
 	taken     = fact{"an admin took it from a member", "", func(s *Snapshot) bool {
-		return mirror.LetGoIn(s.Host, s.Host.Annotations[v1alpha1.AnnotationAbandon])
+		return hostpv.LetGoIn(s.Host, s.Host.Annotations[v1alpha1.AnnotationAbandon])
 	}}
-	unfulfilled  = fact{"a promise without a disk", "", func(s *Snapshot) bool { return s.Host != nil && mirror.IsUnfulfilled(s.Host) }}
+	unfulfilled  = fact{"a promise without a disk", "", func(s *Snapshot) bool { return s.Host != nil && hostpv.IsUnfulfilled(s.Host) }}
 	promised     = fact{"root claim is bound to a promise", "root claim is not bound to a promise", func(s *Snapshot) bool { return s.promised() }}
 	promisedHere = fact{"the promise is this member's to fulfil", "no promise is this member's to fulfil", func(s *Snapshot) bool { return s.PromisedHere() }}
 	scratch      = fact{"a promise whose disk goes with its last Pod, Bound", "", func(s *Snapshot) bool { return s.scratch() }}
-	releasing    = fact{"marked as released", "not marked as released", func(s *Snapshot) bool { return s.Host != nil && mirror.Releasing(s.Host) }}
-	marked       = fact{"marked as unused", "", func(s *Snapshot) bool { return mirror.MarkedUnused(s.Host) }}
+	releasing    = fact{"marked as released", "not marked as released", func(s *Snapshot) bool { return s.Host != nil && hostpv.Releasing(s.Host) }}
+	marked       = fact{"marked as unused", "", func(s *Snapshot) bool { return hostpv.MarkedUnused(s.Host) }}
 	used         = fact{"a Pod uses it", "no Pod uses it", func(s *Snapshot) bool { return len(s.Users) > 0 }}
 	consumed     = fact{"a Pod is recorded that used it", "", func(s *Snapshot) bool { return s.Host.Annotations[v1alpha1.AnnotationConsumer] != "" }}
 )
@@ -124,7 +125,7 @@ var (
 		ref := s.Leaf.Spec.ClaimRef
 		return ref != nil && ref.UID != "" && ref.UID != s.Claim.UID
 	}}
-	pointed = fact{"leaf PV points at the leaf claim", "", func(s *Snapshot) bool { return mirror.PointsAt(s.Leaf, s.Claim) }}
+	pointed = fact{"leaf PV points at the leaf claim", "", func(s *Snapshot) bool { return hostpv.PointsAt(s.Leaf, s.Claim) }}
 	slow    = fact{"the member's PV controller has not bound it again", "", func(s *Snapshot) bool {
 		return s.Held() && s.Claim.Status.Phase == corev1.ClaimPending && s.Claim.Annotations[v1alpha1.AnnotationVolumeUID] != string(s.Leaf.UID)
 	}}
@@ -141,7 +142,7 @@ var (
 	mistaken     = fact{"root claim's host PV has or had its name, and represents another leaf PV", "", func(s *Snapshot) bool { return s.mistaken() != nil }}
 	elsewhere    = fact{"root claim is placed elsewhere, or names another volume", "", func(s *Snapshot) bool { return s.elsewhere() != "" }}
 	grown        = fact{"root claim requests more", "", func(s *Snapshot) bool {
-		_, grown := mirror.Growth(s.Root, s.Claim)
+		_, grown := pvc.Growth(s.Root, s.Claim)
 		return grown
 	}}
 	modified = fact{"root claim asks for another volumeAttributesClass", "", func(s *Snapshot) bool {

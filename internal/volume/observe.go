@@ -12,6 +12,8 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
 )
@@ -31,10 +33,10 @@ func (o Observer) OfHost(ctx context.Context, name string) (*Snapshot, error) {
 	if err != nil || host == nil {
 		return nil, err
 	}
-	if mirror.IsPromiseIn(host, o.ClusterID) {
+	if hostpv.IsPromiseIn(host, o.ClusterID) {
 		return &Snapshot{Member: o.Member, Host: host}, nil
 	}
-	cluster, leafName, uid, ours := mirror.LeafVolumeOf(host)
+	cluster, leafName, uid, ours := hostpv.LeafOf(host)
 	if !ours || cluster != o.ClusterID {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 	}
@@ -102,7 +104,7 @@ func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.Persiste
 	}
 	if s.Host == nil && leaf == nil && len(s.Earlier) > 0 {
 		s.Host, s.Earlier = &s.Earlier[0], nil // represents the volume that is gone
-		_, _, s.UID, _ = mirror.LeafVolumeOf(s.Host)
+		_, _, s.UID, _ = hostpv.LeafOf(s.Host)
 		if err := o.observeHosts(ctx, s); err != nil {
 			return nil, err
 		}
@@ -115,7 +117,7 @@ func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVol
 	if err != nil || host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID {
 		return nil, err
 	}
-	cluster, name, uid, ours := mirror.LeafVolumeOf(host)
+	cluster, name, uid, ours := hostpv.LeafOf(host)
 	if !ours || cluster != o.ClusterID {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 	}
@@ -162,7 +164,7 @@ func (s *Snapshot) has(leaf *corev1.PersistentVolume) {
 
 // represents reports whether a host PV is the mirror of the volume.
 func (s *Snapshot) represents(host *corev1.PersistentVolume) bool {
-	cluster, _, uid, ours := mirror.LeafVolumeOf(host)
+	cluster, _, uid, ours := hostpv.LeafOf(host)
 	return ours && cluster == s.Member.ClusterID && uid == s.UID
 }
 
@@ -320,7 +322,7 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *Snapshot) error {
 		return err
 	}
 	s.Promise = promise
-	if s.Root != nil && mirror.NamesPromise(s.Root.Spec.VolumeName) {
+	if s.Root != nil && hostpv.NamesPromise(s.Root.Spec.VolumeName) {
 		there, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(s.Root.Spec.VolumeName))
 		if err != nil {
 			return err
@@ -331,7 +333,7 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *Snapshot) error {
 		suffixed bool
 		taken    *bool
 	}{{false, &s.NameTaken}, {true, &s.SuffixTaken}} {
-		pv, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(mirror.HostVolumeName(s.Name, o.ClusterID, name.suffixed)))
+		pv, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(hostpv.Name(s.Name, o.ClusterID, name.suffixed)))
 		if err != nil || found(pv) {
 			return err
 		}
@@ -344,14 +346,14 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *Snapshot) error {
 // for the volume.
 func (o Observer) observeTenant(ctx context.Context, s *Snapshot) error {
 	claim := s.Root
-	if claim == nil && s.Successor != nil && mirror.AsksFor(s.Successor, s.Leaf, o.Member) {
+	if claim == nil && s.Successor != nil && hostpv.AsksFor(s.Successor, s.Leaf, o.Member) {
 		claim = s.Successor
 	}
 	if claim == nil {
 		return nil
 	}
 	var err error
-	if s.Class, err = index.Find[storagev1.StorageClass](ctx, o.Host, index.Named(mirror.ClassName(claim))); err != nil {
+	if s.Class, err = index.Find[storagev1.StorageClass](ctx, o.Host, index.Named(hostclass.NameOf(claim))); err != nil {
 		return err
 	}
 	namespace, err := index.Find[corev1.Namespace](ctx, o.Host, index.Named(claim.Namespace))

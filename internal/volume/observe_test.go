@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
@@ -100,8 +101,8 @@ func heldLeaf() *corev1.PersistentVolume {
 func TestOneHostVolumeForALeaf(t *testing.T) {
 	for name, collides := range map[string]bool{"its plain name": false, "the other name": true} {
 		t.Run(name, func(t *testing.T) {
-			host := mirror.HostVolume(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
-			host.Name = mirror.HostVolumeName("pv-1", member.ClusterID, collides)
+			host := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
+			host.Name = hostpv.Name("pv-1", member.ClusterID, collides)
 			s, err := observer(rootClaim(), heldLeaf(), host).OfLeaf(t.Context(), "pv-1")
 			if err != nil {
 				t.Fatal(err)
@@ -117,7 +118,7 @@ func TestOneHostVolumeForALeaf(t *testing.T) {
 }
 
 func TestAnothersVolumeTakesTheName(t *testing.T) {
-	other := mirror.HostVolume(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
+	other := hostpv.Mirror(heldLeaf(), rootClaim(), corev1.PersistentVolumeReclaimDelete, member)
 	other.Spec.CSI.VolumeHandle, other.Labels = "elsewhere/pv-1", nil
 	s, err := observer(rootClaim(), heldLeaf(), other).OfLeaf(t.Context(), "pv-1")
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/proof"
 )
@@ -84,7 +86,7 @@ func (s *Snapshot) Claimed() bool {
 }
 
 // Held reports whether the leaf PV is bound to its leaf claim, by claimRef.
-func (s *Snapshot) Held() bool { return s.Claimed() && mirror.HeldBy(s.Leaf, s.Claim) }
+func (s *Snapshot) Held() bool { return s.Claimed() && hostpv.HeldBy(s.Leaf, s.Claim) }
 
 // Ours reports whether the leaf PV has anything to do with this host.
 func (s *Snapshot) Ours() bool { return s.Leaf != nil && (s.Claimed() || s.Holder != nil || s.Stamped) }
@@ -145,7 +147,7 @@ func (s *Snapshot) destroys() bool {
 		return false
 	}
 	return s.Leaf == nil || s.Stamped && s.Policy() == corev1.PersistentVolumeReclaimDelete &&
-		(!s.StampedForAnother() || mirror.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)
+		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)
 }
 
 // StampedForAnother reports whether the leaf PV has the stamp of another root than the host PV
@@ -176,12 +178,12 @@ func (s *Snapshot) freed() bool {
 	if s.Host.Spec.ClaimRef == nil {
 		return s.Host.Status.Phase == corev1.VolumeAvailable
 	}
-	return s.StampedForAnother() && !mirror.Ended(s.Host) && !mirror.Releasing(s.Host)
+	return s.StampedForAnother() && !hostpv.Ended(s.Host) && !hostpv.Releasing(s.Host)
 }
 
 // PromisedHere reports whether the volume may fulfil a promise of this member.
 func (s *Snapshot) PromisedHere() bool {
-	return s.Promise != nil && mirror.IsPromiseIn(s.Promise, s.Member.ClusterID)
+	return s.Promise != nil && hostpv.IsPromiseIn(s.Promise, s.Member.ClusterID)
 }
 
 // promised reports whether the root is bound to its promise, and that is not fulfilled by
@@ -189,17 +191,17 @@ func (s *Snapshot) PromisedHere() bool {
 // again.
 func (s *Snapshot) promised() bool {
 	if s.Promise == nil {
-		return s.Host == nil && (s.PromiseLost || s.Root.Spec.VolumeName == mirror.PromiseName(s.Root.UID))
+		return s.Host == nil && (s.PromiseLost || s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID))
 	}
-	return s.Promise.Name == s.Root.Spec.VolumeName && mirror.IsUnfulfilled(s.Promise)
+	return s.Promise.Name == s.Root.Spec.VolumeName && hostpv.IsUnfulfilled(s.Promise)
 }
 
 // HostName of the volume for a claim: the one that the claim names already, if it can be one
 // and is free, so that a claim that lost its volume finds it again, whatever has become of the
 // name that was taken then.
 func (s *Snapshot) HostName(claim *corev1.PersistentVolumeClaim) string {
-	plain := mirror.HostVolumeName(s.Name, s.Member.ClusterID, false)
-	suffixed := mirror.HostVolumeName(s.Name, s.Member.ClusterID, true)
+	plain := hostpv.Name(s.Name, s.Member.ClusterID, false)
+	suffixed := hostpv.Name(s.Name, s.Member.ClusterID, true)
 	switch named := claim.Spec.VolumeName; {
 	case named == plain && !s.NameTaken, named == suffixed && !s.SuffixTaken:
 		return named
@@ -215,8 +217,8 @@ func (s *Snapshot) HostName(claim *corev1.PersistentVolumeClaim) string {
 // for it. One that a leaf claim of ours still holds is adopted with it, by root_pvc.
 func (s *Snapshot) adoptable() bool {
 	claim := s.Successor
-	return claim != nil && s.Leaf != nil && mirror.AsksFor(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
-		mirror.OwnClass(s.Class) &&
+	return claim != nil && s.Leaf != nil && hostpv.AsksFor(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
+		hostclass.Own(s.Class) &&
 		claim.Annotations[v1alpha1.AnnotationPlacedIn] == s.Member.ClusterID && s.HostName(claim) == claim.Spec.VolumeName &&
 		placement.Member{Member: s.Member, Rules: s.Rules}.Adoptable(claim, s.Class, s.Tenant, s.Leaf, false) == nil
 }
@@ -224,7 +226,7 @@ func (s *Snapshot) adoptable() bool {
 // scratch reports whether the host PV is a promise whose claim lives, and whose disk goes with
 // its last Pod.
 func (s *Snapshot) scratch() bool {
-	return s.Host != nil && s.Name != "" && mirror.WhenUnused(s.Host) && s.Host.Status.Phase == corev1.VolumeBound && s.Host.Spec.ClaimRef != nil
+	return s.Host != nil && s.Name != "" && hostpv.WhenUnused(s.Host) && s.Host.Status.Phase == corev1.VolumeBound && s.Host.Spec.ClaimRef != nil
 }
 
 // finalizer reports whether the host PV is held.

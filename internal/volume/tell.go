@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 func refuse(reason, format string, args ...any) *mirror.Refusal {
@@ -26,7 +27,7 @@ func (s *Snapshot) mistaken() *mirror.Refusal {
 			"To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName %q. Xylem keeps its data",
 			unused, s.Member.Registration, s.Earlier[i].Name, s.Name)
 	}
-	if mirror.StandsFor(name, s.Name, s.Member.ClusterID) && s.HostName(s.Root) != name {
+	if hostpv.StandsFor(name, s.Name, s.Member.ClusterID) && s.HostName(s.Root) != name {
 		return refuse(v1alpha1.ReasonVolumeMismatch, "%svolume %q, which the claim is bound to, does not represent it: another volume has that name. "+
 			"Find out which of the two has the claim's data before you delete either. Xylem keeps its data", unused, name)
 	}
@@ -57,7 +58,7 @@ func (s *Snapshot) tellSurplus() *mirror.Refusal {
 // leaf claim still has, and both agree on whose they were.
 func (s *Snapshot) asked() bool {
 	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
-		mirror.AsksFor(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
+		hostpv.AsksFor(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
 }
 
 // superseded reports whether a promise that no member has is not its claim's, and never will
@@ -88,7 +89,7 @@ func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClai
 	case claim.Spec.VolumeName != "":
 		return claim.Spec.VolumeName == promise.Name
 	}
-	return uid != "" || promise.Name == mirror.PromiseName(claim.UID)
+	return uid != "" || promise.Name == hostpv.PromiseName(claim.UID)
 }
 
 func (s *Snapshot) tellHeldByEarlier() *mirror.Refusal {

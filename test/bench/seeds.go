@@ -16,6 +16,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
@@ -168,7 +170,7 @@ func (s *seeds) volume(ctx context.Context, i int) error {
 		return err
 	}
 	class := classMember
-	leaf, err := mirror.TranslateClaim(root, &class, m.Member)
+	leaf, err := pvc.Translate(root, &class, m.Member)
 	if err != nil {
 		return fmt.Errorf("translate a claim: %w", err)
 	}
@@ -181,7 +183,7 @@ func (s *seeds) volume(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	_, err = boundVolume(ctx, s.host, mirror.HostVolume(pv, root, corev1.PersistentVolumeReclaimDelete, m.Member))
+	_, err = boundVolume(ctx, s.host, hostpv.Mirror(pv, root, corev1.PersistentVolumeReclaimDelete, m.Member))
 	return err
 }
 

@@ -22,6 +22,8 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 )
 
 // target of a write.
@@ -135,7 +137,7 @@ func (m *Model) step(ctx context.Context, w world, name string, request reconcil
 	if name == hostvolume.Name {
 		reconciler = guarded.Settling(&hostvolume.Reconciler{
 			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Recorder: r,
-			Records: &member.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
+			Records: &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
 		})
 	} else {
 		reconciler = m.linked(name, w, r, cached, live)
@@ -169,7 +171,7 @@ func (m *Model) linked(name string, w world, r *run, cached, live func(side) rea
 		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
 		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, here.Registration, g),
 		MayDestroy: g.MayDestroy,
-		Restores:   func() member.Restores { return restoresOf(w.state) },
+		Restores:   func() fencing.Restores { return restoresOf(w.state) },
 		Unrestored: func(context.Context) error { return nil },
 		Note:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
@@ -189,8 +191,8 @@ func (m *Model) linked(name string, w world, r *run, cached, live func(side) rea
 	return link.Controllers()[0]
 }
 
-func restoresOf(s state) member.Restores {
-	var r member.Restores
+func restoresOf(s state) fencing.Restores {
+	var r fencing.Restores
 	if s.memberRestored {
 		r.Member = restored
 	}

@@ -9,13 +9,14 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // mirrorsOf are the host PVs that represent a leaf PV of a name, of whatever UID.
 func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
 	var found []*corev1.PersistentVolume
 	for _, i := range s.pvs {
-		if pv := m.objects.pv(i); pv != nil && mirror.RecordsLeaf(pv, here.ClusterID, leaf) {
+		if pv := m.objects.pv(i); pv != nil && hostpv.RecordsLeaf(pv, here.ClusterID, leaf) {
 			found = append(found, pv)
 		}
 	}
@@ -53,7 +54,7 @@ func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim)
 	}
 	var found []string
 	for n, i := range w.memberState.pvs {
-		if pv := m.objects.pv(i); pv != nil && mirror.PointsAt(pv, was) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		if pv := m.objects.pv(i); pv != nil && hostpv.PointsAt(pv, was) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 			found = append(found, m.destroyed(w, n, was)...)
 		}
 	}
@@ -91,13 +92,13 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 	}
 	var found []string
 	for _, host := range hosts {
-		_, _, uid, _ := mirror.LeafVolumeOf(host)
+		_, _, uid, _ := hostpv.LeafOf(host)
 		switch ref := host.Spec.ClaimRef; {
-		case mirror.Abandoned(host):
+		case hostpv.Abandoned(host):
 			found = append(found, "I2: destroyed although its host PV is abandoned")
 		case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 			found = append(found, "I2: destroyed although the host PV retains")
-		case !mirror.Ended(host):
+		case !hostpv.Ended(host):
 			found = append(found, "I2: destroyed although the host PV is not released")
 		case root != nil && root.UID == ref.UID:
 			found = append(found, "I2: destroyed although the claim lives")
@@ -117,11 +118,11 @@ func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 		return controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
 	}
 	goes := was.DeletionTimestamp == nil && is.DeletionTimestamp != nil
-	if !goes && (!ours(was) || ours(is)) || mirror.Abandoned(was) {
+	if !goes && (!ours(was) || ours(is)) || hostpv.Abandoned(was) {
 		return nil
 	}
 	var found []string
-	_, name, uid, _ := mirror.LeafVolumeOf(was)
+	_, name, uid, _ := hostpv.LeafOf(was)
 	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
 	if goes && leaf != nil && leaf.UID == uid {
 		found = append(found, "I1: the host PV is deleted before its leaf PV is gone")
@@ -141,7 +142,7 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 		return []string{"I3: mirrored although the claim is placed elsewhere"}
 	}
 	for _, i := range w.hostState.pvs {
-		if pv := m.objects.pv(i); pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == ref.UID && !mirror.Ended(pv) {
+		if pv := m.objects.pv(i); pv != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == ref.UID && !hostpv.Ended(pv) {
 			return []string{"I3: a second host PV is made for a claim"}
 		}
 	}
@@ -180,19 +181,19 @@ func (m *Model) unsettled(w world) []string {
 // inUse reports whether a host PV represents a leaf PV, and has not ended.
 func (m *Model) inUse(w world, leaf *corev1.PersistentVolume) bool {
 	return slices.ContainsFunc(m.mirrorsOf(w.hostState, leaf.Name), func(host *corev1.PersistentVolume) bool {
-		_, _, uid, _ := mirror.LeafVolumeOf(host)
-		return uid == leaf.UID && !mirror.Abandoned(host) && !mirror.Ended(host)
+		_, _, uid, _ := hostpv.LeafOf(host)
+		return uid == leaf.UID && !hostpv.Abandoned(host) && !hostpv.Ended(host)
 	})
 }
 
 func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim) []string { //nolint:gocyclo // a table
 	held := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
-	_, name, uid, _ := mirror.LeafVolumeOf(pv)
+	_, name, uid, _ := hostpv.LeafOf(pv)
 	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
 	same := leaf != nil && leaf.UID == uid
 	gone := pv.Spec.ClaimRef != nil && (root == nil || root.UID != pv.Spec.ClaimRef.UID)
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
-	case mirror.Abandoned(pv):
+	case hostpv.Abandoned(pv):
 		if held {
 			return []string{"an abandoned host PV keeps its finalizer"}
 		}
@@ -233,13 +234,13 @@ func (m *Model) unsettledRoot(w world, root, claim *corev1.PersistentVolumeClaim
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
 		return []string{"a bound claim and its host PV do not agree"}
 	}
-	_, name, uid, _ := mirror.LeafVolumeOf(host)
+	_, name, uid, _ := hostpv.LeafOf(host)
 	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
-	if mirror.Abandoned(host) {
+	if hostpv.Abandoned(host) {
 		return nil
 	}
 	if leaf == nil || leaf.UID != uid || !current || claim.Spec.VolumeName != leaf.Name || claim.Status.Phase != corev1.ClaimBound ||
-		!mirror.HeldBy(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != here.ClusterID {
+		!hostpv.HeldBy(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != here.ClusterID {
 		return []string{"a bound claim has no whole volume in the member"}
 	}
 	return nil

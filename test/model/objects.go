@@ -17,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 const (
@@ -162,7 +163,7 @@ func reference(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claimName, UID: "c-two"}}
 	claim.Spec = root.Spec
-	pv := mirror.HostVolume(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
+	pv := hostpv.Mirror(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
 	pv.UID, pv.Status.Phase, pv.ResourceVersion = "h-two", corev1.VolumeBound, "1"
 	return pv
 }
@@ -176,7 +177,7 @@ func hostClass(policy corev1.PersistentVolumeReclaimPolicy) *storagev1.StorageCl
 
 // record is what the host's manager keeps of the member. The model does not look at it.
 func record() *coordinationv1.Lease {
-	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: member.RecordName(here.ClusterID), UID: "record",
+	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: system, Name: hostrecord.Name(here.ClusterID), UID: "record",
 		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}}}
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // leaves is for how many leaf claims there are volumes at a time, each of its own name.
@@ -28,7 +28,7 @@ var (
 	leafNames = [leaves]string{leafName(claimUIDs[0]), leafName(claimUIDs[1])}
 	hostNames = [2 * leaves]string{
 		leafNames[0], leafNames[1],
-		mirror.HostVolumeName(leafNames[0], here.ClusterID, true), mirror.HostVolumeName(leafNames[1], here.ClusterID, true),
+		hostpv.Name(leafNames[0], here.ClusterID, true), hostpv.Name(leafNames[1], here.ClusterID, true),
 	}
 )
 
@@ -169,7 +169,7 @@ func (m *Model) referred(w world) map[string]bool {
 				continue
 			}
 			note(pv, pv.Spec.ClaimRef)
-			if _, leaf, uid, ours := mirror.LeafVolumeOf(pv); ours {
+			if _, leaf, uid, ours := hostpv.LeafOf(pv); ours {
 				found[string(uid)] = true
 				found[strings.TrimPrefix(leaf, "pvc-")] = true
 			} else {

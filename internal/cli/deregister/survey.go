@@ -13,7 +13,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
 // survey is what the host has in a member.
@@ -36,7 +37,7 @@ func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegist
 		return nil, fmt.Errorf("list the Pods on %s: %w", cr.NodeName(), err)
 	}
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; !mirror.Finished(pod) && !mirror.IsDaemonSetPod(pod) {
+		if pod := &pods.Items[i]; !podstatus.Finished(pod) && !podspec.IsDaemonSetPod(pod) {
 			s.pods = append(s.pods, *pod)
 		}
 	}

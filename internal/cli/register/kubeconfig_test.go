@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 )
 
 func TestWayFrom(t *testing.T) {
@@ -51,7 +51,7 @@ func TestKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := member.ParseKubeconfig(raw, false)
+	got, err := access.ParseKubeconfig(raw, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 )
 
 const (
@@ -54,7 +54,7 @@ func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistr
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	var cr v1alpha1.ClusterRegistration
-	said, _ := member.ParseToken(token) // one that says nothing is not waited for
+	said, _ := access.ParseToken(token) // one that says nothing is not waited for
 	w := waiting{run: r, expires: said.Expires}
 	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
 		if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &cr); err != nil {

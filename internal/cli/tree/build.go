@@ -11,45 +11,55 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/tree/render"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
+// builder makes nodes of what was read.
+type builder struct{ *gather.Facts }
+
 // build makes the tree of what was read.
-func build(f *facts) *Tree {
-	t := &Tree{TypeMeta: metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind}, Missing: f.missing}
-	if f.pod != nil {
-		t.Root = f.podNode(f.pod)
-		for i := range f.claims {
-			t.Root.Children = append(t.Root.Children, f.claimNode(&f.claims[i]))
+func build(read *gather.Facts) *model.Tree {
+	f := builder{read}
+	t := &model.Tree{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: model.Kind}, Missing: f.Missing}
+	if f.Pod != nil {
+		t.Root = f.podNode(f.Pod)
+		for i := range f.Claims {
+			t.Root.Children = append(t.Root.Children, f.claimNode(&f.Claims[i]))
 		}
 	} else {
-		t.Root = f.claimNode(&f.claims[0])
+		t.Root = f.claimNode(&f.Claims[0])
 	}
-	for _, id := range f.clusterIDs() {
-		if !f.members[id] {
-			t.Recorded = append(t.Recorded, f.nameOf(id, f.volumeIn(id)))
+	for _, id := range f.ClusterIDs() {
+		if !f.Members[id] {
+			t.Recorded = append(t.Recorded, f.NameOf(id, f.volumeIn(id)))
 		}
 	}
 	return t
 }
 
-func (f *facts) volumeIn(clusterID string) *corev1.PersistentVolume {
-	for i := range f.claims {
-		if f.memberOf(&f.claims[i]) == clusterID {
-			return f.claims[i].volume
+func (f builder) volumeIn(clusterID string) *corev1.PersistentVolume {
+	for i := range f.Claims {
+		if f.MemberOf(&f.Claims[i]) == clusterID {
+			return f.Claims[i].Volume
 		}
 	}
 	return nil
 }
 
 // object is the node of an object that was read.
-func object(kind, cluster string, obj client.Object, state string, health Health) Node {
-	n := Node{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), Cluster: cluster, State: state, Health: health}
+func object(kind, cluster string, obj client.Object, state string, health model.Health) model.Node {
+	n := model.Node{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), Cluster: cluster, State: state, Health: health}
 	if created := obj.GetCreationTimestamp(); !created.IsZero() {
 		n.Created = &created
 	}
 	if obj.GetDeletionTimestamp() != nil {
-		n.State, n.Health = StateTerminating, Waiting
+		n.State, n.Health = model.StateTerminating, model.Waiting
 		if finalizers := obj.GetFinalizers(); len(finalizers) > 0 {
 			n.Details = append(n.Details, "held by "+strings.Join(finalizers, ", "))
 		}
@@ -58,41 +68,41 @@ func object(kind, cluster string, obj client.Object, state string, health Health
 }
 
 // since is when the object got well, if it is well at all.
-func (n *Node) since(well metav1.Time) metav1.Time {
-	if n.Health != Good {
+func since(n *model.Node, well metav1.Time) metav1.Time {
+	if n.Health != model.Good {
 		return metav1.Time{}
 	}
 	return well
 }
 
 // claimNode is a claim of the host with all that it leads to.
-func (f *facts) claimNode(c *claimFacts) Node {
-	if c.claim == nil {
+func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
+	if c.Claim == nil {
 		return f.claimGone(c)
 	}
-	health := map[corev1.PersistentVolumeClaimPhase]Health{corev1.ClaimBound: Good, corev1.ClaimPending: Waiting, corev1.ClaimLost: Bad}[c.claim.Status.Phase]
-	n := object(kindClaim, "", c.claim, phase(string(c.claim.Status.Phase)), health)
-	n.Details = append(n.Details, sizes(c.claim)...)
-	if class := mirror.ClassName(c.claim); class != "" {
+	health := map[corev1.PersistentVolumeClaimPhase]model.Health{corev1.ClaimBound: model.Good, corev1.ClaimPending: model.Waiting, corev1.ClaimLost: model.Bad}[c.Claim.Status.Phase]
+	n := object(gather.KindClaim, "", c.Claim, phase(string(c.Claim.Status.Phase)), health)
+	n.Details = append(n.Details, sizes(c.Claim)...)
+	if class := hostclass.NameOf(c.Claim); class != "" {
 		n.Details = append(n.Details, "class "+class)
 	}
-	n.Conditions = claimConditions(c.claim)
-	if slices.ContainsFunc(n.Conditions, problem) {
-		n.Health = Bad
+	n.Conditions = claimConditions(c.Claim)
+	if slices.ContainsFunc(n.Conditions, render.Problem) {
+		n.Health = model.Bad
 	}
-	n.Events = matter(c.events, c.claim.Status.Phase != corev1.ClaimBound, n.since(claimWell(c.claim, c.volume)))
-	if !c.ours() {
+	n.Events = matter(c.Events, c.Claim.Status.Phase != corev1.ClaimBound, since(&n, claimWell(c.Claim, c.Volume)))
+	if !c.Ours() {
 		n.Details = append(n.Details, notOurs(c))
 		return f.withPods(n, c)
 	}
-	if c.claim.Status.Phase == corev1.ClaimPending && len(c.pods) == 0 && f.pod == nil && waitsForConsumer(c.class) {
+	if c.Claim.Status.Phase == corev1.ClaimPending && len(c.Pods) == 0 && f.Pod == nil && waitsForConsumer(c.Class) {
 		n.Details = append(n.Details, "no Pod uses it yet, and its class waits for the first one")
 	}
-	switch id := f.memberOf(c); {
-	case c.volume != nil:
+	switch id := f.MemberOf(c); {
+	case c.Volume != nil:
 		n.Children = append(n.Children, f.volumeNode(c))
-	case c.claim.Spec.VolumeName != "" && !f.missed(kindVolume+" "+c.claim.Spec.VolumeName):
-		n.Children = append(n.Children, Node{Kind: kindVolume, Name: c.claim.Spec.VolumeName, State: StateNotFound, Health: Bad})
+	case c.Claim.Spec.VolumeName != "" && !f.missed(gather.KindVolume+" "+c.Claim.Spec.VolumeName):
+		n.Children = append(n.Children, model.Node{Kind: gather.KindVolume, Name: c.Claim.Spec.VolumeName, State: model.StateNotFound, Health: model.Bad})
 	case id != "":
 		n.Children = append(n.Children, f.memberNode(id, c))
 	}
@@ -100,13 +110,13 @@ func (f *facts) claimNode(c *claimFacts) Node {
 }
 
 // claimGone is a claim that is not there, and what is left of it.
-func (f *facts) claimGone(c *claimFacts) Node {
-	n := Node{Kind: kindClaim, Namespace: c.key.Namespace, Name: c.key.Name, State: StateNotFound, Health: Bad}
-	if f.missed(named(kindClaim, c.key)) {
-		n.State, n.Health = StateNotRead, Unknown
+func (f builder) claimGone(c *gather.ClaimFacts) model.Node {
+	n := model.Node{Kind: gather.KindClaim, Namespace: c.Key.Namespace, Name: c.Key.Name, State: model.StateNotFound, Health: model.Bad}
+	if f.missed(gather.Named(gather.KindClaim, c.Key)) {
+		n.State, n.Health = model.StateNotRead, model.Unknown
 	}
-	for i := range c.earlier {
-		left := claimFacts{key: c.key, volume: &c.earlier[i]}
+	for i := range c.Earlier {
+		left := gather.ClaimFacts{Key: c.Key, Volume: &c.Earlier[i]}
 		n.Children = append(n.Children, f.volumeNode(&left))
 	}
 	return f.withPods(n, c)
@@ -114,53 +124,53 @@ func (f *facts) claimGone(c *claimFacts) Node {
 
 // withPods adds the volumes without a root that were made for a claim of that name,
 // and the Pods that use it.
-func (f *facts) withPods(n Node, c *claimFacts) Node {
-	for _, o := range f.orphansOf(c.key) {
+func (f builder) withPods(n model.Node, c *gather.ClaimFacts) model.Node {
+	for _, o := range f.OrphansOf(c.Key) {
 		since := o.Since
-		n.Children = append(n.Children, Node{
-			Kind: kindVolume, Name: o.Volume, Cluster: o.registration, State: StateOrphaned, Health: Bad,
-			Conditions: []Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: string(metav1.ConditionFalse), Reason: o.Reason, Since: since,
+		n.Children = append(n.Children, model.Node{
+			Kind: gather.KindVolume, Name: o.Volume, Cluster: o.Registration, State: model.StateOrphaned, Health: model.Bad,
+			Conditions: []model.Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: string(metav1.ConditionFalse), Reason: o.Reason, Since: since,
 				Message: "nothing destroys it: make the claim anew with spec.volumeName " + o.Volume + " to use it again, or delete it in the member"}},
 		})
 	}
-	for i := range c.pods {
-		n.Children = append(n.Children, f.podNode(&c.pods[i]))
+	for i := range c.Pods {
+		n.Children = append(n.Children, f.podNode(&c.Pods[i]))
 	}
 	return n
 }
 
 // missed reports whether something could not be read in the host.
-func (f *facts) missed(what string) bool {
-	return slices.ContainsFunc(f.missing, func(m Missing) bool { return m.What == what && m.Cluster == "" })
+func (f builder) missed(what string) bool {
+	return slices.ContainsFunc(f.Missing, func(m model.Missing) bool { return m.What == what && m.Cluster == "" })
 }
 
-func notOurs(c *claimFacts) string {
-	if c.volume != nil {
-		driver, _ := mirror.SourceOf(c.volume)
+func notOurs(c *gather.ClaimFacts) string {
+	if c.Volume != nil {
+		driver, _ := hostpv.SourceOf(c.Volume)
 		return fmt.Sprintf("not Xylem's: its volume is of driver %s", driver)
 	}
-	return fmt.Sprintf("not Xylem's: its class has provisioner %s", c.class.Provisioner)
+	return fmt.Sprintf("not Xylem's: its class has provisioner %s", c.Class.Provisioner)
 }
 
 func waitsForConsumer(class *storagev1.StorageClass) bool {
-	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer && !mirror.Promises(class)
+	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer && !hostpv.Promises(class)
 }
 
 // volumeNode is a PV of the host and what it stands for.
-func (f *facts) volumeNode(c *claimFacts) Node {
-	pv := c.volume
-	n := object(kindVolume, "", pv, phase(string(pv.Status.Phase)), volumeHealth(pv))
+func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
+	pv := c.Volume
+	n := object(gather.KindVolume, "", pv, phase(string(pv.Status.Phase)), volumeHealth(pv))
 	n.Details = append(n.Details, volumeDetails(pv)...)
-	n.Events = matter(c.volumeEvents, false, n.since(volumeWell(pv)))
-	_, _, _, hasLeaf := mirror.LeafVolumeOf(pv)
-	if mirror.IsPromise(pv) {
+	n.Events = matter(c.VolumeEvents, false, since(&n, volumeWell(pv)))
+	_, _, _, hasLeaf := hostpv.LeafOf(pv)
+	if hostpv.IsPromise(pv) {
 		kind := "promise"
-		if mirror.WhenUnused(pv) {
+		if hostpv.WhenUnused(pv) {
 			kind = "promise for as long as Pods use it"
 		}
 		switch {
 		case !hasLeaf:
-			n.Health = Waiting
+			n.Health = model.Waiting
 			n.Details = append(n.Details, kind+", not fulfilled yet")
 		default:
 			n.Details = append(n.Details, kind+", fulfilled")
@@ -174,26 +184,26 @@ func (f *facts) volumeNode(c *claimFacts) Node {
 		{v1alpha1.AnnotationClusterGone, "its member, %s, was deregistered"},
 	} {
 		if value := pv.Annotations[note.key]; value != "" {
-			n.Details = append(n.Details, fmt.Sprintf(note.text, plain(value)))
+			n.Details = append(n.Details, fmt.Sprintf(note.text, gather.Plain(value)))
 		}
 	}
-	if mirror.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
+	if hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		n.Details = append(n.Details, "its data are kept: clear spec.claimRef to let another claim have them")
 	}
-	if id := f.memberOf(c); id != "" {
+	if id := f.MemberOf(c); id != "" {
 		n.Children = append(n.Children, f.memberNode(id, c))
 	}
 	return n
 }
 
-func volumeHealth(pv *corev1.PersistentVolume) Health {
+func volumeHealth(pv *corev1.PersistentVolume) model.Health {
 	switch pv.Status.Phase {
 	case corev1.VolumeBound:
-		return Good
+		return model.Good
 	case corev1.VolumeFailed:
-		return Bad
+		return model.Bad
 	default:
-		return Waiting
+		return model.Waiting
 	}
 }
 
@@ -206,13 +216,13 @@ func volumeDetails(pv *corev1.PersistentVolume) []string {
 }
 
 // memberNode is a member and what a claim has there.
-func (f *facts) memberNode(id string, c *claimFacts) Node {
-	registration := f.registration(id)
-	var n Node
+func (f builder) memberNode(id string, c *gather.ClaimFacts) model.Node {
+	registration := f.Registration(id)
+	var n model.Node
 	if registration == nil {
-		n = Node{Kind: kindRegistration, Name: f.nameOf(id, c.volume), State: StateNotFound, Health: Bad, Details: []string{"no registration has cluster " + id}}
+		n = model.Node{Kind: gather.KindRegistration, Name: f.NameOf(id, c.Volume), State: model.StateNotFound, Health: model.Bad, Details: []string{"no registration has cluster " + id}}
 		if f.missed("ClusterRegistrations") {
-			n.State, n.Health, n.Details = StateNotRead, Unknown, []string{"cluster " + id}
+			n.State, n.Health, n.Details = model.StateNotRead, model.Unknown, []string{"cluster " + id}
 		}
 	} else {
 		n = registrationNode(registration)
@@ -221,65 +231,65 @@ func (f *facts) memberNode(id string, c *claimFacts) Node {
 	return n
 }
 
-func registrationNode(r *v1alpha1.ClusterRegistration) Node {
-	state, health := v1alpha1.ConditionConnected, Good
-	if !connected(r) {
-		state, health = "Disconnected", Bad
+func registrationNode(r *v1alpha1.ClusterRegistration) model.Node {
+	state, health := v1alpha1.ConditionConnected, model.Good
+	if !gather.Connected(r) {
+		state, health = "Disconnected", model.Bad
 	}
-	n := object(kindRegistration, "", r, state, health)
+	n := object(gather.KindRegistration, "", r, state, health)
 	if r.Status.KubernetesVersion != "" {
-		n.Details = append(n.Details, plain(r.Status.KubernetesVersion))
+		n.Details = append(n.Details, gather.Plain(r.Status.KubernetesVersion))
 	}
 	n.Details = append(n.Details, "node "+r.NodeName())
 	n.Conditions = registrationConditions(r)
-	if n.Health == Good && len(n.Conditions) > 0 {
-		n.Health = Waiting
+	if n.Health == model.Good && len(n.Conditions) > 0 {
+		n.Health = model.Waiting
 	}
 	return n
 }
 
 // leafClaimNode is what a claim has in its member: the leaf claim with its volume,
 // or what the host has recorded of them.
-func (f *facts) leafClaimNode(cluster, id string, c *claimFacts) []Node {
+func (f builder) leafClaimNode(cluster, id string, c *gather.ClaimFacts) []model.Node {
 	var leafName, leafUID string
-	if c.volume != nil {
-		_, name, uid, _ := mirror.LeafVolumeOf(c.volume)
+	if c.Volume != nil {
+		_, name, uid, _ := hostpv.LeafOf(c.Volume)
 		leafName, leafUID = name, string(uid)
 	}
-	n := Node{Kind: kindClaim, Namespace: c.key.Namespace, Name: c.key.Name, Cluster: cluster}
+	n := model.Node{Kind: gather.KindClaim, Namespace: c.Key.Namespace, Name: c.Key.Name, Cluster: cluster}
 	switch {
-	case c.leaf != nil:
+	case c.Leaf != nil:
 		n = leafClaim(cluster, c)
-	case c.leafKnown && c.claim == nil:
+	case c.LeafKnown && c.Claim == nil:
 		return f.leafVolumeNode(cluster, leafName, leafUID, c)
-	case c.leafKnown:
-		n.State, n.Health = StateNotFound, Waiting
-	case leafName != "" && c.claim != nil:
-		n.State, n.Health = StateRecorded, Unknown
+	case c.LeafKnown:
+		n.State, n.Health = model.StateNotFound, model.Waiting
+	case leafName != "" && c.Claim != nil:
+		n.State, n.Health = model.StateRecorded, model.Unknown
 	case leafName != "":
 		return f.leafVolumeNode(cluster, leafName, leafUID, c)
 	default:
-		n.State, n.Health = StateNotRead, Unknown
-		if c.claim.Annotations[v1alpha1.AnnotationPlacedIn] != id {
+		n.State, n.Health = model.StateNotRead, model.Unknown
+		if c.Claim.Annotations[v1alpha1.AnnotationPlacedIn] != id {
 			n.Details = append(n.Details, "the claim is not placed there yet")
 		}
 	}
 	n.Children = f.leafVolumeNode(cluster, leafName, leafUID, c)
-	return []Node{n}
+	return []model.Node{n}
 }
 
 // leafClaim is a claim of a member that was read.
-func leafClaim(cluster string, c *claimFacts) Node {
-	health := map[corev1.PersistentVolumeClaimPhase]Health{corev1.ClaimBound: Good, corev1.ClaimPending: Waiting, corev1.ClaimLost: Bad}[c.leaf.Status.Phase]
-	n := object(kindClaim, cluster, c.leaf, phase(string(c.leaf.Status.Phase)), health)
-	n.Details = append(n.Details, sizes(c.leaf)...)
-	if class := mirror.ClassName(c.leaf); class != "" {
+func leafClaim(cluster string, c *gather.ClaimFacts) model.Node {
+	health := map[corev1.PersistentVolumeClaimPhase]model.Health{corev1.ClaimBound: model.Good, corev1.ClaimPending: model.Waiting, corev1.ClaimLost: model.Bad}[c.Leaf.Status.Phase]
+	n := object(gather.KindClaim, cluster, c.Leaf, phase(string(c.Leaf.Status.Phase)), health)
+	n.Details = append(n.Details, sizes(c.Leaf)...)
+	if class := hostclass.NameOf(c.Leaf); class != "" {
 		n.Details = append(n.Details, "class "+class)
 	}
-	n.Conditions = claimConditions(c.leaf)
-	n.Events = matter(c.leafEvents, false, n.since(claimWell(c.leaf, c.leafVolume)))
-	if why := foreign(c.leaf, c.claim); why != "" {
-		n.State, n.Health = StateForeign, Bad
+	n.Conditions = claimConditions(c.Leaf)
+	n.Events = matter(c.LeafEvents, false, since(&n, claimWell(c.Leaf, c.LeafVolume)))
+	if why := foreign(c.Leaf, c.Claim); why != "" {
+		n.State, n.Health = model.StateForeign, model.Bad
 		n.Details = append(n.Details, why)
 	}
 	return n
@@ -310,87 +320,87 @@ func isNil(obj client.Object) bool {
 }
 
 // leafVolumeNode is the real volume.
-func (f *facts) leafVolumeNode(cluster, name, uid string, c *claimFacts) []Node {
-	if pv := c.leafVolume; pv != nil {
-		n := object(kindVolume, cluster, pv, phase(string(pv.Status.Phase)), volumeHealth(pv))
+func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts) []model.Node {
+	if pv := c.LeafVolume; pv != nil {
+		n := object(gather.KindVolume, cluster, pv, phase(string(pv.Status.Phase)), volumeHealth(pv))
 		n.Details = append(n.Details, volumeDetails(pv)...)
-		n.Driver, n.Handle = mirror.SourceOf(pv)
-		n.Driver, n.Handle = plain(n.Driver), plain(n.Handle)
-		n.Events = matter(c.leafVolumeEvents, false, n.since(volumeWell(pv)))
+		n.Driver, n.Handle = hostpv.SourceOf(pv)
+		n.Driver, n.Handle = gather.Plain(n.Driver), gather.Plain(n.Handle)
+		n.Events = matter(c.LeafVolumeEvents, false, since(&n, volumeWell(pv)))
 		if uid != "" && string(pv.UID) != uid {
-			n.Health = Bad
+			n.Health = model.Bad
 			n.Details = append(n.Details, "another volume of that name: the host stands for the one with UID "+uid)
 		}
-		return []Node{n}
+		return []model.Node{n}
 	}
 	if name == "" {
 		return nil
 	}
-	n := Node{Kind: kindVolume, Name: name, Cluster: cluster, State: StateRecorded, Health: Unknown}
-	if c.leafVolumeKnown {
-		n.State, n.Health = StateNotFound, Bad
+	n := model.Node{Kind: gather.KindVolume, Name: name, Cluster: cluster, State: model.StateRecorded, Health: model.Unknown}
+	if c.LeafVolumeKnown {
+		n.State, n.Health = model.StateNotFound, model.Bad
 	}
-	record := c.volume.Annotations
-	if c.volume.Spec.CSI.Driver == v1alpha1.ProvisionerName {
-		record = c.volume.Spec.CSI.VolumeAttributes
+	record := c.Volume.Annotations
+	if c.Volume.Spec.CSI.Driver == v1alpha1.ProvisionerName {
+		record = c.Volume.Spec.CSI.VolumeAttributes
 	}
-	n.Driver, n.Handle = plain(record[v1alpha1.AttributeDriver]), plain(record[v1alpha1.AttributeHandle])
-	return []Node{n}
+	n.Driver, n.Handle = gather.Plain(record[v1alpha1.AttributeDriver]), gather.Plain(record[v1alpha1.AttributeHandle])
+	return []model.Node{n}
 }
 
 // podNode is a Pod of the host with its leaf.
-func (f *facts) podNode(p *podFacts) Node {
-	n := podOf("", p.pod)
-	n.Conditions = podConditions(p.pod)
-	if slices.ContainsFunc(n.Conditions, problem) {
-		n.Health = Bad
+func (f builder) podNode(p *gather.PodFacts) model.Node {
+	n := podOf("", p.Pod)
+	n.Conditions = podConditions(p.Pod)
+	if slices.ContainsFunc(n.Conditions, render.Problem) {
+		n.Health = model.Bad
 	}
-	n.Events = matter(p.events, false, n.since(podWell(p.pod)))
-	id := f.memberOfPod(p)
+	n.Events = matter(p.Events, false, since(&n, podWell(p.Pod)))
+	id := f.MemberOfPod(p)
 	if id == "" {
 		return n
 	}
-	cluster := f.nameOf(id, nil)
-	leaf := Node{Kind: kindPod, Namespace: p.pod.Namespace, Name: p.pod.Name, Cluster: cluster, State: StateNotRead, Health: Unknown}
+	cluster := f.NameOf(id, nil)
+	leaf := model.Node{Kind: gather.KindPod, Namespace: p.Pod.Namespace, Name: p.Pod.Name, Cluster: cluster, State: model.StateNotRead, Health: model.Unknown}
 	switch {
-	case p.leaf != nil:
-		leaf = podOf(cluster, p.leaf)
-		leaf.Conditions = podConditions(p.leaf)
-		leaf.Events = matter(p.leafEvents, false, leaf.since(podWell(p.leaf)))
-		if why := foreign(p.leaf, p.pod); why != "" {
-			leaf.State, leaf.Health = StateForeign, Bad
+	case p.Leaf != nil:
+		leaf = podOf(cluster, p.Leaf)
+		leaf.Conditions = podConditions(p.Leaf)
+		leaf.Events = matter(p.LeafEvents, false, since(&leaf, podWell(p.Leaf)))
+		if why := foreign(p.Leaf, p.Pod); why != "" {
+			leaf.State, leaf.Health = model.StateForeign, model.Bad
 			leaf.Details = append(leaf.Details, why)
 		}
-	case p.leafKnown:
-		leaf.State, leaf.Health = StateNotFound, Waiting
-		if mirror.Finished(p.pod) {
-			leaf.Health = Good // taken back with its root's end
+	case p.LeafKnown:
+		leaf.State, leaf.Health = model.StateNotFound, model.Waiting
+		if podstatus.Finished(p.Pod) {
+			leaf.Health = model.Good // taken back with its root's end
 		}
-	case pushed(p.pod):
-		leaf.State = StateRecorded
+	case pushed(p.Pod):
+		leaf.State = model.StateRecorded
 	}
 	n.Children = append(n.Children, leaf)
 	return n
 }
 
-func podOf(cluster string, pod *corev1.Pod) Node {
-	var health Health
+func podOf(cluster string, pod *corev1.Pod) model.Node {
+	var health model.Health
 	switch pod.Status.Phase {
 	case corev1.PodRunning, corev1.PodSucceeded:
-		health = Good
+		health = model.Good
 	case corev1.PodFailed, corev1.PodUnknown:
-		health = Bad
+		health = model.Bad
 	default:
-		health = Waiting
+		health = model.Waiting
 	}
 	state := phase(string(pod.Status.Phase))
 	if reason := podReason(pod); reason != "" {
 		state = reason
-		if health == Good {
-			health = Bad
+		if health == model.Good {
+			health = model.Bad
 		}
 	}
-	n := object(kindPod, cluster, pod, state, health)
+	n := object(gather.KindPod, cluster, pod, state, health)
 	if pod.Spec.NodeName != "" {
 		n.Details = append(n.Details, "node "+pod.Spec.NodeName)
 	} else if nominated := pod.Status.NominatedNodeName; nominated != "" {
@@ -402,12 +412,12 @@ func podOf(cluster string, pod *corev1.Pod) Node {
 // podReason is why a Pod is not simply in its phase, as kubectl get shows it.
 func podReason(pod *corev1.Pod) string {
 	if pod.Status.Reason != "" {
-		return plain(pod.Status.Reason)
+		return gather.Plain(pod.Status.Reason)
 	}
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for _, s := range statuses {
 			if w := s.State.Waiting; w != nil && w.Reason != "" {
-				return plain(w.Reason)
+				return gather.Plain(w.Reason)
 			}
 		}
 	}

@@ -19,7 +19,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/tree/render"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -88,13 +92,13 @@ func leafVolume() *corev1.PersistentVolume {
 
 // mirrored is the PV of the host that stands for leafVolume.
 func mirrored(phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
-	pv := mirror.HostVolume(leafVolume(), claim(corev1.ClaimPending, ""), corev1.PersistentVolumeReclaimDelete, here)
+	pv := hostpv.Mirror(leafVolume(), claim(corev1.ClaimPending, ""), corev1.PersistentVolumeReclaimDelete, here)
 	pv.Name, pv.CreationTimestamp, pv.Status.Phase = "pvc-0d1c", ago(2*time.Minute), phase
 	return pv
 }
 
 func promised(parameters map[string]string) *corev1.PersistentVolume {
-	pv := mirror.PromiseFor(claim(corev1.ClaimPending, ""), hostClass(v1alpha1.ProvisionerName, parameters))
+	pv := hostpv.PromiseFor(claim(corev1.ClaimPending, ""), hostClass(v1alpha1.ProvisionerName, parameters))
 	pv.CreationTimestamp, pv.Status.Phase = ago(2*time.Minute), corev1.VolumeBound
 	return pv
 }
@@ -132,96 +136,96 @@ func connectedMember() []v1alpha1.ClusterRegistration {
 }
 
 // cases are trees that users see.
-func cases() map[string]facts {
+func cases() map[string]gather.Facts {
 	key := types.NamespacedName{Namespace: "shop", Name: "data"}
 	xylem := hostClass(v1alpha1.ProvisionerName, nil)
-	running := podFacts{pod: pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"))}
+	running := gather.PodFacts{Pod: pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"))}
 	read := map[string]bool{clusterID: true}
 	fulfilled := func(parameters map[string]string) *corev1.PersistentVolume {
-		return mirror.Fulfil(mirror.WithMember(promised(parameters), here, pod("", "")), leafVolume(), corev1.PersistentVolumeReclaimDelete, here)
+		return hostpv.Fulfil(hostpv.WithMember(promised(parameters), here, pod("", "")), leafVolume(), corev1.PersistentVolumeReclaimDelete, here)
 	}
-	tree := func(registrations []v1alpha1.ClusterRegistration, c claimFacts) facts {
-		c.key = key
-		return facts{registrations: registrations, claims: []claimFacts{c}}
+	tree := func(registrations []v1alpha1.ClusterRegistration, c gather.ClaimFacts) gather.Facts {
+		c.Key = key
+		return gather.Facts{Registrations: registrations, Claims: []gather.ClaimFacts{c}}
 	}
-	all := map[string]facts{
-		"bound": tree(connectedMember(), claimFacts{claim: claim(corev1.ClaimBound, "pvc-0d1c"), class: xylem, volume: mirrored(corev1.VolumeBound), pods: []podFacts{running},
-			events: []corev1.Event{event("Normal", "VolumeMirrored", "member cluster38 has made volume pvc-0d1c", "xylem", time.Minute, 1), event("Normal", "WaitForFirstConsumer", "waiting", "persistentvolume-controller", time.Minute, 3)}}),
-		"pending-no-pod": tree(connectedMember(), claimFacts{claim: claim(corev1.ClaimPending, ""), class: xylem,
-			events: []corev1.Event{event("Normal", "WaitForFirstConsumer", "waiting for first consumer to be created before binding", "persistentvolume-controller", time.Second, 7)}}),
-		"promise-unused": tree(connectedMember(), claimFacts{class: xylem, volume: promised(nil),
-			claim: withoutPlace(claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no volume yet: it is made in the member in which the first Pod of this claim lands")))}),
-		"promise-broken": tree(connectedMember(), claimFacts{class: xylem, volume: mirror.WithMember(promised(nil), here, pod("", "")), pods: []podFacts{
-			{pod: pod(corev1.PodPending, node, isPushed(corev1.ConditionFalse, "VolumeAwaited", "claim data: member cluster38 has no class gone"))}},
-			claim: claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "MemberClassNotFound", "member cluster38 has no class gone"),
+	all := map[string]gather.Facts{
+		"bound": tree(connectedMember(), gather.ClaimFacts{Claim: claim(corev1.ClaimBound, "pvc-0d1c"), Class: xylem, Volume: mirrored(corev1.VolumeBound), Pods: []gather.PodFacts{running},
+			Events: []corev1.Event{event("Normal", "VolumeMirrored", "member cluster38 has made volume pvc-0d1c", "xylem", time.Minute, 1), event("Normal", "WaitForFirstConsumer", "waiting", "persistentvolume-controller", time.Minute, 3)}}),
+		"pending-no-pod": tree(connectedMember(), gather.ClaimFacts{Claim: claim(corev1.ClaimPending, ""), Class: xylem,
+			Events: []corev1.Event{event("Normal", "WaitForFirstConsumer", "waiting for first consumer to be created before binding", "persistentvolume-controller", time.Second, 7)}}),
+		"promise-unused": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: promised(nil),
+			Claim: withoutPlace(claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no volume yet: it is made in the member in which the first Pod of this claim lands")))}),
+		"promise-broken": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: hostpv.WithMember(promised(nil), here, pod("", "")), Pods: []gather.PodFacts{
+			{Pod: pod(corev1.PodPending, node, isPushed(corev1.ConditionFalse, "VolumeAwaited", "claim data: member cluster38 has no class gone"))}},
+			Claim: claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "MemberClassNotFound", "member cluster38 has no class gone"),
 				says(v1alpha1.ClaimPromise, corev1.ConditionFalse, v1alpha1.ReasonBroken, "MemberClassNotFound: member cluster38 has no class gone"))}),
-		"promise-when-unused": tree(connectedMember(), claimFacts{class: xylem, volume: fulfilled(map[string]string{v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}),
-			claim: claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionTrue, v1alpha1.ReasonFulfilled, "volume pvc-0d1c in member cluster38: driver ebs.csi.aws.com, handle vol-0af31"))}),
+		"promise-when-unused": tree(connectedMember(), gather.ClaimFacts{Class: xylem, Volume: fulfilled(map[string]string{v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}),
+			Claim: claim(corev1.ClaimBound, promised(nil).Name, says(v1alpha1.ClaimPromise, corev1.ConditionTrue, v1alpha1.ReasonFulfilled, "volume pvc-0d1c in member cluster38: driver ebs.csi.aws.com, handle vol-0af31"))}),
 		"member-lost": tree([]v1alpha1.ClusterRegistration{registration(metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "dial tcp 10.1.2.3:6443: i/o timeout")},
-			claimFacts{claim: claim(corev1.ClaimBound, "pvc-0d1c"), class: xylem, volume: mirrored(corev1.VolumeBound), pods: []podFacts{running}}),
-		"deregistered": tree(nil, claimFacts{claim: claim(corev1.ClaimBound, "pvc-0d1c"), class: xylem, volume: with(mirrored(corev1.VolumeBound), v1alpha1.AnnotationClusterGone, "cluster38")}),
-		"released":     tree(connectedMember(), claimFacts{earlier: []corev1.PersistentVolume{*mirrored(corev1.VolumeReleased)}}),
-		"volume-gone":  tree(connectedMember(), claimFacts{claim: claim(corev1.ClaimLost, "pvc-0d1c"), class: xylem}),
-		"not-ours":     tree(connectedMember(), claimFacts{claim: withoutPlace(claim(corev1.ClaimBound, "pvc-9")), class: hostClass("rancher.io/local-path", nil)}),
+			gather.ClaimFacts{Claim: claim(corev1.ClaimBound, "pvc-0d1c"), Class: xylem, Volume: mirrored(corev1.VolumeBound), Pods: []gather.PodFacts{running}}),
+		"deregistered": tree(nil, gather.ClaimFacts{Claim: claim(corev1.ClaimBound, "pvc-0d1c"), Class: xylem, Volume: with(mirrored(corev1.VolumeBound), v1alpha1.AnnotationClusterGone, "cluster38")}),
+		"released":     tree(connectedMember(), gather.ClaimFacts{Earlier: []corev1.PersistentVolume{*mirrored(corev1.VolumeReleased)}}),
+		"volume-gone":  tree(connectedMember(), gather.ClaimFacts{Claim: claim(corev1.ClaimLost, "pvc-0d1c"), Class: xylem}),
+		"not-ours":     tree(connectedMember(), gather.ClaimFacts{Claim: withoutPlace(claim(corev1.ClaimBound, "pvc-9")), Class: hostClass("rancher.io/local-path", nil)}),
 	}
-	pending := tree(connectedMember(), claimFacts{claim: withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "OutOfSpace",
-		"member cluster38: claim data: failed to provision volume with StorageClass \"gp3\": rpc error: code = ResourceExhausted desc = no space left in zone a. Another member is tried after 1m0s"))), class: xylem,
-		leaf: leafClaim38(corev1.ClaimPending, ""), leafKnown: true, leafVolumeKnown: true,
-		leafEvents: []corev1.Event{event("Warning", "ProvisioningFailed", "rpc error: code = ResourceExhausted desc = no space left in zone a", "ebs.csi.aws.com", 2*time.Second, 4)},
-		pods:       []podFacts{{pod: pod(corev1.PodPending, "", corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"})}}})
-	pending.members = read
+	pending := tree(connectedMember(), gather.ClaimFacts{Claim: withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, "OutOfSpace",
+		"member cluster38: claim data: failed to provision volume with StorageClass \"gp3\": rpc error: code = ResourceExhausted desc = no space left in zone a. Another member is tried after 1m0s"))), Class: xylem,
+		Leaf: leafClaim38(corev1.ClaimPending, ""), LeafKnown: true, LeafVolumeKnown: true,
+		LeafEvents: []corev1.Event{event("Warning", "ProvisioningFailed", "rpc error: code = ResourceExhausted desc = no space left in zone a", "ebs.csi.aws.com", 2*time.Second, 4)},
+		Pods:       []gather.PodFacts{{Pod: pod(corev1.PodPending, "", corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "0/3 nodes are available"})}}})
+	pending.Members = read
 	all["pending-live"] = pending
 
 	live := all["bound"]
-	live.claims = append([]claimFacts(nil), live.claims...)
-	c := &live.claims[0]
-	c.leaf, c.leafKnown, c.leafVolume, c.leafVolumeKnown = leafClaim38(corev1.ClaimBound, "pvc-0d1c"), true, leafVolume(), true
-	c.pods = []podFacts{{pod: running.pod, leaf: leafPod38(), leafKnown: true}}
-	live.members = read
+	live.Claims = append([]gather.ClaimFacts(nil), live.Claims...)
+	c := &live.Claims[0]
+	c.Leaf, c.LeafKnown, c.LeafVolume, c.LeafVolumeKnown = leafClaim38(corev1.ClaimBound, "pvc-0d1c"), true, leafVolume(), true
+	c.Pods = []gather.PodFacts{{Pod: running.Pod, Leaf: leafPod38(), LeafKnown: true}}
+	live.Members = read
 	all["bound-live"] = live
 
 	wiped := live
-	wiped.claims = []claimFacts{live.claims[0]}
-	wiped.claims[0].leaf, wiped.claims[0].leafVolume = nil, nil
-	wiped.claims[0].pods = []podFacts{{pod: running.pod, leafKnown: true}}
+	wiped.Claims = []gather.ClaimFacts{live.Claims[0]}
+	wiped.Claims[0].Leaf, wiped.Claims[0].LeafVolume = nil, nil
+	wiped.Claims[0].Pods = []gather.PodFacts{{Pod: running.Pod, LeafKnown: true}}
 	all["wiped-live"] = wiped
 
 	taken := live
-	taken.claims = []claimFacts{live.claims[0]}
-	taken.claims[0].leaf, taken.claims[0].leafVolume, taken.claims[0].volume = foreignClaim(), nil, nil
-	taken.claims[0].claim = withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a claim shop/data of its own: it is left alone")))
-	taken.claims[0].pods = nil
+	taken.Claims = []gather.ClaimFacts{live.Claims[0]}
+	taken.Claims[0].Leaf, taken.Claims[0].LeafVolume, taken.Claims[0].Volume = foreignClaim(), nil, nil
+	taken.Claims[0].Claim = withPlace(claim(corev1.ClaimPending, "", says(v1alpha1.ClaimPlaced, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a claim shop/data of its own: it is left alone")))
+	taken.Claims[0].Pods = nil
 	all["taken-live"] = taken
 
 	recovered := all["bound"]
-	recovered.claims = append([]claimFacts(nil), recovered.claims...)
-	r := &recovered.claims[0]
-	r.volume = r.volume.DeepCopy()
-	r.volume.Status.LastPhaseTransitionTime = ptr.To(ago(time.Minute))
-	r.events = append([]corev1.Event{
+	recovered.Claims = append([]gather.ClaimFacts(nil), recovered.Claims...)
+	r := &recovered.Claims[0]
+	r.Volume = r.Volume.DeepCopy()
+	r.Volume.Status.LastPhaseTransitionTime = ptr.To(ago(time.Minute))
+	r.Events = append([]corev1.Event{
 		event("Warning", "ProvisioningFailed", "past: the claim is bound since", "ebs.csi.aws.com", 90*time.Second, 4),
 		event("Warning", "ProvisioningFailed", "past, in the same second", "ebs.csi.aws.com", time.Minute, 1),
 		event("Warning", "VolumeResizeFailed", "of now: not before it was bound", "ebs.csi.aws.com", 10*time.Second, 2),
-	}, r.events...)
+	}, r.Events...)
 	web := running
-	web.pod = pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"),
+	web.Pod = pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"),
 		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: ago(30 * time.Second)})
-	web.events = []corev1.Event{event("Warning", "FailedMount", "past: the Pod is ready since", "kubelet", 40*time.Second, 1)}
-	unready := podFacts{pod: pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"),
+	web.Events = []corev1.Event{event("Warning", "FailedMount", "past: the Pod is ready since", "kubelet", 40*time.Second, 1)}
+	unready := gather.PodFacts{Pod: pod(corev1.PodRunning, node, isPushed(corev1.ConditionTrue, "Pushed", "leaf-pod-uid"),
 		corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: ago(30 * time.Second)})}
-	unready.events = []corev1.Event{event("Warning", "Unhealthy", "of now: the Pod is not ready", "kubelet", 40*time.Second, 9)}
-	r.pods = []podFacts{web, unready}
+	unready.Events = []corev1.Event{event("Warning", "Unhealthy", "of now: the Pod is not ready", "kubelet", 40*time.Second, 9)}
+	r.Pods = []gather.PodFacts{web, unready}
 	all["recovered"] = recovered
 
 	orphaned := connectedMember()
 	orphaned[0].Status.Orphans = []v1alpha1.OrphanedVolume{{Volume: "pvc-77", Claim: "shop/data", Reason: "RootGone", Since: ago(2 * time.Hour)}, {Volume: "pvc-78", Claim: "shop/other", Reason: "RootGone"}}
-	all["orphan"] = tree(orphaned, claimFacts{})
+	all["orphan"] = tree(orphaned, gather.ClaimFacts{})
 
-	all["pod"] = facts{registrations: connectedMember(), pod: &running, claims: []claimFacts{
-		{key: key, claim: claim(corev1.ClaimBound, "pvc-0d1c"), class: xylem, volume: mirrored(corev1.VolumeBound)},
-		{key: types.NamespacedName{Namespace: "shop", Name: "cache"}}}}
-	forbidden := tree(nil, claimFacts{claim: claim(corev1.ClaimBound, "pvc-0d1c"), pods: []podFacts{running}})
-	forbidden.missing = []Missing{
+	all["pod"] = gather.Facts{Registrations: connectedMember(), Pod: &running, Claims: []gather.ClaimFacts{
+		{Key: key, Claim: claim(corev1.ClaimBound, "pvc-0d1c"), Class: xylem, Volume: mirrored(corev1.VolumeBound)},
+		{Key: types.NamespacedName{Namespace: "shop", Name: "cache"}}}}
+	forbidden := tree(nil, gather.ClaimFacts{Claim: claim(corev1.ClaimBound, "pvc-0d1c"), Pods: []gather.PodFacts{running}})
+	forbidden.Missing = []model.Missing{
 		{What: "ClusterRegistrations", Why: `clusterregistrations.cluster.xylem.io is forbidden: User "ann" cannot list resource`},
 		{What: "PersistentVolume pvc-0d1c", Why: `persistentvolumes "pvc-0d1c" is forbidden: User "ann" cannot get resource`},
 	}
@@ -258,7 +262,7 @@ func TestTrees(t *testing.T) {
 			}
 			t.Run(name+suffix, func(t *testing.T) {
 				var out bytes.Buffer
-				page{width: width, now: now}.print(&out, build(&f))
+				render.Page{Width: width, Now: now}.Print(&out, build(&f))
 				if strings.Contains(out.String(), "\x1b") {
 					t.Error("colour, though none was asked for")
 				}

@@ -11,18 +11,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/tree/render"
 )
 
 // kinds that a tree may begin with, by what users type.
 var kinds = map[string]string{
-	"pvc": kindClaim, "pvcs": kindClaim, "persistentvolumeclaim": kindClaim, "persistentvolumeclaims": kindClaim,
-	"pod": kindPod, "pods": kindPod, "po": kindPod,
+	"pvc": gather.KindClaim, "pvcs": gather.KindClaim, "persistentvolumeclaim": gather.KindClaim, "persistentvolumeclaims": gather.KindClaim,
+	"pod": gather.KindPod, "pods": gather.KindPod, "po": gather.KindPod,
 }
 
 type options struct {
 	env    *command.Env
 	output command.Output
-	way    way
+	way    gather.Way
 }
 
 // NewCommand is the command tree.
@@ -40,7 +43,7 @@ shown then. The member itself is read with your kubeconfig of it (--member-kubec
 with --live, with that of its registration, if you may read that Secret. What cannot be read is named, and the
 rest is shown.
 
--o json and yaml print one object of ` + APIVersion + `, kind ` + Kind + `. Its fields are: root, a node; missing, what could
+-o json and yaml print one object of ` + model.APIVersion + `, kind ` + model.Kind + `. Its fields are: root, a node; missing, what could
 not be read (what, cluster, why); recorded, the members that were not read. A node has kind, namespace, name,
 cluster (a registration, absent for the host), state, health (Good, Waiting, Bad or Unknown), created, details,
 driver, handle, conditions, events and children. Fields may be added, and keep their names and meaning.`,
@@ -55,9 +58,9 @@ driver, handle, conditions, events and children. Fields may be added, and keep t
 		},
 	}
 	o.output.AddFlags(c)
-	c.Flags().BoolVar(&o.way.live, "live", false, "Read members with their registrations' kubeconfigs, if you may read those Secrets in the host.")
-	c.Flags().StringVar(&o.way.kubeconfig, "member-kubeconfig", "", "Your own kubeconfig of the member.")
-	c.Flags().StringVar(&o.way.context, "member-context", "", "The context in it, or else in kubectl's own kubeconfig, that leads to the member.")
+	c.Flags().BoolVar(&o.way.Live, "live", false, "Read members with their registrations' kubeconfigs, if you may read those Secrets in the host.")
+	c.Flags().StringVar(&o.way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig of the member.")
+	c.Flags().StringVar(&o.way.Context, "member-context", "", "The context in it, or else in kubectl's own kubeconfig, that leads to the member.")
 	return c
 }
 
@@ -84,22 +87,22 @@ func (o *options) run(ctx context.Context, kind, name string) error {
 		return err
 	}
 	key := types.NamespacedName{Namespace: namespace, Name: name}
-	g := gather(ctx, host, o.env.Clock.Now())
-	read := g.ofClaim
-	if kind == kindPod {
-		read = g.ofPod
+	g := gather.New(ctx, host, o.env.Clock.Now())
+	read := g.OfClaim
+	if kind == gather.KindPod {
+		read = g.OfPod
 	}
 	if err := read(ctx, key); err != nil {
 		return err
 	}
-	if err := g.readMembers(ctx, o.env, o.way); err != nil {
+	if err := g.ReadMembers(ctx, o.env, o.way); err != nil {
 		return err
 	}
-	t := build(&g.facts)
+	t := build(&g.Facts)
 	if o.output.Format != "" {
 		return o.output.Print(o.env.MachineOut(), t)
 	}
-	page{width: o.env.Width(o.env.Out), paint: o.env.PaintOf(o.env.Out), now: g.now}.print(o.env.Out, t)
+	render.Page{Width: o.env.Width(o.env.Out), Paint: o.env.PaintOf(o.env.Out), Now: g.Now}.Print(o.env.Out, t)
 	return nil
 }
 
@@ -125,14 +128,14 @@ func (o *options) names(ctx context.Context, kind string) []cobra.Completion {
 	}
 	var names []cobra.Completion
 	switch kind {
-	case kindClaim:
+	case gather.KindClaim:
 		var list corev1.PersistentVolumeClaimList
 		if host.List(ctx, &list, client.InNamespace(namespace)) == nil {
 			for i := range list.Items {
 				names = append(names, list.Items[i].Name)
 			}
 		}
-	case kindPod:
+	case gather.KindPod:
 		var list corev1.PodList
 		if host.List(ctx, &list, client.InNamespace(namespace)) == nil {
 			for i := range list.Items {

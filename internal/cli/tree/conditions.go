@@ -6,48 +6,35 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
 )
 
 const (
 	// eventsShown of each object.
 	eventsShown = 4
-	// textLimit in bytes of what others wrote.
-	textLimit = 1024
 	// manager is how Xylem's own events name their reporter.
 	manager = "xylem"
 )
 
-// plain is a text that somebody else wrote, on one line.
-func plain(text string) string {
-	return strings.Join(strings.Fields(mirror.Plain(text, textLimit)), " ")
-}
-
-// problem reports whether a condition says that something is wrong, or not so yet.
-func problem(c Condition) bool {
-	return strings.HasPrefix(c.Type, v1alpha1.Prefix) && c.Status == string(metav1.ConditionFalse) && c.Reason != v1alpha1.ReasonPromised ||
-		strings.HasSuffix(c.Type, "Error") && c.Status == string(metav1.ConditionTrue)
-}
-
 // claimConditions are all of a claim's: each is there while there is something to say.
-func claimConditions(claim *corev1.PersistentVolumeClaim) []Condition {
-	var shown []Condition
+func claimConditions(claim *corev1.PersistentVolumeClaim) []model.Condition {
+	var shown []model.Condition
 	for _, c := range claim.Status.Conditions {
-		shown = append(shown, Condition{Type: string(c.Type), Status: string(c.Status), Reason: plain(c.Reason), Message: plain(c.Message), Since: c.LastTransitionTime})
+		shown = append(shown, model.Condition{Type: string(c.Type), Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime})
 	}
 	return shown
 }
 
 // podConditions are those that say why a Pod is not where, or what, it should be.
-func podConditions(pod *corev1.Pod) []Condition {
-	var shown []Condition
+func podConditions(pod *corev1.Pod) []model.Condition {
+	var shown []model.Condition
 	for _, c := range pod.Status.Conditions {
 		if (c.Type == v1alpha1.PodPushed || c.Type == corev1.PodScheduled) && c.Status != corev1.ConditionTrue || c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
-			shown = append(shown, Condition{Type: string(c.Type), Status: string(c.Status), Reason: plain(c.Reason), Message: plain(c.Message), Since: c.LastTransitionTime})
+			shown = append(shown, model.Condition{Type: string(c.Type), Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime})
 		}
 	}
 	return shown
@@ -60,28 +47,24 @@ func pushed(pod *corev1.Pod) bool {
 	})
 }
 
-func connected(r *v1alpha1.ClusterRegistration) bool {
-	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConnected)
-}
-
 // registrationConditions are those of a member that keep claims and Pods there from
 // going on. Ready sums up the others, and says what a deregistration waits for.
-func registrationConditions(r *v1alpha1.ClusterRegistration) []Condition {
-	var shown []Condition
+func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {
+	var shown []model.Condition
 	for _, c := range r.Status.Conditions {
 		concerns := c.Status != metav1.ConditionTrue
 		switch c.Type {
 		case v1alpha1.ConditionConnected: // while destruction is suspended, True with a reason
 			concerns = concerns || c.Reason != v1alpha1.ReasonConnected
 		case v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced, v1alpha1.ConditionDeletionsProgressing:
-			concerns = concerns && connected(r)
+			concerns = concerns && gather.Connected(r)
 		case v1alpha1.ConditionReady:
 			concerns = concerns && r.DeletionTimestamp != nil
 		default:
 			concerns = false
 		}
 		if concerns {
-			shown = append(shown, Condition{Type: c.Type, Status: string(c.Status), Reason: plain(c.Reason), Message: plain(c.Message), Since: c.LastTransitionTime})
+			shown = append(shown, model.Condition{Type: c.Type, Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime})
 		}
 	}
 	return shown
@@ -90,8 +73,8 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []Condition {
 // matter are the latest of an object's Warnings and of Xylem's own events, or of
 // all, each once; the latest last. Warnings from before an object got well, if it is
 // known when that was, matter no more.
-func matter(events []corev1.Event, all bool, well metav1.Time) []Event {
-	var shown []Event
+func matter(events []corev1.Event, all bool, well metav1.Time) []model.Event {
+	var shown []model.Event
 	for i := range events {
 		e := &events[i]
 		if at := last(e); e.Type == corev1.EventTypeWarning && !well.Time.Before(at.Time) {
@@ -100,8 +83,8 @@ func matter(events []corev1.Event, all bool, well metav1.Time) []Event {
 		if !all && e.Type != corev1.EventTypeWarning && e.ReportingController != manager && e.Source.Component != manager {
 			continue
 		}
-		told := Event{Type: plain(e.Type), Reason: plain(e.Reason), Message: plain(e.Message), Count: count(e), Last: last(e)}
-		same := slices.IndexFunc(shown, func(other Event) bool { return other.Reason == told.Reason && other.Message == told.Message })
+		told := model.Event{Type: gather.Plain(e.Type), Reason: gather.Plain(e.Reason), Message: gather.Plain(e.Message), Count: count(e), Last: last(e)}
+		same := slices.IndexFunc(shown, func(other model.Event) bool { return other.Reason == told.Reason && other.Message == told.Message })
 		if same < 0 {
 			shown = append(shown, told)
 			continue
@@ -111,7 +94,7 @@ func matter(events []corev1.Event, all bool, well metav1.Time) []Event {
 			shown[same].Last = told.Last
 		}
 	}
-	slices.SortStableFunc(shown, func(a, b Event) int {
+	slices.SortStableFunc(shown, func(a, b model.Event) int {
 		return cmp.Or(a.Last.Compare(b.Last.Time), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
 	return shown[max(0, len(shown)-eventsShown):]

@@ -11,6 +11,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/tree/render"
 )
 
 func TestTreeOfAHostileMember(t *testing.T) {
@@ -25,12 +28,12 @@ func TestTreeOfAHostileMember(t *testing.T) {
 		Spec:       corev1.PersistentVolumeClaimSpec{StorageClassName: new("fast" + hostile)},
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: corev1.PersistentVolumeClaimPhase("Bound" + hostile)},
 	}
-	root := leafClaim("evil", &claimFacts{leaf: leaf, claim: &corev1.PersistentVolumeClaim{}})
-	root.Children = []Node{pod}
+	root := leafClaim("evil", &gather.ClaimFacts{Leaf: leaf, Claim: &corev1.PersistentVolumeClaim{}})
+	root.Children = []model.Node{pod}
 
 	out := &bytes.Buffer{}
 	env := command.NewEnv(genericiooptions.IOStreams{In: out, Out: out, ErrOut: out}, clock.RealClock{})
-	page{width: env.Width(env.Out), paint: env.PaintOf(env.Out), now: now}.print(env.Out, &Tree{Root: root})
+	render.Page{Width: env.Width(env.Out), Paint: env.PaintOf(env.Out), Now: now}.Print(env.Out, &model.Tree{Root: root})
 	if strings.ContainsAny(out.String(), "\x1b\x07\r\u202e") {
 		t.Errorf("it has what a terminal obeys: %q", out)
 	}

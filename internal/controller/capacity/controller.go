@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
 const (
@@ -150,7 +150,7 @@ func (r *reconciler) ofMemberClass(ctx context.Context, class string) []reconcil
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {
-		if name, _ := r.Place().ClassFor(&list.Items[i]); name == class && mirror.Mirrors(&list.Items[i]) {
+		if name, _ := r.Place().ClassFor(&list.Items[i]); name == class && hostclass.Mirrors(&list.Items[i]) {
 			requests = append(requests, request(list.Items[i].Name))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
 // observed is all that is known of a host class and a member.
@@ -75,7 +76,7 @@ func decide(o observed) decision {
 
 // offered: claims of the class can have their volumes in the member.
 func (o observed) offered() bool {
-	return o.registration != nil && o.registration.DeletionTimestamp == nil && mirror.Mirrors(o.hostClass) && o.leaf
+	return o.registration != nil && o.registration.DeletionTimestamp == nil && hostclass.Mirrors(o.hostClass) && o.leaf
 }
 
 // promisesTooMuch: what is published is known to fail, and cannot wait.

@@ -20,9 +20,10 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -36,9 +37,9 @@ const (
 
 // Fleet is what the controller needs of the fleet of members.
 type Fleet interface {
-	Ensure(member.Registration)
+	Ensure(fleet.Registration)
 	Remove(name string) bool
-	State(name string) (member.State, bool)
+	State(name string) (fleet.State, bool)
 	LeafPods(ctx context.Context, name string) ([]string, error)
 }
 
@@ -54,7 +55,7 @@ type Reconciler struct {
 	// Recorder of events on registrations, Pods and claims.
 	Recorder events.EventRecorder
 	// Records of what was let go.
-	Records *member.Records
+	Records *hostrecord.Records
 	// Book has what is known of the members' volumes beyond their caches.
 	Book *account.Book
 	// ReportGone has root_pvc report on a claim that its cluster was deregistered.
@@ -77,7 +78,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
 // SetupWithManager adds the controller; fleet wakes it when a member's state changes.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *member.Fleet) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("cluster_registration").
 		For(&v1alpha1.ClusterRegistration{}).

@@ -11,8 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 const clusterID = "3f0c"
@@ -87,9 +90,9 @@ func TestRecall(t *testing.T) {
 	m := mirror.Member{Registration: "cluster38", ClusterID: clusterID}
 	volume := func(name, release string) corev1.PersistentVolume {
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
-		pv := mirror.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: release}})
+		pv := hostpv.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: release}})
 		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: "leaf"}}
-		pv = mirror.Fulfil(mirror.WithMember(pv, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
+		pv = hostpv.Fulfil(hostpv.WithMember(pv, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
 		pv.Name, pv.Status.Phase = name, corev1.VolumeBound
 		return *pv
 	}
@@ -115,9 +118,9 @@ func TestRecall(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	identity := member.Identity{ClusterID: clusterID, Version: "v1.36.3"}
-	up := member.State{Connected: true, Synced: true, MayDestroy: true, Identity: identity}
-	with := func(change func(*member.State)) member.State { s := up; change(&s); return s }
-	problem := func(reason string) *member.Problem { return &member.Problem{Reason: reason, Message: "because"} }
+	up := fleet.State{Connected: true, Synced: true, MayDestroy: true, Identity: identity}
+	with := func(change func(*fleet.State)) fleet.State { s := up; change(&s); return s }
+	problem := func(reason string) *access.Problem { return &access.Problem{Reason: reason, Message: "because"} }
 
 	// Connected, NodeReady, Synced, Ready: status and reason.
 	type row [4][2]string
@@ -129,30 +132,30 @@ func TestConditions(t *testing.T) {
 	nodeDown := metav1.Condition{Type: v1alpha1.ConditionNodeReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonNodeNotReady, Message: "it is not made yet"}
 
 	for name, tc := range map[string]struct {
-		state member.State
+		state fleet.State
 		node  metav1.Condition
 		ready readiness
 		want  row
 	}{
 		"all is well": {up, nodeUp, readiness{}, row{connected, nodeReady, synced, ready}},
-		"the first connection is being made": {member.State{}, nodeDown, readiness{},
+		"the first connection is being made": {fleet.State{}, nodeDown, readiness{},
 			row{no(v1alpha1.ReasonConnecting), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonConnecting)}},
-		"the member does not answer": {member.State{Problem: problem(v1alpha1.ReasonUnreachable), Identity: identity}, nodeUp, readiness{},
+		"the member does not answer": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable), Identity: identity}, nodeUp, readiness{},
 			row{no(v1alpha1.ReasonUnreachable), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonUnreachable)}},
-		"another cluster answers (I2)": {member.State{Problem: problem(v1alpha1.ReasonIdentityChanged)}, nodeUp, readiness{},
+		"another cluster answers (I2)": {fleet.State{Problem: problem(v1alpha1.ReasonIdentityChanged)}, nodeUp, readiness{},
 			row{no(v1alpha1.ReasonIdentityChanged), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonIdentityChanged)}},
-		"an older registration has the cluster": {member.State{Problem: problem(v1alpha1.ReasonDuplicateCluster)}, nodeDown, readiness{},
+		"an older registration has the cluster": {fleet.State{Problem: problem(v1alpha1.ReasonDuplicateCluster)}, nodeDown, readiness{},
 			row{no(v1alpha1.ReasonDuplicateCluster), no(v1alpha1.ReasonNodeNotReady), no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonDuplicateCluster)}},
 		"connected, destruction is suspended: it serves, and says so (I2)": {
-			with(func(s *member.State) { s.MayDestroy, s.Problem = false, problem(v1alpha1.ReasonHostRestored) }), nodeUp, readiness{},
+			with(func(s *fleet.State) { s.MayDestroy, s.Problem = false, problem(v1alpha1.ReasonHostRestored) }), nodeUp, readiness{},
 			row{yes(v1alpha1.ReasonHostRestored), nodeReady, synced, ready}},
-		"the caches are being filled": {with(func(s *member.State) { s.Synced = false }), nodeUp, readiness{},
+		"the caches are being filled": {with(func(s *fleet.State) { s.Synced = false }), nodeUp, readiness{},
 			row{connected, nodeReady, no(v1alpha1.ReasonSyncing), no(v1alpha1.ReasonSyncing)}},
 		"the node is not ready": {up, nodeDown, readiness{},
 			row{connected, no(v1alpha1.ReasonNodeNotReady), synced, no(v1alpha1.ReasonNodeNotReady)}},
 		"it is being deregistered": {up, nodeUp, readiness{v1alpha1.ReasonDraining, "3 claims are left"},
 			row{connected, nodeReady, synced, no(v1alpha1.ReasonDraining)}},
-		"it is being deregistered, and away": {member.State{Problem: problem(v1alpha1.ReasonUnreachable)}, nodeUp, readiness{v1alpha1.ReasonMemberUnreachable, "2 Pods"},
+		"it is being deregistered, and away": {fleet.State{Problem: problem(v1alpha1.ReasonUnreachable)}, nodeUp, readiness{v1alpha1.ReasonMemberUnreachable, "2 Pods"},
 			row{no(v1alpha1.ReasonUnreachable), nodeReady, no(v1alpha1.ReasonNotConnected), no(v1alpha1.ReasonMemberUnreachable)}},
 	} {
 		t.Run(name, func(t *testing.T) {

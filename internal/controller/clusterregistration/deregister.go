@@ -19,7 +19,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -114,7 +116,7 @@ func (l *leaving) left() string {
 func (l *leaving) running() int {
 	n := 0
 	for i := range l.pods {
-		if !mirror.Finished(&l.pods[i]) && l.pods[i].DeletionTimestamp == nil {
+		if !podstatus.Finished(&l.pods[i]) && l.pods[i].DeletionTimestamp == nil {
 			n++
 		}
 	}
@@ -247,7 +249,7 @@ func (r *Reconciler) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegist
 		if err != nil {
 			return err
 		}
-		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return mirror.IsDaemonSetPod(&pod) })
+		l.pods = slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return podspec.IsDaemonSetPod(&pod) })
 	}
 	if l.connected && len(l.pods) == 0 {
 		if l.leaves, err = r.Fleet.LeafPods(ctx, cr.Name); err != nil {
@@ -267,7 +269,7 @@ func (l *leaving) recall() {
 		return
 	}
 	l.volumes = slices.DeleteFunc(l.volumes, func(pv corev1.PersistentVolume) bool {
-		movable := mirror.Movable(&pv)
+		movable := hostpv.Movable(&pv)
 		if movable {
 			l.promises = append(l.promises, pv)
 		}
@@ -278,11 +280,11 @@ func (l *leaving) recall() {
 // promised reports whether a claim is bound to a promise without a disk, or, if its
 // member is lost, with one that was not to outlive its Pods.
 func (r *Reconciler) promised(ctx context.Context, claim *corev1.PersistentVolumeClaim, lost bool) (bool, error) {
-	if !mirror.NamesPromise(claim.Spec.VolumeName) {
+	if !hostpv.NamesPromise(claim.Spec.VolumeName) {
 		return false, nil
 	}
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(claim.Spec.VolumeName))
-	return pv != nil && (mirror.IsUnfulfilled(pv) || lost && mirror.Movable(pv)), err
+	return pv != nil && (hostpv.IsUnfulfilled(pv) || lost && hostpv.Movable(pv)), err
 }
 
 // shared reports whether another registration, which is not being deleted, has
@@ -358,7 +360,7 @@ func (r *Reconciler) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 		if err != nil {
 			return err
 		}
-		if err := writer.Patch(ctx, actor, before, mirror.LetGo(before, claim, cr.Status.ClusterID)); client.IgnoreNotFound(err) != nil {
+		if err := writer.Patch(ctx, actor, before, hostpv.LetGo(before, claim, cr.Status.ClusterID)); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}

@@ -12,17 +12,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // registrationOf is what the fleet is to link; Refused if there is a reason in
 // the host not to link it.
-func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (member.Registration, error) {
-	wanted := member.Registration{
+func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (fleet.Registration, error) {
+	wanted := fleet.Registration{
 		Member:         mirror.Member{Registration: cr.Name, NodeName: cr.NodeName(), HostID: r.HostID},
 		Rules:          placement.RulesOf(cr),
 		UID:            cr.UID,
@@ -30,7 +33,7 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 	}
 	for _, cidr := range cr.Spec.Node.PodCIDRs {
 		if cidr == v1alpha1.AllPodCIDRs {
-			wanted.PodCIDRs = mirror.AllPodCIDRs
+			wanted.PodCIDRs = sanitize.AllPodCIDRs
 			break
 		}
 		prefix, err := netip.ParsePrefix(cidr)
@@ -64,7 +67,7 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 
 // nodeTaken refuses a registration whose node's name belongs to a node that is
 // no virtual node, or to an older registration: Pods bound there are not ours.
-func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*member.Problem, error) {
+func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*access.Problem, error) {
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
 	if err != nil {
 		return nil, err
@@ -88,7 +91,7 @@ func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistra
 
 // nodeInTheWay refuses a node name that a Node of another cluster, or of none,
 // has. While the member's identity is not known, only the latter is certain.
-func nodeInTheWay(node *corev1.Node, clusterID string) *member.Problem {
+func nodeInTheWay(node *corev1.Node, clusterID string) *access.Problem {
 	if node == nil || clusterID == "" && nodes.IsVirtual(node) || !nodes.Taken(node, clusterID) {
 		return nil
 	}
@@ -102,8 +105,8 @@ func older(a, b *v1alpha1.ClusterRegistration) bool {
 	return a.Name < b.Name
 }
 
-func refused(reason, format string, args ...any) *member.Problem {
-	return &member.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
+func refused(reason, format string, args ...any) *access.Problem {
+	return &access.Problem{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // own makes a registration the owner of its cluster, in the host's record of it, unless
@@ -145,12 +148,12 @@ func ownerOf(recorded types.UID, all []v1alpha1.ClusterRegistration, clusterID s
 // cluster that is another one than recorded, that another registration has, or
 // that is the host itself. Errors that an admin can mend are Problems. It is
 // called by the fleet when a member has said who it is.
-func (r *Reconciler) Admit(ctx context.Context, wanted member.Registration, identity member.Identity) error {
+func (r *Reconciler) Admit(ctx context.Context, wanted fleet.Registration, identity member.Identity) error {
 	// Its status, and the record, are written by others at the same moment.
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error { return r.admit(ctx, wanted, identity) })
 }
 
-func (r *Reconciler) admit(ctx context.Context, wanted member.Registration, identity member.Identity) error {
+func (r *Reconciler) admit(ctx context.Context, wanted fleet.Registration, identity member.Identity) error {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.Live.List(ctx, &list); err != nil {
 		return fmt.Errorf("list registrations: %w", err)

@@ -13,9 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -96,7 +97,7 @@ const messageLimit = 4 << 10
 func setConditions(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 	for _, condition := range all {
 		condition.ObservedGeneration = cr.Generation
-		condition.Message = mirror.Plain(condition.Message, messageLimit)
+		condition.Message = sanitize.Plain(condition.Message, messageLimit)
 		// What an unreachable member's errors say differs at each attempt.
 		if was := meta.FindStatusCondition(cr.Status.Conditions, condition.Type); was != nil && was.Status == condition.Status &&
 			was.Reason == condition.Reason && condition.Reason == v1alpha1.ReasonUnreachable {
@@ -108,7 +109,7 @@ func setConditions(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 
 // tokenFresh says how it stands with a token that is to be renewed; nil if none is.
 // Pure.
-func tokenFresh(state member.State) *metav1.Condition {
+func tokenFresh(state fleet.State) *metav1.Condition {
 	switch {
 	case state.Renewal == nil:
 		return nil
@@ -121,7 +122,7 @@ func tokenFresh(state member.State) *metav1.Condition {
 }
 
 // conditions of a registration. Pure.
-func conditions(state member.State, nodeReady metav1.Condition, ready readiness) []metav1.Condition {
+func conditions(state fleet.State, nodeReady metav1.Condition, ready readiness) []metav1.Condition {
 	connected := metav1.Condition{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected,
 		Message: fmt.Sprintf("cluster %s, Kubernetes %s", state.Identity.ClusterID, state.Identity.Version)}
 	switch {
@@ -185,8 +186,8 @@ func (r *Reconciler) count(cr *v1alpha1.ClusterRegistration) (v1alpha1.VolumeCou
 // tally adds a PV of the host to the counts, if a member has its volume, or is to make
 // it. Pure.
 func tally(counts *v1alpha1.VolumeCounts, pv *corev1.PersistentVolume, cluster string) {
-	in, _, _, made := mirror.LeafVolumeOf(pv)
-	promised, released := mirror.IsPromiseIn(pv, cluster), mirror.Ended(pv)
+	in, _, _, made := hostpv.LeafOf(pv)
+	promised, released := hostpv.IsPromiseIn(pv, cluster), hostpv.Ended(pv)
 	switch {
 	case promised && released:
 		counts.Deleting++

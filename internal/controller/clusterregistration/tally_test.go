@@ -10,6 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 func TestTally(t *testing.T) {
@@ -17,12 +18,12 @@ func TestTally(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u-1"}}
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}}
 	volume := func(phase corev1.PersistentVolumePhase, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
-		pv := mirror.HostVolume(leaf, claim, policy, here)
+		pv := hostpv.Mirror(leaf, claim, policy, here)
 		pv.Status.Phase = phase
 		return pv
 	}
 	promise := func(phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
-		pv := mirror.WithMember(mirror.PromiseFor(claim, &storagev1.StorageClass{}), here, nil)
+		pv := hostpv.WithMember(hostpv.PromiseFor(claim, &storagev1.StorageClass{}), here, nil)
 		pv.Status.Phase = phase
 		return pv
 	}
@@ -42,8 +43,8 @@ func TestTally(t *testing.T) {
 		"being deleted":                  {ending, v1alpha1.VolumeCounts{Deleting: 1}},
 		"a promise that it is to fulfil": {promise(corev1.VolumeBound), v1alpha1.VolumeCounts{Pending: 1}},
 		"a promise that nobody wants":    {promise(corev1.VolumeReleased), v1alpha1.VolumeCounts{Deleting: 1}},
-		"a promise that is fulfilled":    {mirror.Fulfil(promise(corev1.VolumeBound), leaf, deleted, here), v1alpha1.VolumeCounts{Bound: 1}},
-		"a promise that nobody has":      {mirror.WithoutMember(promise(corev1.VolumeBound)), v1alpha1.VolumeCounts{}},
+		"a promise that is fulfilled":    {hostpv.Fulfil(promise(corev1.VolumeBound), leaf, deleted, here), v1alpha1.VolumeCounts{Bound: 1}},
+		"a promise that nobody has":      {hostpv.WithoutMember(promise(corev1.VolumeBound)), v1alpha1.VolumeCounts{}},
 		"of another member":              {abroad, v1alpha1.VolumeCounts{}},
 		"of the host's own":              {&corev1.PersistentVolume{Status: corev1.PersistentVolumeStatus{Phase: corev1.VolumeBound}}, v1alpha1.VolumeCounts{}},
 	} {

@@ -22,6 +22,8 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -119,7 +121,7 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 	} else if d.reason != "" {
 		problem = &mirror.Refusal{Reason: d.reason, Message: d.note}
 	}
-	shown := mirror.ClaimCondition(claim, v1alpha1.ClaimPlaceable, problem, r.Clock.Now())
+	shown := report.ClaimCondition(claim, v1alpha1.ClaimPlaceable, problem, r.Clock.Now())
 	if shown == nil {
 		return nil
 	}
@@ -147,12 +149,12 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	o.claim = &claim
 	// Before anything around it is read, so that no change of that is missed.
 	selected := claim.Annotations[route.AnnSelectedNode]
-	r.waiting.note(key, mirror.ClassName(&claim), selected)
+	r.waiting.note(key, hostclass.NameOf(&claim), selected)
 
 	var class storagev1.StorageClass
-	if there, err := index.Get(ctx, r.Client, client.ObjectKey{Name: mirror.ClassName(&claim)}, &class); err != nil {
+	if there, err := index.Get(ctx, r.Client, client.ObjectKey{Name: hostclass.NameOf(&claim)}, &class); err != nil {
 		return o, err
-	} else if !there || !mirror.OwnClass(&class) {
+	} else if !there || !hostclass.Own(&class) {
 		return o, nil
 	}
 	o.class = &class

@@ -12,6 +12,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -73,15 +75,15 @@ func say(reason, format string, args ...any) decision {
 // waits for it, which is no good to a claim that something is to be promised to.
 func waiting(claim *corev1.PersistentVolumeClaim) bool {
 	named := claim.Spec.VolumeName
-	return claim.DeletionTimestamp == nil && mirror.ClassName(claim) != "" &&
-		(named == "" || claim.Status.Phase == corev1.ClaimPending && named != mirror.PromiseName(claim.UID))
+	return claim.DeletionTimestamp == nil && hostclass.NameOf(claim) != "" &&
+		(named == "" || claim.Status.Phase == corev1.ClaimPending && named != hostpv.PromiseName(claim.UID))
 }
 
 func decide(o observed) decision {
-	if o.claim == nil || !waiting(o.claim) || !mirror.OwnClass(o.class) {
+	if o.claim == nil || !waiting(o.claim) || !hostclass.Own(o.class) {
 		return decision{}
 	}
-	class, err := mirror.ReadClass(o.class)
+	class, err := hostclass.Read(o.class)
 	if o.claim.Spec.VolumeName != "" && class.Provisioning != v1alpha1.ProvisioningPromise {
 		return decision{}
 	}
@@ -92,7 +94,7 @@ func decide(o observed) decision {
 	case err != nil:
 		return say(v1alpha1.ReasonClassInvalid, "%v", err)
 	case class.Provisioning == v1alpha1.ProvisioningPromise:
-		if refusal := mirror.PromiseRefusal(o.claim); refusal != nil {
+		if refusal := hostpv.PromiseRefusal(o.claim); refusal != nil {
 			return say(refusal.Reason, "%s", refusal.Message)
 		}
 		return decision{} // the controller promise binds it at once, wherever members are

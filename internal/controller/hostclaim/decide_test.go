@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -121,7 +122,7 @@ func TestDecide(t *testing.T) {
 		"promise, a selector":               {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), reason: v1alpha1.ReasonSelectorUnsupported, says: []string{"spec.selector"}},
 		"promise, a volume":                 {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v")), reason: v1alpha1.ReasonVolumeNameUnsupported, says: []string{"volume v"}},
 		"promise, a volume, bound to it":    {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v"), func(o *observed) { o.claim.Status.Phase = corev1.ClaimBound })},
-		"promise, being bound":              {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(mirror.PromiseName(o.claim.UID))(o) })},
+		"promise, being bound":              {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(hostpv.PromiseName(o.claim.UID))(o) })},
 		"a volume is waited for":            {observed: seen(members(), named("v"))},
 		"the class that Kubernetes goes by": {observed: seen(func(o *observed) { o.claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: ""} })},
 		"misspelled":                        {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: v1alpha1.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},

@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 // waitingClaims are the unbound claims by what they wait for, so that a change
@@ -61,7 +62,7 @@ func (w *waitingClaims) requests(match func(awaits) bool) []reconcile.Request {
 // one that was just bound is forgotten.
 func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || !waiting(claim) && mirror.ClaimProblem(claim, v1alpha1.ClaimPlaceable) == nil {
+	if !ok || !waiting(claim) && report.ClaimProblem(claim, v1alpha1.ClaimPlaceable) == nil {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
@@ -74,7 +75,7 @@ func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, name := range mirror.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNames(pod) {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
 	}
 	return requests

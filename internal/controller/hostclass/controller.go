@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 )
 
 // Name of the controller.
@@ -60,10 +61,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 // wrong says what nobody can follow in a class of ours; nil if there is nothing.
 func wrong(class *storagev1.StorageClass) *mirror.Refusal {
-	if !mirror.OwnClass(class) {
+	if !hostclass.Own(class) {
 		return nil
 	}
-	_, err := mirror.ReadClass(class)
+	_, err := hostclass.Read(class)
 	var refusal *mirror.Refusal
 	errors.As(err, &refusal)
 	return refusal

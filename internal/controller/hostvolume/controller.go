@@ -17,8 +17,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -38,7 +38,7 @@ type Reconciler struct {
 	// Recorder of events on PVs and registrations.
 	Recorder events.EventRecorder
 	// Records of what was let go.
-	Records *member.Records
+	Records *hostrecord.Records
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;patch
@@ -106,7 +106,7 @@ func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1
 
 // leafOf is the cluster and the name of the leaf PV that a host PV represents, for messages.
 func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
-	if clusterID, leaf, _, ours := mirror.LeafVolumeOf(pv); ours {
+	if clusterID, leaf, _, ours := hostpv.LeafOf(pv); ours {
 		return clusterID, leaf
 	}
 	return pv.Labels[v1alpha1.LabelClusterID], "not made yet"
@@ -123,7 +123,7 @@ func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.P
 	if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("promise %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 		return err
 	}
-	if err := host.Patch(ctx, actor, pv, mirror.LetGo(pv, claim, clusterID)); err != nil {
+	if err := host.Patch(ctx, actor, pv, hostpv.LetGo(pv, claim, clusterID)); err != nil {
 		return err
 	}
 	r.eventAbandoned(pv, leaf, clusterID)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -19,7 +20,7 @@ func mirrored(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "leaf"}}
 	leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "disk", VolumeHandle: "1"}
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "root"}}
-	pv := mirror.HostVolume(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "member", Registration: "one"})
+	pv := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimDelete, mirror.Member{ClusterID: "member", Registration: "one"})
 	pv.Annotations[v1alpha1.AnnotationAbandon] = "true"
 	for _, f := range change {
 		f(pv)
@@ -38,7 +39,7 @@ func letGone(pv *corev1.PersistentVolume) { pv.Finalizers = nil }
 // promise is one that nobody has fulfilled, and abandoned by nobody.
 func promise(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "root"}}
-	pv := mirror.PromiseFor(claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
+	pv := hostpv.PromiseFor(claim, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}})
 	for _, f := range change {
 		f(pv)
 	}
@@ -61,9 +62,9 @@ func retained(pv *corev1.PersistentVolume) {
 func scratch(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "root"}}
 	m := mirror.Member{ClusterID: "member", Registration: "one"}
-	pv := mirror.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}})
+	pv := hostpv.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}})
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "leaf"}}
-	pv = mirror.Fulfil(mirror.WithMember(pv, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
+	pv = hostpv.Fulfil(hostpv.WithMember(pv, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
 	for _, f := range change {
 		f(pv)
 	}

@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // concerned reports whether there may be a step for a PV here: of tens of thousands, for few.
 func concerned(obj client.Object) bool {
 	pv, ok := obj.(*corev1.PersistentVolume)
-	return ok && (mirror.IsUnused(pv) || mirror.Abandoned(pv))
+	return ok && (hostpv.IsUnused(pv) || hostpv.Abandoned(pv))
 }
 
 // observe is the snapshot of a PV of a member, or of a promise, without what is in a member,
@@ -27,7 +27,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*vo
 	if err != nil || pv == nil || !concerned(pv) {
 		return nil, err
 	}
-	if _, _, _, ours := mirror.LeafVolumeOf(pv); !ours && !mirror.IsUnfulfilled(pv) {
+	if _, _, _, ours := hostpv.LeafOf(pv); !ours && !hostpv.IsUnfulfilled(pv) {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 	}
 	s := &volume.Snapshot{Host: pv}
@@ -55,10 +55,10 @@ func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolum
 func ofClaim(cache client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		claim, ok := obj.(*corev1.PersistentVolumeClaim)
-		if !ok || claim.Spec.VolumeName == "" || claim.Spec.VolumeName == mirror.PromiseName(claim.UID) {
+		if !ok || claim.Spec.VolumeName == "" || claim.Spec.VolumeName == hostpv.PromiseName(claim.UID) {
 			return nil
 		}
-		key := index.Named(mirror.PromiseName(claim.UID))
+		key := index.Named(hostpv.PromiseName(claim.UID))
 		if promise, err := index.Find[corev1.PersistentVolume](ctx, cache, key); promise == nil && err == nil {
 			return nil
 		}

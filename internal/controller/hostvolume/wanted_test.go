@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -26,7 +26,7 @@ func claimed(uid types.UID, volume string) *corev1.PersistentVolumeClaim {
 func noUID(pv *corev1.PersistentVolume) { pv.Spec.ClaimRef.UID = "" }
 
 func TestSuperseded(t *testing.T) {
-	own := mirror.PromiseName("root")
+	own := hostpv.PromiseName("root")
 	for name, tc := range map[string]struct {
 		pv    *corev1.PersistentVolume
 		claim *corev1.PersistentVolumeClaim
@@ -104,11 +104,11 @@ func TestVanishIsLive(t *testing.T) {
 		want error
 	}{
 		"its claim is gone":                  {promise(in(corev1.VolumeReleased)), func(*reads) {}, errWrite},
-		"its claim lives":                    {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", mirror.PromiseName("root")) }, nil},
+		"its claim lives":                    {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", hostpv.PromiseName("root")) }, nil},
 		"its claim is not bound yet":         {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "") }, nil},
 		"its claim has another volume":       {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("root", "other") }, errWrite},
 		"another claim has its claim's name": {promise(in(corev1.VolumeReleased)), func(r *reads) { r.claim = claimed("next", "") }, errWrite},
-		"freed, another claim asks for it":   {promise(in(corev1.VolumeAvailable), noUID), func(r *reads) { r.claim = claimed("next", mirror.PromiseName("root")) }, nil},
+		"freed, another claim asks for it":   {promise(in(corev1.VolumeAvailable), noUID), func(r *reads) { r.claim = claimed("next", hostpv.PromiseName("root")) }, nil},
 		"it has changed":                     {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.ResourceVersion = "9" }, nil},
 		"it was made anew":                   {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume.UID = "newer" }, nil},
 		"it is gone":                         {promise(in(corev1.VolumeReleased)), func(r *reads) { r.volume = nil }, nil},
@@ -134,10 +134,10 @@ func TestOfClaim(t *testing.T) {
 		want  string
 	}{
 		"not bound":                                    {claimed("root", ""), there, ""},
-		"bound to its promise":                         {claimed("root", mirror.PromiseName("root")), there, ""},
-		"bound to another volume":                      {claimed("root", mirror.PromiseName("earlier")), there, mirror.PromiseName("root")},
+		"bound to its promise":                         {claimed("root", hostpv.PromiseName("root")), there, ""},
+		"bound to another volume":                      {claimed("root", hostpv.PromiseName("earlier")), there, hostpv.PromiseName("root")},
 		"the same, and nothing was promised to it":     {claimed("root", "disk"), reads{}, ""},
-		"the same, and nobody knows what was promised": {claimed("root", "disk"), down, mirror.PromiseName("root")},
+		"the same, and nobody knows what was promised": {claimed("root", "disk"), down, hostpv.PromiseName("root")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""

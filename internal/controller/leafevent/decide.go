@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -140,11 +141,11 @@ func repeated(o observed) *corev1.Event {
 		},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: "v1", Kind: kindOf(o.event), Namespace: o.root.GetNamespace(), Name: o.root.GetName(), UID: o.root.GetUID(),
-			FieldPath: mirror.Plain(o.event.InvolvedObject.FieldPath, messageLimit),
+			FieldPath: sanitize.Plain(o.event.InvolvedObject.FieldPath, messageLimit),
 		},
 		Type:           corev1.EventTypeWarning,
-		Reason:         mirror.Plain(o.event.Reason, reasonLimit),
-		Message:        mirror.Plain(o.member.Registration+": "+o.event.Message, messageLimit),
+		Reason:         sanitize.Plain(o.event.Reason, reasonLimit),
+		Message:        sanitize.Plain(o.member.Registration+": "+o.event.Message, messageLimit),
 		Source:         corev1.EventSource{Component: sourceOf(o.event), Host: o.member.NodeName},
 		Count:          t.count,
 		FirstTimestamp: metav1.NewTime(t.first),
@@ -155,9 +156,9 @@ func repeated(o observed) *corev1.Event {
 // sourceOf is who says it in the member.
 func sourceOf(e *corev1.Event) string {
 	if e.Source.Component != "" {
-		return mirror.Plain(e.Source.Component, reasonLimit)
+		return sanitize.Plain(e.Source.Component, reasonLimit)
 	}
-	return mirror.Plain(e.ReportingController, reasonLimit)
+	return sanitize.Plain(e.ReportingController, reasonLimit)
 }
 
 // brought brings an event that was told before up to date; nil if it is.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -123,8 +125,8 @@ func (o observed) unexpected() map[string]string {
 // needs no namespace to be made; the leaf that it may still have keeps one.
 func needsPod(pod *corev1.Pod, m mirror.Member) bool {
 	switch {
-	case mirror.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
-		mirror.Finished(pod):
+	case podspec.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
+		podstatus.Finished(pod):
 		return false
 	case pod.Spec.NodeName != "":
 		return pod.Spec.NodeName == m.NodeName

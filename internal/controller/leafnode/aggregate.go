@@ -12,7 +12,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
@@ -70,7 +70,7 @@ func (a *aggregate) dropNode(name string) {
 // setPod takes in a Pod, new or changed.
 func (a *aggregate) setPod(p *corev1.Pod) {
 	a.dropPod(p.UID)
-	if p.Spec.NodeName == "" || mirror.Finished(p) {
+	if p.Spec.NodeName == "" || podstatus.Finished(p) {
 		return
 	}
 	entry := pod{node: p.Spec.NodeName, requests: resourcehelper.PodRequests(p, resourcehelper.PodResourcesOptions{})}

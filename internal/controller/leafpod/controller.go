@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -59,7 +60,7 @@ func Setup(link *member.Link) error {
 // ofLeaf wakes the root of a leaf, and remembers how a leaf ended: it may be gone
 // before the root is reconciled.
 func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
-	if leaf, ok := obj.(*corev1.Pod); ok && mirror.Finished(leaf) && leaf.Size() <= rememberedSize {
+	if leaf, ok := obj.(*corev1.Pod); ok && podstatus.Finished(leaf) && leaf.Size() <= rememberedSize {
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
 			r.ended.Add(origin.Root, leaf)
 		}
@@ -188,7 +189,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 }
 
 func (r *reconciler) apply(ctx context.Context, root *corev1.Pod, want corev1.PodStatus) error {
-	return r.Root.ApplyStatus(ctx, actor, root, mirror.StatusApply(root, mirror.Dated(want, metav1.NewTime(r.Clock.Now()))))
+	return r.Root.ApplyStatus(ctx, actor, root, podstatus.Apply(root, podstatus.Dated(want, metav1.NewTime(r.Clock.Now()))))
 }
 
 // stillFails decides again on the root as it is, by a live read: to a cache that

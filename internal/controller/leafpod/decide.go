@@ -10,6 +10,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -65,24 +67,24 @@ func decide(o observed) decision {
 		want := o.want(o.leaf)
 		// What has ended has been counted: a leaf that a restored member brings back
 		// does not make it run again.
-		if mirror.Finished(o.root) && want.Phase != o.root.Status.Phase || mirror.PodStatusCurrent(o.root, want) {
+		if podstatus.Finished(o.root) && want.Phase != o.root.Status.Phase || podstatus.Current(o.root, want) {
 			return nothing{}
 		}
 		return shows(want)
 	}
 	switch {
-	case mirror.Finished(o.root):
+	case podstatus.Finished(o.root):
 		return nothing{}
 	case o.last != nil:
 		return shows(o.want(o.last))
 	case o.unhandled:
 		return nothing{} // the event of the deletion enqueues the root
 	case o.root.DeletionTimestamp != nil:
-		return fail{status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonTerminated, "the Pod was deleted"), leafPodGone: true}
-	case mirror.Pushed(o.root) != corev1.ConditionTrue:
+		return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonTerminated, "the Pod was deleted"), leafPodGone: true}
+	case podstatus.Pushed(o.root) != corev1.ConditionTrue:
 		return o.admission()
 	}
-	return fail{status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonLeafVanished, fmt.Sprintf(
+	return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonLeafVanished, fmt.Sprintf(
 		"the Pod's counterpart in member %s is gone, evicted or deleted there; it is not run again under this name", o.member.Registration)), leafPodGone: true}
 }
 
@@ -99,7 +101,7 @@ func shows(want corev1.PodStatus) decision {
 // in the member, and ended well for that reason, has failed all the same: its
 // work was cut short, and Jobs count it.
 func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
-	want := mirror.RootPodStatus(o.root, leaf, o.member)
+	want := podstatus.Translate(o.root, leaf, o.member)
 	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && cutShort(leaf) {
 		want.Phase, want.Reason = corev1.PodFailed, v1alpha1.ReasonLeafEvicted
 		want.Message = fmt.Sprintf("the Pod's counterpart in member %s was evicted or deleted there; it is not run again under this name", o.member.Registration)
@@ -122,14 +124,14 @@ func cutShort(leaf *corev1.Pod) bool {
 // admission fails a Pod that was bound to the node without the scheduler and
 // does not fit there, as a kubelet would.
 func (o observed) admission() decision {
-	if o.node == nil || mirror.IsDaemonSetPod(o.root) {
+	if o.node == nil || podspec.IsDaemonSetPod(o.root) {
 		return nothing{}
 	}
 	if refusal := placement.Admit(o.root, o.node); refusal != nil {
-		return fail{status: mirror.FailedPodStatus(o.root, refusal.Reason, refusal.Message), leafPodGone: true}
+		return fail{status: podstatus.Failed(o.root, refusal.Reason, refusal.Message), leafPodGone: true}
 	}
 	if o.stranded != nil {
-		return fail{status: mirror.FailedPodStatus(o.root, o.stranded.Reason, o.stranded.Message), leafPodGone: true}
+		return fail{status: podstatus.Failed(o.root, o.stranded.Reason, o.stranded.Message), leafPodGone: true}
 	}
 	return nothing{}
 }

@@ -14,6 +14,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
 var (
@@ -29,7 +31,7 @@ func seen(change ...func(*observed)) observed {
 		Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{
 			{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue, Reason: "Pushed"}}},
 	}
-	leaf, err := mirror.TranslatePod(root, here)
+	leaf, err := podspec.Translate(root, here)
 	if err != nil {
 		panic(err)
 	}
@@ -103,7 +105,7 @@ func givesUp() decision {
 
 func TestUnmetBy(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data", UID: "claim-uid"}}
-	promise := mirror.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{
+	promise := hostpv.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{
 		v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterPlacementTimeout: "10s"}})
 	at := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(d)) }
 	given := func(pause time.Duration) string {

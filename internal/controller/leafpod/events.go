@@ -4,7 +4,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
 func (r *reconciler) eventFailed(root *corev1.Pod, reason, message string) {
@@ -16,7 +16,7 @@ func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
 	if o.leaf == nil || o.root.Status.Phase == corev1.PodRunning || shown.Phase != corev1.PodRunning {
 		return
 	}
-	if hidden := mirror.HiddenPodIP(o.leaf, r.Member); hidden != "" {
+	if hidden := podstatus.HiddenPodIP(o.leaf, r.Member); hidden != "" {
 		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonPodIPHidden, "Show",
 			"the host does not show the Pod IP %q that member %q reports: it is a special address, or outside spec.node.podCIDRs of the registration. If it is right, add its range there.", hidden, r.Registration)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
 // bound is a claim, and the volume that it is bound to.
@@ -26,7 +28,7 @@ type bound struct {
 // first error.
 func (r *reconciler) bound(ctx context.Context, root *corev1.Pod) iter.Seq2[bound, error] {
 	return func(yield func(bound, error) bool) {
-		for _, name := range mirror.ClaimNames(root) {
+		for _, name := range podspec.ClaimNames(root) {
 			claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: root.Namespace, Name: name})
 			if err == nil && (claim == nil || claim.Spec.VolumeName == "") {
 				continue
@@ -63,8 +65,8 @@ func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.
 // pinnedElsewhere reports whether a PV is a promise that another member has
 // fulfilled, and keeps.
 func (r *reconciler) pinnedElsewhere(pv *corev1.PersistentVolume) bool {
-	cluster, _, _, ours := mirror.LeafVolumeOf(pv)
-	return ours && cluster != r.ClusterID && mirror.IsPromise(pv) && !mirror.WhenUnused(pv)
+	cluster, _, _, ours := hostpv.LeafOf(pv)
+	return ours && cluster != r.ClusterID && hostpv.IsPromise(pv) && !hostpv.WhenUnused(pv)
 }
 
 // ofPromise wakes the Pods here that wait for a promise which another member has

@@ -16,6 +16,10 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -36,7 +40,7 @@ type unmet struct {
 const cut = time.Second
 
 func (o observed) overdue() bool {
-	return o.unmet != nil && !o.now.Before(o.unmet.until) && !mirror.Finished(o.root) && o.root.DeletionTimestamp == nil
+	return o.unmet != nil && !o.now.Before(o.unmet.until) && !podstatus.Finished(o.root) && o.root.DeletionTimestamp == nil
 }
 
 // again is when the Pod is to be looked at again; 0 for when something changes.
@@ -50,7 +54,7 @@ func (o observed) again() time.Duration {
 // giveUp fails the Pod. root_pod takes its leaf back, and root_pvc the leaf claim.
 func (o observed) giveUp() decision {
 	claim := o.unmet.claim.Name
-	return fail{unmet: claim, status: mirror.FailedPodStatus(o.root, v1alpha1.ReasonPlacementFailed, fmt.Sprintf(
+	return fail{unmet: claim, status: podstatus.Failed(o.root, v1alpha1.ReasonPlacementFailed, fmt.Sprintf(
 		"the disk of claim %s is not made; the Pod is to be made again, elsewhere if the scheduler finds a place: %s", claim, o.unmet.problem.Message))}
 }
 
@@ -58,14 +62,14 @@ func (o observed) giveUp() decision {
 // cannot keep, if the Pod has an owner that makes it again. As long as it may run
 // nowhere else, it has time. Each Pod has the whole timeout from when it was made.
 func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, error) {
-	if root.Spec.NodeName != r.NodeName || mirror.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
+	if root.Spec.NodeName != r.NodeName || podstatus.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
 		return nil, nil
 	}
 	for p, err := range r.bound(ctx, root) {
 		if err != nil {
 			return nil, err
 		}
-		if !mirror.IsUnfulfilled(p.volume) || !mirror.IsPromiseIn(p.volume, r.ClusterID) {
+		if !hostpv.IsUnfulfilled(p.volume) || !hostpv.IsPromiseIn(p.volume, r.ClusterID) {
 			continue
 		}
 		if u := unmetBy(p.claim, p.volume, root, r.Member); u != nil {
@@ -83,12 +87,12 @@ func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, err
 
 // unmetBy reads what root_pvc says of a claim.
 func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolume, root *corev1.Pod, m mirror.Member) *unmet {
-	class, err := mirror.ReadClass(mirror.PromiseClass(promise))
+	class, err := hostclass.Read(hostpv.PromiseClass(promise))
 	if err != nil {
 		return nil // host_class says why
 	}
 	for _, c := range claim.Status.Conditions {
-		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && mirror.FailsClaim(c.Reason) && mirror.ReporterOf(claim).ClusterID == m.ClusterID {
+		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && report.FailsClaim(c.Reason) && mirror.ReporterOf(claim).ClusterID == m.ClusterID {
 			since := c.LastTransitionTime.Time
 			if root.CreationTimestamp.After(since) {
 				since = root.CreationTimestamp.Time
@@ -96,7 +100,7 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 			problem := &mirror.Refusal{Reason: c.Reason, Message: c.Message}
 			u := &unmet{claim: claim, problem: problem, timeout: class.PlacementTimeout, until: since.Add(class.PlacementTimeout + cut)}
 			if !u.told(root, m) {
-				u.until = later(u.until, time.Unix(mirror.TriedOf(claim).Until, 0))
+				u.until = later(u.until, time.Unix(report.TriedOf(claim).Until, 0))
 			}
 			return u
 		}
@@ -115,7 +119,7 @@ func later(a, b time.Time) time.Time {
 // up here: those that were made before all go at once, and also if the manager ends
 // between that record and the Pod's status.
 func (u *unmet) told(root *corev1.Pod, m mirror.Member) bool {
-	tried := mirror.TriedOf(u.claim)
+	tried := report.TriedOf(u.claim)
 	return tried.Has(m.ClusterID) && root.CreationTimestamp.Unix() < tried.Moved
 }
 
@@ -123,11 +127,11 @@ func (u *unmet) told(root *corev1.Pod, m mirror.Member) bool {
 // so. A round ends with the last other member, and also when the scheduler has
 // chosen this one again: the pause after it, which doubles, bounds how many Pods an
 // owner makes in vain.
-func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (mirror.Tried, bool) {
+func (u *unmet) tried(root *corev1.Pod, m mirror.Member, now time.Time) (report.Tried, bool) {
 	if u.told(root, m) {
-		return mirror.Tried{}, false
+		return report.Tried{}, false
 	}
-	tried := mirror.TriedOf(u.claim).Begin(now)
+	tried := report.TriedOf(u.claim).Begin(now)
 	again := tried.Has(m.ClusterID)
 	tried = tried.With(m, u.problem)
 	tried.Moved = now.Unix()
@@ -182,7 +186,7 @@ func (r *reconciler) needs(ctx context.Context, root *corev1.Pod) ([]placement.R
 			return nil, err
 		}
 		need := placement.Request{Namespace: root.Namespace, Volume: p.volume}
-		if mirror.IsUnfulfilled(p.volume) {
+		if hostpv.IsUnfulfilled(p.volume) {
 			present, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(p.volume.Spec.StorageClassName))
 			if err != nil {
 				return nil, err
@@ -197,7 +201,7 @@ func (r *reconciler) needs(ctx context.Context, root *corev1.Pod) ([]placement.R
 // ofUnmet wakes the Pods here that wait for a promise which cannot be kept.
 func (r *reconciler) ofUnmet(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || !mirror.NamesPromise(claim.Spec.VolumeName) || mirror.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {
+	if !ok || !hostpv.NamesPromise(claim.Spec.VolumeName) || report.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {
 		return nil
 	}
 	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))

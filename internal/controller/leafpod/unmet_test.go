@@ -19,6 +19,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 // reads answers live reads from one claim.
@@ -77,7 +79,7 @@ func TestTriedPauses(t *testing.T) {
 			for i, want := range tc.pauses {
 				u := &unmet{claim: claim, problem: &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}, timeout: timeout, others: tc.others}
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}}
-				at = later(at.Add(timeout+cut), time.Unix(mirror.TriedOf(claim).Until, 0))
+				at = later(at.Add(timeout+cut), time.Unix(report.TriedOf(claim).Until, 0))
 				tried, news := u.tried(pod, here, at)
 				var pause time.Duration
 				if tried.Until != 0 {
@@ -163,7 +165,7 @@ func TestElsewhere(t *testing.T) {
 			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: promises}, Provisioner: v1alpha1.ProvisionerName,
 				Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
 			data := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "data-uid"}}
-			promise := mirror.PromiseFor(data, class)
+			promise := hostpv.PromiseFor(data, class)
 			data.Spec.VolumeName = promise.Name
 			if tc.class != nil {
 				tc.class(class)

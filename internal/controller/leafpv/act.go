@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -68,14 +68,14 @@ func (r *reconciler) report(ctx context.Context, s *volume.Snapshot, plan volume
 // still, so that the earlier one of its name is gone, and nothing holds the volume.
 func (r *reconciler) adopt(ctx context.Context, s *volume.Snapshot) error {
 	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(s.Successor))
-	if err != nil || asking == nil || asking.UID != s.Successor.UID || !mirror.AsksFor(asking, s.Leaf, r.Member) {
+	if err != nil || asking == nil || asking.UID != s.Successor.UID || !hostpv.AsksFor(asking, s.Leaf, r.Member) {
 		return err
 	}
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(s.Name))
 	if err != nil || leaf == nil || leaf.UID != s.UID || leaf.Status.Phase != corev1.VolumeReleased {
 		return err
 	}
-	host := mirror.HostVolume(s.Leaf, s.Successor, corev1.PersistentVolumeReclaimRetain, r.Member)
+	host := hostpv.Mirror(s.Leaf, s.Successor, corev1.PersistentVolumeReclaimRetain, r.Member)
 	host.Name = s.Successor.Spec.VolumeName
 	if err := r.Root.Create(ctx, actor, host); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (r *reconciler) fulfil(ctx context.Context, s *volume.Snapshot) error {
 	if err != nil || !held {
 		return err
 	}
-	after := mirror.Fulfil(s.Promise, s.Leaf, s.Policy(), r.Member)
+	after := hostpv.Fulfil(s.Promise, s.Leaf, s.Policy(), r.Member)
 	if err := r.Root.Patch(ctx, actor, s.Promise, after); err != nil {
 		return err
 	}
@@ -106,11 +106,11 @@ func (r *reconciler) fulfil(ctx context.Context, s *volume.Snapshot) error {
 // made anew, for a claim that names it already, is retained: what an admin had made of the
 // earlier one's policy nobody knows any more.
 func (r *reconciler) create(ctx context.Context, s *volume.Snapshot) error {
-	policy := mirror.Policy(s.Class, s.Policy())
+	policy := hostpv.Policy(s.Class, s.Policy())
 	if s.Root.Spec.VolumeName != "" {
 		policy = corev1.PersistentVolumeReclaimRetain
 	}
-	host := mirror.HostVolume(s.Leaf, s.Root, policy, r.Member)
+	host := hostpv.Mirror(s.Leaf, s.Root, policy, r.Member)
 	host.Name = s.HostName(s.Root)
 	if s.Root.Spec.VolumeName == "" {
 		other, end, err := r.Mirrors.Begin(ctx, s.Root, host.Name)

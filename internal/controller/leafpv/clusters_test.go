@@ -23,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -115,7 +116,7 @@ func clusters(t testing.TB, s *volume.Snapshot) (host, leaf *cluster) {
 
 // promiseOf is the name of the promise that a claim is bound to; empty if it is bound to none.
 func promiseOf(root *corev1.PersistentVolumeClaim) string {
-	if root == nil || !mirror.NamesPromise(root.Spec.VolumeName) {
+	if root == nil || !hostpv.NamesPromise(root.Spec.VolumeName) {
 		return ""
 	}
 	return root.Spec.VolumeName

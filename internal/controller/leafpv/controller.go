@@ -16,7 +16,9 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -96,7 +98,7 @@ func suspicious(s *volume.Snapshot, plan volume.Plan) bool {
 
 // represents reports whether a host PV is the mirror of this very leaf PV.
 func (r *reconciler) represents(host *corev1.PersistentVolume, s *volume.Snapshot) bool {
-	cluster, _, uid, ours := mirror.LeafVolumeOf(host)
+	cluster, _, uid, ours := hostpv.LeafOf(host)
 	return ours && cluster == r.ClusterID && uid == s.UID
 }
 
@@ -109,7 +111,7 @@ func (r *reconciler) consumers(ctx context.Context, root *corev1.PersistentVolum
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a promise that was fulfilled", "root", client.ObjectKeyFromObject(root))
 	}
-	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != r.NodeName || mirror.Finished(&pod) })
+	return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return pod.Spec.NodeName != r.NodeName || podstatus.Finished(&pod) })
 }
 
 func sameName(_ context.Context, obj client.Object) []reconcile.Request { return named(obj.GetName()) }
@@ -129,10 +131,10 @@ func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reco
 	if !ok || pv.Spec.CSI == nil {
 		return nil
 	}
-	if mirror.IsUnfulfilled(pv) && pv.Spec.ClaimRef != nil {
+	if hostpv.IsUnfulfilled(pv) && pv.Spec.ClaimRef != nil {
 		return r.ofLeafClaim(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 	}
-	_, leaf, _, _ := mirror.LeafVolumeOf(pv)
+	_, leaf, _, _ := hostpv.LeafOf(pv)
 	return named(leaf)
 }
 
@@ -157,7 +159,7 @@ func (r *reconciler) asking(ctx context.Context, class client.Object) []reconcil
 	var found []reconcile.Request
 	if err := r.Router.Each(r.Owner(), &corev1.PersistentVolumeClaim{}, metav1.NamespaceAll, func(obj client.Object) {
 		claim, ok := obj.(*corev1.PersistentVolumeClaim)
-		if ok && claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && mirror.ClassName(claim) == class.GetName() {
+		if ok && claim.Spec.VolumeName != "" && claim.Status.Phase != corev1.ClaimBound && hostclass.NameOf(claim) == class.GetName() {
 			found = append(found, named(claim.Spec.VolumeName)...)
 		}
 	}); err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -76,7 +77,7 @@ func stamped(s *volume.Snapshot) {
 // mirrored: the host PV is there and bound to the root.
 func mirrored(s *volume.Snapshot) {
 	stamped(s)
-	s.Host = mirror.HostVolume(s.Leaf, s.Root, deletes, here)
+	s.Host = hostpv.Mirror(s.Leaf, s.Root, deletes, here)
 	s.Host.UID = "host-uid"
 	s.Host.Status.Phase = corev1.VolumeBound
 	s.Root.Spec.VolumeName = s.Host.Name
@@ -105,7 +106,7 @@ func nameTaken(s *volume.Snapshot)  { s.NameTaken = true }
 
 func suffixTaken(s *volume.Snapshot) { s.SuffixTaken = true }
 
-var suffixed = mirror.HostVolumeName("pv-1", here.ClusterID, true)
+var suffixed = hostpv.Name("pv-1", here.ClusterID, true)
 
 // dropped: neither root nor leaf claim is there any more.
 func dropped(s *volume.Snapshot) {
@@ -276,7 +277,7 @@ func TestNext(t *testing.T) {
 		"the member's PV controller has not bound the PV yet":                                         {seen(leafPhase(corev1.VolumeAvailable)), rest},
 		"the member's PV controller has not bound the claim yet":                                      {seen(func(s *volume.Snapshot) { s.Claim.Status.Phase = corev1.ClaimPending }), rest},
 		"stamped: the host PV is made, with the root's UID":                                           {seen(stamped), create("pv-1", deletes)},
-		"stamped, the name is taken in the host: suffixed (I4)":                                       {seen(stamped, nameTaken), create(mirror.HostVolumeName("pv-1", here.ClusterID, true), deletes)},
+		"stamped, the name is taken in the host: suffixed (I4)":                                       {seen(stamped, nameTaken), create(hostpv.Name("pv-1", here.ClusterID, true), deletes)},
 		"the host's class retains (I2)":                                                               {seen(stamped, func(s *volume.Snapshot) { s.Class.ReclaimPolicy = ptr.To(retains) }), create("pv-1", retains)},
 		"the host's class is gone: nobody asked for Delete (I2)":                                      {seen(stamped, func(s *volume.Snapshot) { s.Class = nil }), create("pv-1", retains)},
 		"the member retains (I2)":                                                                     {seen(leafPolicy(retains), stamped), create("pv-1", retains)},

@@ -9,27 +9,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
 // promised: the root is bound to a promise that this member has.
 func promised(s *volume.Snapshot) {
 	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
-	promise := mirror.PromiseFor(s.Root, s.Class)
+	promise := hostpv.PromiseFor(s.Root, s.Class)
 	promise.Status.Phase = corev1.VolumeBound
 	s.Root.Spec.VolumeName = promise.Name
-	s.Promise = mirror.WithMember(promise, here, nil)
+	s.Promise = hostpv.WithMember(promise, here, nil)
 }
 
 func scratch(s *volume.Snapshot) {
 	s.Promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
-	s.Promise.Spec.NodeAffinity = mirror.PromiseFor(s.Root, mirror.PromiseClass(s.Promise)).Spec.NodeAffinity
+	s.Promise.Spec.NodeAffinity = hostpv.PromiseFor(s.Root, hostpv.PromiseClass(s.Promise)).Spec.NodeAffinity
 }
 
 // kept: the promise is fulfilled with the leaf PV.
 func kept(s *volume.Snapshot) {
-	s.Host = mirror.Fulfil(s.Promise, s.Leaf, deletes, here)
+	s.Host = hostpv.Fulfil(s.Promise, s.Leaf, deletes, here)
 	s.Promise = nil
 }
 
@@ -44,7 +44,7 @@ func reused(s *volume.Snapshot) { s.Root.Spec.VolumeName, s.Promise = "pvc-mock-
 func lost(s *volume.Snapshot)   { s.PromiseLost = true }
 
 func madeAgain(s *volume.Snapshot) {
-	s.Promise = mirror.WithMember(mirror.PromiseFor(s.Root, s.Class), here, nil)
+	s.Promise = hostpv.WithMember(hostpv.PromiseFor(s.Root, s.Class), here, nil)
 	s.Promise.Name = s.Root.Spec.VolumeName
 }
 
@@ -55,7 +55,7 @@ func notLabelled(s *volume.Snapshot) { s.Promise.Labels = nil }
 func keptByOther(s *volume.Snapshot) {
 	other := s.Leaf.DeepCopy()
 	other.Name, other.UID = "pv-2", "other-uid"
-	s.Promise = mirror.Fulfil(s.Promise, other, deletes, here)
+	s.Promise = hostpv.Fulfil(s.Promise, other, deletes, here)
 }
 
 func TestNextOfPromise(t *testing.T) {
@@ -138,7 +138,7 @@ func TestFulfil(t *testing.T) {
 			if after == nil {
 				t.Fatal("nothing is written")
 			}
-			cluster, leaf, uid, ours := mirror.LeafVolumeOf(after)
+			cluster, leaf, uid, ours := hostpv.LeafOf(after)
 			if !ours || cluster != here.ClusterID || leaf != s.Leaf.Name || uid != s.Leaf.UID {
 				t.Errorf("represents %q %q %q %t", cluster, leaf, uid, ours)
 			}

@@ -15,6 +15,8 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -59,7 +61,7 @@ func ofStatus(before, after client.Object) bool {
 
 // ofLeafVolume: of a host PV, the leaf PV that it represents counts, and its claim.
 var ofLeafVolume = route.Of(func(pv *corev1.PersistentVolume) volume {
-	cluster, leaf, uid, _ := mirror.LeafVolumeOf(pv)
+	cluster, leaf, uid, _ := hostpv.LeafOf(pv)
 	return volume{cluster, leaf, uid, ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID}
 })
 
@@ -86,7 +88,7 @@ func (r *reconciler) ofRoot(ctx context.Context, obj client.Object) []reconcile.
 	if !ok || root.Status.Phase != corev1.ClaimBound {
 		return nil
 	}
-	if !mirror.NamesPromise(root.Spec.VolumeName) {
+	if !hostpv.NamesPromise(root.Spec.VolumeName) {
 		r.Passages.HostBound(r.Registration, root.UID)
 	}
 	return member.SameKey(ctx, obj)
@@ -99,7 +101,7 @@ func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcil
 	if !ok || pv.Spec.ClaimRef == nil {
 		return nil
 	}
-	if _, _, _, fulfilled := mirror.LeafVolumeOf(pv); fulfilled && mirror.IsPromise(pv) {
+	if _, _, _, fulfilled := hostpv.LeafOf(pv); fulfilled && hostpv.IsPromise(pv) {
 		r.Passages.HostBound(r.Registration, pv.Spec.ClaimRef.UID)
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
@@ -118,11 +120,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if mirrors, err := r.mirrors(ctx, root, leaf); err != nil || !mirrors {
 		return reconcile.Result{}, err
 	}
-	want := mirror.RootClaimStatus(root, leaf)
-	if mirror.ClaimStatusCurrent(root, want) {
+	want := pvc.TranslateStatus(root, leaf)
+	if pvc.StatusCurrent(root, want) {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, r.Root.ApplyStatus(ctx, actor, root, mirror.ClaimStatusApply(root, want))
+	return reconcile.Result{}, r.Root.ApplyStatus(ctx, actor, root, pvc.StatusApply(root, want))
 }
 
 // mirrors reports whether the root is bound to the mirror of the leaf's volume:
@@ -135,6 +137,6 @@ func (r *reconciler) mirrors(ctx context.Context, root, leaf *corev1.PersistentV
 	if err != nil || pv == nil {
 		return false, err
 	}
-	cluster, leafName, _, ok := mirror.LeafVolumeOf(pv)
+	cluster, leafName, _, ok := hostpv.LeafOf(pv)
 	return ok && cluster == r.ClusterID && leafName == leaf.Spec.VolumeName, nil
 }

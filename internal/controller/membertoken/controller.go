@@ -17,6 +17,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 )
 
 const (
@@ -47,8 +48,8 @@ const (
 type Credentials interface {
 	Token() string
 	Now() time.Time
-	Request(ctx context.Context, by guarded.Actor, of member.Token, lifetime time.Duration) (string, error)
-	Verify(ctx context.Context, of member.Token, token string) error
+	Request(ctx context.Context, by guarded.Actor, of access.Token, lifetime time.Duration) (string, error)
+	Verify(ctx context.Context, of access.Token, token string) error
 	Report(renewal *member.TokenRenewal)
 }
 
@@ -179,11 +180,11 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 	if err := r.credentials.Verify(ctx, d.token, token); err != nil {
 		return time.Time{}, err
 	}
-	said, _ := member.ParseToken(token)
+	said, _ := access.ParseToken(token)
 	if err := lasting(r.registration, said, d.token, r.credentials.Now(), r.options.After); err != nil {
 		return time.Time{}, err
 	}
-	kubeconfig, err := member.WithToken(secret.Data[v1alpha1.KubeconfigKey], token)
+	kubeconfig, err := access.WithToken(secret.Data[v1alpha1.KubeconfigKey], token)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -197,7 +198,7 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 
 // reason of a failure, and what to do about it.
 func reason(err error) string {
-	var p *member.Problem
+	var p *access.Problem
 	if errors.As(err, &p) && p.Reason == v1alpha1.ReasonForbidden {
 		return p.Message + ". Apply config/member in the member again, or run kubectl xylem register again for this registration"
 	}

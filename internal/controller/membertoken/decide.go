@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 )
 
 // jitter is by how much of the time until a renewal that may be put off, so that not
@@ -43,7 +43,7 @@ type (
 	hold struct{ left time.Duration }
 	// renew: now.
 	renew struct {
-		token    member.Token
+		token    access.Token
 		lifetime time.Duration
 	}
 )
@@ -70,11 +70,11 @@ func decide(o observed) decision {
 	if o.secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		return refuse{fmt.Sprintf("it is not labelled %s=%s, and so not the manager's to write", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
 	}
-	raw := member.TokenOf(o.secret.Data[v1alpha1.KubeconfigKey])
+	raw := access.TokenOf(o.secret.Data[v1alpha1.KubeconfigKey])
 	if raw != o.using {
 		return follow{}
 	}
-	token, ok := member.ParseToken(raw)
+	token, ok := access.ParseToken(raw)
 	if !ok {
 		return refuse{"its kubeconfig has no service account's token that expires"}
 	}
@@ -86,7 +86,7 @@ func decide(o observed) decision {
 
 // due is when a token is renewed: after a share of its life, and up to jitter of that
 // share later. The same for the same token, whenever it is asked.
-func due(registration string, token member.Token, after float64) time.Time {
+func due(registration string, token access.Token, after float64) time.Time {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(registration + strconv.FormatInt(token.Expires.Unix(), 10))) // it never fails
 	share := after * (1 + jitter*float64(h.Sum32())/(1<<32))
@@ -96,7 +96,7 @@ func due(registration string, token member.Token, after float64) time.Time {
 // lasting sees that a new token is better than the one before: else the member, which
 // says when tokens begin and end, and what its clock says, could have one renewed on
 // and on.
-func lasting(registration string, token, before member.Token, now time.Time, after float64) error {
+func lasting(registration string, token, before access.Token, now time.Time, after float64) error {
 	if !token.Expires.After(before.Expires) {
 		return fmt.Errorf("the member gave a token that works no longer than the present one, until %s", token.Expires.UTC().Format(time.RFC3339))
 	}

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 )
 
 const day = 24 * time.Hour
@@ -41,7 +41,7 @@ func secret(raw string, change ...func(*corev1.Secret)) *corev1.Secret {
 
 func TestDecide(t *testing.T) {
 	fresh := token(day)
-	said, ok := member.ParseToken(fresh)
+	said, ok := access.ParseToken(fresh)
 	if !ok {
 		t.Fatal("not a token")
 	}
@@ -80,7 +80,7 @@ func TestDue(t *testing.T) {
 	for _, life := range []time.Duration{10 * time.Minute, day, 365 * day} {
 		at := map[time.Time]bool{}
 		for i := range 50 {
-			said := member.Token{Issued: issued, Expires: issued.Add(life)}
+			said := access.Token{Issued: issued, Expires: issued.Add(life)}
 			name := fmt.Sprintf("cluster%d", i)
 			when := due(name, said, DefaultAfter)
 			if share := float64(when.Sub(issued)) / float64(life); share < 0.35 || share > 0.491 {
@@ -99,12 +99,12 @@ func TestDue(t *testing.T) {
 
 // A member that lies about times does not set the pace.
 func TestLasting(t *testing.T) {
-	at := func(from, to time.Duration) member.Token {
-		return member.Token{Issued: issued.Add(from), Expires: issued.Add(to)}
+	at := func(from, to time.Duration) access.Token {
+		return access.Token{Issued: issued.Add(from), Expires: issued.Add(to)}
 	}
 	before, now := at(0, day), issued.Add(12*time.Hour)
 	for name, tc := range map[string]struct {
-		token member.Token
+		token access.Token
 		now   time.Time
 		want  bool
 	}{

@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // volume is what a leaf PV is judged by.
@@ -140,7 +141,7 @@ func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string
 	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {
 		return fmt.Sprintf("claim %s is placed in cluster %s", v.origin.Root, placed)
 	}
-	if name := root.Spec.VolumeName; name != "" && !mirror.StandsFor(name, v.name, e.member.ClusterID) && !e.promises(name, root.UID) && !e.recreated(v, name) {
+	if name := root.Spec.VolumeName; name != "" && !hostpv.StandsFor(name, v.name, e.member.ClusterID) && !e.promises(name, root.UID) && !e.recreated(v, name) {
 		return fmt.Sprintf("claim %s has volume %s", v.origin.Root, name)
 	}
 	return ""
@@ -163,7 +164,7 @@ func (e evidence) promises(name string, claim types.UID) bool {
 	if e.lost[name] {
 		return true
 	}
-	if name != mirror.PromiseName(claim) {
+	if name != hostpv.PromiseName(claim) {
 		return false
 	}
 	for _, m := range e.mirrors {

@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 const retains, deletes = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete
@@ -58,12 +59,12 @@ func TestJudge(t *testing.T) {
 		"just made, the host PV is to come":                              {volume: stamped, root: root("root-uid", here.ClusterID, "")},
 		"just made, not stamped yet":                                     {volume: bare, root: root("root-uid", here.ClusterID, "")},
 		"the host PV was deleted and is made again":                      {volume: stamped, root: root("root-uid", here.ClusterID, "pv-1")},
-		"the same, by its suffixed name":                                 {volume: stamped, root: root("root-uid", here.ClusterID, mirror.HostVolumeName("pv-1", here.ClusterID, true))},
-		"about to fulfil its claim's promise":                            {volume: stamped, root: root("root-uid", here.ClusterID, mirror.PromiseName("root-uid"))},
-		"the promise has another volume (I3)":                            {volume: stamped, other: &mirrorOf{name: mirror.PromiseName("root-uid"), claim: "root-uid"}, root: root("root-uid", here.ClusterID, mirror.PromiseName("root-uid")), want: account.Surplus},
-		"the promise has a volume of this name, which was re-created":    {volume: stamped, other: &mirrorOf{name: mirror.PromiseName("root-uid"), leaf: "pv-1", claim: "root-uid"}, root: root("root-uid", here.ClusterID, mirror.PromiseName("root-uid"))},
-		"its claim used another's promise again, which was lost":         {volume: stamped, lost: mirror.PromiseName("other"), root: root("root-uid", here.ClusterID, mirror.PromiseName("other"))},
-		"its claim is bound to another's promise (I3)":                   {volume: stamped, root: root("root-uid", here.ClusterID, mirror.PromiseName("other")), want: account.Surplus},
+		"the same, by its suffixed name":                                 {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.Name("pv-1", here.ClusterID, true))},
+		"about to fulfil its claim's promise":                            {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
+		"the promise has another volume (I3)":                            {volume: stamped, other: &mirrorOf{name: hostpv.PromiseName("root-uid"), claim: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid")), want: account.Surplus},
+		"the promise has a volume of this name, which was re-created":    {volume: stamped, other: &mirrorOf{name: hostpv.PromiseName("root-uid"), leaf: "pv-1", claim: "root-uid"}, root: root("root-uid", here.ClusterID, hostpv.PromiseName("root-uid"))},
+		"its claim used another's promise again, which was lost":         {volume: stamped, lost: hostpv.PromiseName("other"), root: root("root-uid", here.ClusterID, hostpv.PromiseName("other"))},
+		"its claim is bound to another's promise (I3)":                   {volume: stamped, root: root("root-uid", here.ClusterID, hostpv.PromiseName("other")), want: account.Surplus},
 		"its claim is gone, and the promise is to be ended with it":      {volume: stamped, promised: true},
 		"the same, with a claim of that name again":                      {volume: stamped, promised: true, root: root("new-uid", "", "")},
 		"promised, and not stamped yet: it is withdrawn with its claim":  {volume: bare, promised: true},

@@ -13,8 +13,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // sweep reads both sides, live, and judges. The member is read first: what comes
@@ -52,7 +53,7 @@ func (s *sweeper) lost(ctx context.Context, e evidence, volumes []volume) (map[s
 	lost := map[string]bool{}
 	for _, v := range volumes {
 		root := e.roots[v.origin.Root]
-		if root == nil || root.UID != v.origin.UID || !mirror.NamesPromise(root.Spec.VolumeName) || root.Spec.VolumeName == mirror.PromiseName(root.UID) {
+		if root == nil || root.UID != v.origin.UID || !hostpv.NamesPromise(root.Spec.VolumeName) || root.Spec.VolumeName == hostpv.PromiseName(root.UID) {
 			continue
 		}
 		pv, err := index.Find[corev1.PersistentVolume](ctx, s.HostLive, index.Named(root.Spec.VolumeName))
@@ -85,7 +86,7 @@ func (s *sweeper) leafClaims(ctx context.Context) (map[types.UID]mirror.Origin, 
 // been at work: as the host's record of the member has them, and as the fence in the
 // member does, which a restore of the host leaves alone.
 func (s *sweeper) withdrawn(ctx context.Context) (map[types.UID]account.Withdrawn, error) {
-	record, err := index.Find[coordinationv1.Lease](ctx, s.HostLive, types.NamespacedName{Namespace: s.Namespace, Name: member.RecordName(s.ClusterID)})
+	record, err := index.Find[coordinationv1.Lease](ctx, s.HostLive, types.NamespacedName{Namespace: s.Namespace, Name: hostrecord.Name(s.ClusterID)})
 	if err != nil {
 		return nil, err
 	}
@@ -135,15 +136,15 @@ func (s *sweeper) mirrors(ctx context.Context) (map[types.UID]mirrorOf, map[type
 	err := index.Pages(ctx, s.HostLive, &list, func() {
 		for i := range list.Items {
 			pv := &list.Items[i]
-			if mirror.IsPromiseIn(pv, s.ClusterID) && pv.Spec.ClaimRef != nil {
+			if hostpv.IsPromiseIn(pv, s.ClusterID) && pv.Spec.ClaimRef != nil {
 				promised[pv.Spec.ClaimRef.UID] = true
 				continue
 			}
-			cluster, leaf, uid, ours := mirror.LeafVolumeOf(pv)
+			cluster, leaf, uid, ours := hostpv.LeafOf(pv)
 			if !ours || cluster != s.ClusterID {
 				continue
 			}
-			m := mirrorOf{name: pv.Name, leaf: leaf, released: mirror.Ended(pv)}
+			m := mirrorOf{name: pv.Name, leaf: leaf, released: hostpv.Ended(pv)}
 			if pv.Spec.ClaimRef != nil {
 				m.claim = pv.Spec.ClaimRef.UID
 			}

@@ -21,7 +21,11 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -95,12 +99,12 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	}
 	name := o.claim.Spec.VolumeName
 	if name == "" {
-		name = mirror.PromiseName(o.claim.UID)
+		name = hostpv.PromiseName(o.claim.UID)
 	}
 	if o.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil || o.volume != nil {
 		return o, err
 	}
-	o.class, err = index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(mirror.ClassName(o.claim)))
+	o.class, err = index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(o.claim)))
 	return o, err
 }
 
@@ -115,7 +119,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 		}
 		return err
 	case show:
-		shown := mirror.ClaimStatement(o.claim, v1alpha1.ClaimPromise, d.status, d.reason, d.message, r.Clock.Now())
+		shown := report.ClaimStatement(o.claim, v1alpha1.ClaimPromise, d.status, d.reason, d.message, r.Clock.Now())
 		if shown == nil {
 			return nil
 		}
@@ -131,7 +135,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 // this cannot work. The scheduler sends them there as long as the promise is not
 // held to any nodes.
 func (r *Reconciler) warn(ctx context.Context, o observed) error {
-	if o.claim == nil || o.volume == nil || !mirror.IsPromise(o.volume) {
+	if o.claim == nil || o.volume == nil || !hostpv.IsPromise(o.volume) {
 		return nil
 	}
 	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(o.claim))
@@ -157,7 +161,7 @@ func (r *Reconciler) warn(ctx context.Context, o observed) error {
 
 // astray reports whether a Pod is bound to a node that stands for no member.
 func (r *Reconciler) astray(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || mirror.Finished(pod) {
+	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || podstatus.Finished(pod) {
 		return false, nil
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
@@ -182,7 +186,7 @@ func asks(before, after client.Object) bool {
 		return false
 	}
 	was, ok := before.(*corev1.PersistentVolumeClaim)
-	return !ok || mirror.ClassName(was) != mirror.ClassName(claim)
+	return !ok || hostclass.NameOf(was) != hostclass.NameOf(claim)
 }
 
 // telling reports whether a state of a claim or of a promise says more than that
@@ -190,9 +194,9 @@ func asks(before, after client.Object) bool {
 func telling(state client.Object) bool {
 	switch o := state.(type) {
 	case *corev1.PersistentVolumeClaim:
-		return o.Status.Phase == corev1.ClaimLost || mirror.PromiseKept(o) || mirror.ClaimProblem(o, v1alpha1.ClaimPlaced) != nil
+		return o.Status.Phase == corev1.ClaimLost || report.PromiseKept(o) || report.ClaimProblem(o, v1alpha1.ClaimPlaced) != nil
 	case *corev1.PersistentVolume:
-		return !mirror.IsUnfulfilled(o)
+		return !hostpv.IsUnfulfilled(o)
 	}
 	return false
 }
@@ -200,7 +204,7 @@ func telling(state client.Object) bool {
 // ofClaim is a claim that has no volume, or a promise.
 func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || claim.Spec.VolumeName != "" && !mirror.NamesPromise(claim.Spec.VolumeName) {
+	if !ok || claim.Spec.VolumeName != "" && !hostpv.NamesPromise(claim.Spec.VolumeName) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
@@ -209,7 +213,7 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 // ofVolume is the claim of a promise.
 func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
-	if !ok || !mirror.IsPromise(pv) || pv.Spec.ClaimRef == nil {
+	if !ok || !hostpv.IsPromise(pv) || pv.Spec.ClaimRef == nil {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
@@ -218,14 +222,14 @@ func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
 // ofPod are the promises that a Pod uses on a node of the host itself.
 func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || len(mirror.ClaimNames(pod)) == 0 {
+	if !ok || len(podspec.ClaimNames(pod)) == 0 {
 		return nil
 	}
 	if astray, err := r.astray(ctx, pod); err != nil || !astray {
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, name := range mirror.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNames(pod) {
 		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
 	}
 	return requests
@@ -234,7 +238,7 @@ func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 // ofClass are the claims that wait for a class.
 func (r *Reconciler) ofClass(ctx context.Context, obj client.Object) []reconcile.Request {
 	class, ok := obj.(*storagev1.StorageClass)
-	if !ok || !mirror.OwnClass(class) {
+	if !ok || !hostclass.Own(class) {
 		return nil
 	}
 	claims, err := index.WaitingForClass(ctx, r.Client, class.Name)

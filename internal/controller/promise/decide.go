@@ -7,7 +7,9 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 // observed is all that a decision is taken on; nil is absent.
@@ -42,7 +44,7 @@ func decide(o observed) decision {
 		return nothing{}
 	case o.volume == nil:
 		return o.unpromised()
-	case o.volume.Name != o.claim.Spec.VolumeName || !mirror.IsPromise(o.volume) || o.volume.Spec.ClaimRef == nil || o.volume.Spec.ClaimRef.UID != o.claim.UID:
+	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || o.volume.Spec.ClaimRef == nil || o.volume.Spec.ClaimRef.UID != o.claim.UID:
 		return nothing{} // about to be bound, or not its promise
 	}
 	return o.promised()
@@ -52,11 +54,11 @@ func decide(o observed) decision {
 // name that the claim has, which is another's if it used that promise again, and is
 // retained, for what an admin had made of the earlier one's policy nobody knows.
 func (o observed) unpromised() decision {
-	if o.claim.DeletionTimestamp != nil || !mirror.OwnClass(o.class) || !mirror.Promises(o.class) ||
-		mirror.PromiseRefusal(o.claim) != nil {
+	if o.claim.DeletionTimestamp != nil || !hostclass.Own(o.class) || !hostpv.Promises(o.class) ||
+		hostpv.PromiseRefusal(o.claim) != nil {
 		return nothing{} // host_claim says why, if it is ours
 	}
-	promise := mirror.PromiseFor(o.claim, o.class)
+	promise := hostpv.PromiseFor(o.claim, o.class)
 	if o.claim.Spec.VolumeName != "" {
 		promise.Name = o.claim.Spec.VolumeName
 		promise.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -67,9 +69,9 @@ func (o observed) unpromised() decision {
 // promised says what has become of the promise.
 func (o observed) promised() decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != ""
-	problem := mirror.ClaimProblem(o.claim, v1alpha1.ClaimPlaced)
+	problem := report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced)
 	member := o.volume.Labels[v1alpha1.LabelCluster]
-	_, leaf, _, fulfilled := mirror.LeafVolumeOf(o.volume)
+	_, leaf, _, fulfilled := hostpv.LeafOf(o.volume)
 	switch {
 	case fulfilled && problem != nil && problem.Reason == v1alpha1.ReasonVolumeLost,
 		!fulfilled && placed && problem != nil:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 var here = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
@@ -38,7 +39,7 @@ func seen(change ...func(*observed)) observed {
 
 // bound: the claim is bound to its promise.
 func bound(o *observed) {
-	o.volume = mirror.PromiseFor(o.claim, o.class)
+	o.volume = hostpv.PromiseFor(o.claim, o.class)
 	o.claim.Spec.VolumeName = o.volume.Name
 	o.class = nil
 }
@@ -46,12 +47,12 @@ func bound(o *observed) {
 func placed(o *observed) {
 	bound(o)
 	o.claim.Annotations[v1alpha1.AnnotationPlacedIn] = here.ClusterID
-	o.volume = mirror.WithMember(o.volume, here, nil)
+	o.volume = hostpv.WithMember(o.volume, here, nil)
 }
 
 func fulfilled(o *observed) {
 	placed(o)
-	o.volume = mirror.Fulfil(o.volume, &corev1.PersistentVolume{
+	o.volume = hostpv.Fulfil(o.volume, &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"},
 		Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
 			CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"},
@@ -72,7 +73,7 @@ func TestDecide(t *testing.T) {
 		return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, message}
 	}
 	const nowhere = "there is no volume yet: it is made in the member in which the first Pod of this claim lands"
-	lost := mirror.PromiseFor(seen().claim, seen().class)
+	lost := hostpv.PromiseFor(seen().claim, seen().class)
 	lost.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	reused := lost.DeepCopy()
 	reused.Name = "pvc-mock-u-0"
@@ -81,7 +82,7 @@ func TestDecide(t *testing.T) {
 		want     decision
 	}{
 		"gone":                            {observed: observed{}, want: nothing{}},
-		"new":                             {observed: seen(), want: create{mirror.PromiseFor(seen().claim, seen().class)}},
+		"new":                             {observed: seen(), want: create{hostpv.PromiseFor(seen().claim, seen().class)}},
 		"new, no class":                   {observed: seen(func(o *observed) { o.class = nil }), want: nothing{}},
 		"another's class":                 {observed: seen(func(o *observed) { o.class.Provisioner = "ebs.csi.aws.com" }), want: nothing{}},
 		"a class of mirrors":              {observed: seen(func(o *observed) { o.class.Parameters = nil }), want: nothing{}},

@@ -23,6 +23,10 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -80,7 +84,7 @@ type schedule struct {
 }
 
 func scheduleOf(pod *corev1.Pod) schedule {
-	return schedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, mirror.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
+	return schedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, podstatus.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
 }
 
 // ofClaim wakes a claim, and its siblings. One that has its volume, and none of our
@@ -141,7 +145,7 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 			}
 			pods[pod.UID] = true
 			o.pods = append(o.pods, pod)
-			for _, name := range mirror.ClaimNames(&pod) {
+			for _, name := range podspec.ClaimNames(&pod) {
 				if seen[name] {
 					continue
 				}
@@ -163,7 +167,7 @@ func (r *reconciler) observeGroup(ctx context.Context, o *observed, key types.Na
 // waiting reports whether a Pod of a claim waits for the scheduler: it has not ended, has
 // no node yet, and is pushed wherever it gets one.
 func waiting(pod *corev1.Pod) bool {
-	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !mirror.Finished(pod) && !mirror.KeptOut(pod)
+	return pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
 }
 
 // claim reads a claim and its class; nil if there is none.
@@ -173,11 +177,11 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 		return nil, err
 	}
 	c := &claim{root: root}
-	class, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(mirror.ClassName(root)))
-	if err != nil || !mirror.OwnClass(class) {
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(hostclass.NameOf(root)))
+	if err != nil || !hostclass.Own(class) {
 		return c, err
 	}
-	settings, err := mirror.ReadClass(class)
+	settings, err := hostclass.Read(class)
 	if refusal := (*mirror.Refusal)(nil); errors.As(err, &refusal) || settings.Provisioning != v1alpha1.ProvisioningMirror {
 		return c, nil // host_claim says why
 	}
@@ -193,7 +197,7 @@ func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeCl
 		return false, err
 	}
 	events, err := index.EventsOf(ctx, r.Cache, leaf.Namespace, leaf.UID)
-	return mirror.StillProvisioning(leaf, events), err
+	return report.StillProvisioning(leaf, events), err
 }
 
 // observePlaces are the members, and the room that each is said to have.

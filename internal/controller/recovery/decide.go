@@ -13,6 +13,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -66,18 +68,18 @@ type (
 	move struct {
 		claims []claim
 		to     *corev1.Node
-		tried  mirror.Tried
+		tried  report.Tried
 		why    *mirror.Refusal // nil: they follow one that was moved
 	}
 	// free gives the claims back to the scheduler: a round has ended.
 	free struct {
 		claims []claim
-		tried  mirror.Tried
+		tried  report.Tried
 	}
 	// stay notes that there is no other member to try.
 	stay struct {
 		claims []claim
-		tried  mirror.Tried
+		tried  report.Tried
 		why    *mirror.Refusal
 	}
 )
@@ -137,7 +139,7 @@ func decide(o observed) decision {
 // was tried.
 func (o observed) settled() decision {
 	root := o.claim.root
-	if mirror.NamesPromise(root.Spec.VolumeName) && !mirror.PromiseKept(root) {
+	if hostpv.NamesPromise(root.Spec.VolumeName) && !report.PromiseKept(root) {
 		return nothing{}
 	}
 	if root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID && noted(root) {
@@ -166,10 +168,10 @@ func (o observed) follow() (decision, bool) {
 		if to == "" || to == o.member.NodeName || to != ahead.root.Annotations[route.AnnSelectedNode] || ahead.root.Spec.VolumeName != "" {
 			continue
 		}
-		tried := mirror.TriedOf(ahead.root)
+		tried := report.TriedOf(ahead.root)
 		var behind []claim
 		for _, c := range o.group {
-			moved := mirror.TriedOf(c.root).Moved
+			moved := report.TriedOf(c.root).Moved
 			if o.here(c) && (moved < tried.Moved || moved == tried.Moved && o.member.NodeName < to) {
 				behind = append(behind, c)
 			}
@@ -200,7 +202,7 @@ func (o observed) rejoin() (decision, bool) {
 	}
 	for _, p := range o.places {
 		if at != "" && p.ClusterID == at {
-			tried := mirror.TriedOf(o.claim.root)
+			tried := report.TriedOf(o.claim.root)
 			tried.Moved = o.now.Unix()
 			return move{claims: []claim{*o.claim}, to: p.Node, tried: tried}, true
 		}
@@ -212,9 +214,9 @@ func (o observed) rejoin() (decision, bool) {
 // member has time all the same: the class's timeout, from when it began, or from
 // when the claim was moved here.
 func (o observed) trouble() (*mirror.Refusal, time.Time) {
-	moved := time.Unix(mirror.TriedOf(o.claim.root).Moved, 0)
+	moved := time.Unix(report.TriedOf(o.claim.root).Moved, 0)
 	for _, c := range o.claim.root.Status.Conditions {
-		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && mirror.FailsClaim(c.Reason) && mirror.ReporterOf(o.claim.root).ClusterID == o.member.ClusterID {
+		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && report.FailsClaim(c.Reason) && mirror.ReporterOf(o.claim.root).ClusterID == o.member.ClusterID {
 			return &mirror.Refusal{Reason: c.Reason, Message: c.Message}, later(c.LastTransitionTime.Time, moved).Add(o.claim.timeout + cut)
 		}
 	}
@@ -266,7 +268,7 @@ func (o observed) recover(why *mirror.Refusal) decision {
 	if len(o.pods) == 0 || !movable(o.group) || slices.ContainsFunc(o.group, func(c claim) bool { return c.making }) {
 		return waiting // root_pvc says what holds it, and nothing of what is slow
 	}
-	tried := mirror.TriedOf(o.claim.root).Begin(o.now)
+	tried := report.TriedOf(o.claim.root).Begin(o.now)
 	if tried.Until != 0 {
 		return nothing{time.Unix(tried.Until, 0).Sub(o.now)}
 	}

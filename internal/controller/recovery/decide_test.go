@@ -13,6 +13,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -89,7 +91,7 @@ func set(root *corev1.PersistentVolumeClaim, key, value string) {
 	root.Annotations[key] = value
 }
 
-func tried(t mirror.Tried) func(*observed) {
+func tried(t report.Tried) func(*observed) {
 	return func(o *observed) {
 		text, err := t.Annotation()
 		if err != nil {
@@ -99,10 +101,10 @@ func tried(t mirror.Tried) func(*observed) {
 	}
 }
 
-func failed(names ...string) []mirror.TriedMember {
-	members := make([]mirror.TriedMember, len(names))
+func failed(names ...string) []report.TriedMember {
+	members := make([]report.TriedMember, len(names))
 	for i, name := range names {
-		members[i] = mirror.TriedMember{Cluster: node(name, "").ClusterID, Name: name}
+		members[i] = report.TriedMember{Cluster: node(name, "").ClusterID, Name: name}
 	}
 	return members
 }
@@ -142,7 +144,7 @@ func bound(o *observed)        { o.claim.root.Spec.VolumeName = "pvc-1" }
 // promised: the claim is bound to a promise, which is kept or not yet.
 func promised(kept corev1.ConditionStatus) func(*observed) {
 	return func(o *observed) {
-		o.claim.root.Spec.VolumeName = mirror.PromiseName("uid")
+		o.claim.root.Spec.VolumeName = hostpv.PromiseName("uid")
 		o.claim.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPromise, Status: kept}}
 	}
 }
@@ -155,7 +157,7 @@ func steered(age time.Duration) func(*observed) {
 		notNominated(o)
 		annotated(v1alpha1.AnnotationPlacedIn, "")(o)
 		annotated(v1alpha1.AnnotationSteeredTo, here.NodeName)(o)
-		tried(mirror.Tried{Moved: now.Add(-age).Unix(), Members: failed("second")})(o)
+		tried(report.Tried{Moved: now.Add(-age).Unix(), Members: failed("second")})(o)
 	}
 }
 
@@ -191,7 +193,7 @@ func siblingMoved(age time.Duration) func(*claim) {
 	return func(c *claim) {
 		set(c.root, route.AnnSelectedNode, "kosmos-second")
 		set(c.root, v1alpha1.AnnotationSteeredTo, "kosmos-second")
-		text, err := mirror.Tried{Moved: now.Add(-age).Unix(), Members: failed("first")}.Annotation()
+		text, err := report.Tried{Moved: now.Add(-age).Unix(), Members: failed("first")}.Annotation()
 		if err != nil {
 			panic(err)
 		}
@@ -209,7 +211,7 @@ func said(d decision) string {
 		}
 		return strings.Join(all, ",")
 	}
-	known := func(t mirror.Tried) string {
+	known := func(t report.Tried) string {
 		var all []string
 		for _, m := range t.Members {
 			all = append(all, m.Name)
@@ -237,8 +239,8 @@ func said(d decision) string {
 }
 
 func TestDecide(t *testing.T) {
-	paused := func(until time.Duration) mirror.Tried {
-		return mirror.Tried{Rounds: 1, Moved: now.Add(-2 * timeout).Unix(), Until: now.Add(until).Unix(), Members: failed("first", "second", "third")}
+	paused := func(until time.Duration) report.Tried {
+		return report.Tried{Rounds: 1, Moved: now.Add(-2 * timeout).Unix(), Until: now.Add(until).Unix(), Members: failed("first", "second", "third")}
 	}
 	for name, tc := range map[string]struct {
 		observed observed
@@ -252,7 +254,7 @@ func TestDecide(t *testing.T) {
 		"nothing against it: slow is not stuck":                 {seen(noEvidence), "nothing"},
 		"told of something that is no different elsewhere":      {seen(reason("VolumeLost")), "nothing"},
 		"waits for another member":                              {seen(reason("PlacedElsewhere")), "nothing"},
-		"moved here, the evidence is older: the whole timeout":  {seen(since(time.Hour), tried(mirror.Tried{Moved: now.Unix()})), "again in 1m1s"},
+		"moved here, the evidence is older: the whole timeout":  {seen(since(time.Hour), tried(report.Tried{Moved: now.Unix()})), "again in 1m1s"},
 		"asked for in another member":                           {seen(annotated(route.AnnSelectedNode, "kosmos-second")), "nothing"},
 		"asked for nowhere":                                     {seen(annotated(route.AnnSelectedNode, "")), "nothing"},
 		"the class is none of ours":                             {seen(func(o *observed) { o.claim.class = nil }), "nothing"},
@@ -284,7 +286,7 @@ func TestDecide(t *testing.T) {
 		"of two with the same room, by name":    {seen(rooms("10Gi", "10Gi", "10Gi")), "move data to kosmos-second tried first"},
 		"not where there is too little room":    {seen(rooms("10Gi", "1Gi", "1023Mi")), "move data to kosmos-second tried first"},
 		"not where the class is not offered":    {seen(rooms("10Gi", "10Gi", "")), "move data to kosmos-second tried first"},
-		"not where it was tried in this round":  {seen(tried(mirror.Tried{Members: failed("third")})), "move data to kosmos-second tried third,first"},
+		"not where it was tried in this round":  {seen(tried(report.Tried{Members: failed("third")})), "move data to kosmos-second tried third,first"},
 		"not where the node is not ready":       {seen(at("third", notReady)), "move data to kosmos-second tried first"},
 		"not where the node is cordoned":        {seen(at("third", cordoned)), "move data to kosmos-second tried first"},
 		"not where the Pod may not run":         {seen(at("third", tainted)), "move data to kosmos-second tried first"},
@@ -305,11 +307,11 @@ func TestDecide(t *testing.T) {
 		"not if one is bound":                             {seen(sibling(siblingBound)), "again in 1m0s"},
 		"not if one is none of ours":                      {seen(sibling(siblingForeign)), "again in 1m0s"},
 		"the rest follow one that went":                   {seen(noEvidence, sibling(siblingMoved(time.Second))), "move data to kosmos-second tried first"},
-		"not back to where one went earlier (I5)":         {seen(noEvidence, tried(mirror.Tried{Moved: now.Unix()}), sibling(siblingMoved(time.Second))), "nothing"},
-		"of two that went at once, the later name has it": {seen(noEvidence, tried(mirror.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
+		"not back to where one went earlier (I5)":         {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(time.Second))), "nothing"},
+		"of two that went at once, the later name has it": {seen(noEvidence, tried(report.Tried{Moved: now.Unix()}), sibling(siblingMoved(0))), "move data to kosmos-second tried first"},
 		"not after one that is bound by now":              {seen(noEvidence, sibling(siblingMoved(time.Second), siblingBound)), "nothing"},
 		"a claim that went does not come back for one that stayed": {seen(noEvidence, annotated(route.AnnSelectedNode, "kosmos-second"), annotated(v1alpha1.AnnotationSteeredTo, "kosmos-second"),
-			tried(mirror.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *claim) {
+			tried(report.Tried{Moved: now.Unix(), Members: failed("first")}), sibling(func(c *claim) {
 				set(c.root, route.AnnSelectedNode, here.NodeName)
 				delete(c.root.Annotations, v1alpha1.AnnotationSteeredTo)
 				delete(c.root.Annotations, v1alpha1.AnnotationTried)
@@ -327,14 +329,14 @@ func TestDecide(t *testing.T) {
 		"bound by a class of somebody else's":                        {seen(noEvidence, sibling(siblingBoundIn("id2"), siblingForeign)), "nothing"},
 
 		// Rounds.
-		"all were tried: the scheduler is free again, after a pause":     {seen(tried(mirror.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
-		"the same, the second time":                                      {seen(tried(mirror.Tried{Rounds: 1, Members: failed("second", "third")})), "free data tried second,third,first until 2m0s"},
+		"all were tried: the scheduler is free again, after a pause":     {seen(tried(report.Tried{Members: failed("second", "third")})), "free data tried second,third,first until 1m0s"},
+		"the same, the second time":                                      {seen(tried(report.Tried{Rounds: 1, Members: failed("second", "third")})), "free data tried second,third,first until 2m0s"},
 		"during the pause it stays":                                      {seen(tried(paused(30 * time.Second))), "again in 30s"},
 		"after the pause all may be tried":                               {seen(tried(paused(0))), "move data to kosmos-third tried first"},
 		"there is no other: it stays, and that is noted":                 {seen(rooms("10Gi", "", "")), "stay tried first"},
-		"there is no other, and that is noted (I5)":                      {seen(rooms("10Gi", "", ""), tried(mirror.Tried{Members: failed("first")})), "again in 1m0s"},
-		"there was no other, and is one now":                             {seen(rooms("10Gi", "10Gi", ""), tried(mirror.Tried{Members: failed("first")})), "move data to kosmos-second tried first"},
-		"no other but those that failed: the scheduler is free, as ever": {seen(rooms("10Gi", "10Gi", ""), tried(mirror.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
+		"there is no other, and that is noted (I5)":                      {seen(rooms("10Gi", "", ""), tried(report.Tried{Members: failed("first")})), "again in 1m0s"},
+		"there was no other, and is one now":                             {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("first")})), "move data to kosmos-second tried first"},
+		"no other but those that failed: the scheduler is free, as ever": {seen(rooms("10Gi", "10Gi", ""), tried(report.Tried{Members: failed("second")})), "free data tried second,first until 1m0s"},
 
 		// Out of space.
 		"one place in the member is full: others lose no room (I8)":  {seen(reason(v1alpha1.ReasonOutOfSpace), since(time.Second)), "again in 1m0s"},

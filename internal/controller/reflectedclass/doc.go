@@ -8,5 +8,5 @@
 // members that offer it. When policy or anything else that cannot be changed becomes
 // another, it is deleted and made anew, with what others had put on it. Claims do not need their class to live, grow
 // excepted, nor to be deleted: their volumes carry the policy. What is being made at
-// the moment when its class goes is retained (mirror.Policy).
+// the moment when its class goes is retained (hostpv.Policy).
 package reflectedclass

@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -233,7 +234,7 @@ func (r *reconciler[T]) uses(ctx context.Context, pod *corev1.Pod) (bool, error)
 	case used:
 		return true, nil
 	case usedEarly:
-		for _, name := range mirror.ClaimNames(pod) {
+		for _, name := range podspec.ClaimNames(pod) {
 			var claim corev1.PersistentVolumeClaim
 			err := r.Host.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, &claim)
 			if client.IgnoreNotFound(err) != nil {

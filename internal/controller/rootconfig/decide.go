@@ -12,6 +12,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -45,7 +48,7 @@ type observed struct {
 	want    client.Object
 	refusal *mirror.Refusal
 	// drift of leaf from want.
-	drift mirror.ConfigDrift
+	drift refs.ConfigDrift
 }
 
 // former is a copy that no new Pod refers to.
@@ -54,7 +57,7 @@ type former struct {
 	// held: a leaf Pod refers to it.
 	held bool
 	// drift from the root, if that was read and is the copy's.
-	drift mirror.ConfigDrift
+	drift refs.ConfigDrift
 }
 
 // decision is what to do next. The set is closed.
@@ -98,9 +101,9 @@ func decide(o observed) decision {
 		return tell{o.conflict()}
 	case o.leaf == nil:
 		return create{o.want}
-	case o.drift == mirror.ConfigImmutable:
+	case o.drift == refs.ConfigImmutable:
 		return o.withdraw()
-	case o.drift == mirror.ConfigChanged || rootUID(o.leaf) != rootUID(o.want):
+	case o.drift == refs.ConfigChanged || rootUID(o.leaf) != rootUID(o.want):
 		return update{o.leaf}
 	}
 	return nothing{}
@@ -114,7 +117,7 @@ func (o observed) formerCopies() decision {
 		case f.leaf.GetDeletionTimestamp() != nil:
 		case !f.held && !o.suspended:
 			return remove{f.leaf}
-		case f.held && o.want != nil && f.drift == mirror.ConfigChanged:
+		case f.held && o.want != nil && f.drift == refs.ConfigChanged:
 			return update{f.leaf}
 		}
 	}
@@ -166,8 +169,8 @@ const (
 
 func useOf(pod *corev1.Pod, m mirror.Member) use {
 	switch {
-	case mirror.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
-		mirror.Finished(pod):
+	case podspec.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,
+		podstatus.Finished(pod):
 		return unused
 	case pod.Spec.NodeName == m.NodeName:
 		return used
@@ -188,12 +191,12 @@ func bringsEarly(claim *corev1.PersistentVolumeClaim, m mirror.Member) bool {
 
 // needed reports whether a Pod cannot start without what it refers to.
 func needed(pod *corev1.Pod, kind, name string) bool {
-	return slices.Contains(mirror.References(pod), mirror.Reference{Kind: kind, Name: name})
+	return slices.Contains(refs.Of(pod), refs.Reference{Kind: kind, Name: name})
 }
 
 // refers reports whether a Pod refers to it at all.
 func refers(pod *corev1.Pod, kind, name string) bool {
-	return slices.ContainsFunc(mirror.References(pod), func(ref mirror.Reference) bool { return ref.Kind == kind && ref.Name == name })
+	return slices.ContainsFunc(refs.Of(pod), func(ref refs.Reference) bool { return ref.Kind == kind && ref.Name == name })
 }
 
 // reading is what is remembered of the last time that a root was read.

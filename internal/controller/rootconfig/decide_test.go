@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -29,7 +30,7 @@ func root(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
 }
 
 func leaf(change ...func(*corev1.ConfigMap)) *corev1.ConfigMap {
-	cm := mirror.TranslateConfigMap(root(), copies)
+	cm := refs.TranslateConfigMap(root(), copies)
 	cm.UID, cm.ResourceVersion = "l1", "5"
 	for _, c := range change {
 		c(cm)
@@ -41,11 +42,11 @@ func deleted(cm *corev1.ConfigMap) { cm.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
 	users := []*corev1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "p1"}}}
-	want := mirror.TranslateConfigMap(root(), copies)
-	anew := mirror.TranslateConfigMap(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), copies)
+	want := refs.TranslateConfigMap(root(), copies)
+	anew := refs.TranslateConfigMap(root(func(cm *corev1.ConfigMap) { cm.UID = "u2" }), copies)
 	earlier := leaf(func(cm *corev1.ConfigMap) { cm.Name = "config" })
 	refusal := &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: "no"}
-	conflict := observed{member: here, kind: mirror.KindConfigMap, key: client.ObjectKeyFromObject(root()), copies: copies}.conflict()
+	conflict := observed{member: here, kind: refs.KindConfigMap, key: client.ObjectKeyFromObject(root()), copies: copies}.conflict()
 	for name, tc := range map[string]struct {
 		observed
 		want decision
@@ -54,15 +55,15 @@ func TestDecide(t *testing.T) {
 		"needed":                          {observed{users: users, read: true, want: want}, create{want}},
 		"needed, namespace not usable":    {observed{users: users}, nothing{}},
 		"needed, missing in the host":     {observed{users: users, read: true}, nothing{}},
-		"current":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: mirror.ConfigCurrent}, nothing{}},
+		"current":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigCurrent}, nothing{}},
 		"not due":                         {observed{users: users, leaf: leaf()}, nothing{}},
-		"changed":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: mirror.ConfigChanged}, update{leaf()}},
-		"root made anew, same contents":   {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigCurrent}, update{leaf()}},
-		"immutable, root made anew":       {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigImmutable}, remove{leaf()}},
-		"immutable, suspended":            {observed{users: users, read: true, want: anew, leaf: leaf(), drift: mirror.ConfigImmutable, suspended: true}, nothing{}},
+		"changed":                         {observed{users: users, read: true, want: want, leaf: leaf(), drift: refs.ConfigChanged}, update{leaf()}},
+		"root made anew, same contents":   {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigCurrent}, update{leaf()}},
+		"immutable, root made anew":       {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigImmutable}, remove{leaf()}},
+		"immutable, suspended":            {observed{users: users, read: true, want: anew, leaf: leaf(), drift: refs.ConfigImmutable, suspended: true}, nothing{}},
 		"root gone":                       {observed{users: users, read: true, leaf: leaf()}, remove{leaf()}},
 		"root gone, suspended":            {observed{users: users, read: true, leaf: leaf(), suspended: true}, nothing{}},
-		"on its way out":                  {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: mirror.ConfigChanged}, nothing{}},
+		"on its way out":                  {observed{users: users, read: true, want: want, leaf: leaf(deleted), drift: refs.ConfigChanged}, nothing{}},
 		"foreign in its place":            {observed{users: users, read: true, want: want, foreign: true}, tell{conflict}},
 		"foreign, but the root is absent": {observed{users: users, read: true, foreign: true}, nothing{}},
 		"foreign, not needed":             {observed{foreign: true}, nothing{}},
@@ -73,14 +74,14 @@ func TestDecide(t *testing.T) {
 		"the same, suspended":             {observed{users: users, read: true, want: want, suspended: true, former: []former{{leaf: earlier}}}, create{want}},
 		"the same, on its way out":        {observed{users: users, read: true, want: want, former: []former{{leaf: leaf(deleted)}}}, create{want}},
 		"a former copy that a Pod reads":  {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true}}}, nothing{}},
-		"the same, changed":               {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true, drift: mirror.ConfigChanged}}}, update{earlier}},
+		"the same, changed":               {observed{users: users, read: true, want: want, leaf: leaf(), former: []former{{leaf: earlier, held: true, drift: refs.ConfigChanged}}}, update{earlier}},
 		"the same, its root is gone: the name stays taken": {observed{users: users, read: true, former: []former{{leaf: earlier, held: true}}}, nothing{}},
 		"not needed, leaf Pods there":                      {observed{leaf: leaf(), held: true}, nothing{}},
 		"not needed, suspended":                            {observed{leaf: leaf(), suspended: true}, nothing{}},
 		"not needed, on its way out":                       {observed{leaf: leaf(deleted)}, nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.member, tc.kind, tc.key, tc.copies = here, mirror.KindConfigMap, client.ObjectKeyFromObject(root()), copies
+			tc.member, tc.kind, tc.key, tc.copies = here, refs.KindConfigMap, client.ObjectKeyFromObject(root()), copies
 			if diff := cmp.Diff(tc.want, decide(tc.observed), cmp.AllowUnexported(create{}, tell{}, update{}, remove{})); diff != "" {
 				t.Error(diff)
 			}
@@ -167,10 +168,10 @@ func TestReferences(t *testing.T) {
 		kind, name     string
 		refers, needed bool
 	}{
-		"volume":       {mirror.KindSecret, "tls", true, true},
-		"pull secret":  {mirror.KindSecret, "pull", true, false},
-		"another kind": {mirror.KindConfigMap, "tls", false, false},
-		"another name": {mirror.KindSecret, "other", false, false},
+		"volume":       {refs.KindSecret, "tls", true, true},
+		"pull secret":  {refs.KindSecret, "pull", true, false},
+		"another kind": {refs.KindConfigMap, "tls", false, false},
+		"another name": {refs.KindSecret, "other", false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := refers(pod, tc.kind, tc.name); got != tc.refers {
@@ -207,7 +208,7 @@ func TestFillAndRestamp(t *testing.T) {
 	changed := root(func(cm *corev1.ConfigMap) {
 		cm.UID, cm.Data, cm.Immutable = "u2", map[string]string{"a": "2"}, new(true)
 	})
-	want := mirror.TranslateConfigMap(changed, copies)
+	want := refs.TranslateConfigMap(changed, copies)
 	after := leaf()
 	configMaps().fill(after, want)
 	restamp(after, want)
@@ -218,7 +219,7 @@ func TestFillAndRestamp(t *testing.T) {
 	if diff := cmp.Diff(expected, after); diff != "" {
 		t.Error(diff)
 	}
-	if drift := configMaps().drift(want, after); drift != mirror.ConfigCurrent {
+	if drift := configMaps().drift(want, after); drift != refs.ConfigCurrent {
 		t.Errorf("drift %s after an update", drift)
 	}
 }

@@ -9,17 +9,18 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
 // kind is what differs between ConfigMaps and Secrets.
 type kind[T client.Object] struct {
-	// controller is the controller's name, reference the kind in mirror.Reference.
+	// controller is the controller's name, reference the kind in refs.Reference.
 	controller, reference string
 	empty                 func() T
 	// list reads all of a namespace.
 	list      func(ctx context.Context, from client.Reader, namespace string) ([]T, error)
 	translate func(root T, copies mirror.Copies) (T, error)
-	drift     func(want, leaf T) mirror.ConfigDrift
+	drift     func(want, leaf T) refs.ConfigDrift
 	// fill puts the contents of want into leaf.
 	fill func(leaf, want T)
 }
@@ -27,7 +28,7 @@ type kind[T client.Object] struct {
 func configMaps() kind[*corev1.ConfigMap] {
 	return kind[*corev1.ConfigMap]{
 		controller: NameConfigMap,
-		reference:  mirror.KindConfigMap,
+		reference:  refs.KindConfigMap,
 		empty:      func() *corev1.ConfigMap { return &corev1.ConfigMap{} },
 		list: func(ctx context.Context, from client.Reader, namespace string) ([]*corev1.ConfigMap, error) {
 			var list corev1.ConfigMapList
@@ -35,9 +36,9 @@ func configMaps() kind[*corev1.ConfigMap] {
 			return pointers(list.Items), err
 		},
 		translate: func(root *corev1.ConfigMap, copies mirror.Copies) (*corev1.ConfigMap, error) {
-			return mirror.TranslateConfigMap(root, copies), nil
+			return refs.TranslateConfigMap(root, copies), nil
 		},
-		drift: mirror.ConfigMapDrift,
+		drift: refs.ConfigMapDrift,
 		fill: func(leaf, want *corev1.ConfigMap) {
 			leaf.Data, leaf.BinaryData, leaf.Immutable = want.Data, want.BinaryData, want.Immutable
 		},
@@ -47,15 +48,15 @@ func configMaps() kind[*corev1.ConfigMap] {
 func secrets() kind[*corev1.Secret] {
 	return kind[*corev1.Secret]{
 		controller: NameSecret,
-		reference:  mirror.KindSecret,
+		reference:  refs.KindSecret,
 		empty:      func() *corev1.Secret { return &corev1.Secret{} },
 		list: func(ctx context.Context, from client.Reader, namespace string) ([]*corev1.Secret, error) {
 			var list corev1.SecretList
 			err := from.List(ctx, &list, client.InNamespace(namespace), index.ReadOnly)
 			return pointers(list.Items), err
 		},
-		translate: mirror.TranslateSecret,
-		drift:     mirror.SecretDrift,
+		translate: refs.TranslateSecret,
+		drift:     refs.SecretDrift,
 		fill: func(leaf, want *corev1.Secret) {
 			leaf.Data, leaf.Immutable = want.Data, want.Immutable
 		},

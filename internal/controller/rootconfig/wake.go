@@ -15,6 +15,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
 // leafPods wakes what a leaf Pod refers to when it comes or goes; what it refers
@@ -115,7 +116,7 @@ func (r *reconciler[T]) inNamespace(ctx context.Context, namespace client.Object
 // references are the requests of what a Pod refers to, of this kind.
 func (r *reconciler[T]) references(pod *corev1.Pod) []reconcile.Request {
 	var requests []reconcile.Request
-	for _, ref := range mirror.References(pod) {
+	for _, ref := range refs.Of(pod) {
 		if ref.Kind == r.kind.reference {
 			requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: ref.Name}})
 		}

@@ -14,6 +14,9 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
@@ -39,7 +42,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case markAwaiting:
 		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %s in member %s", d.claim, r.Registration))
 	case update:
-		return r.refusedByMember(ctx, o.root, "update", r.Leaf.Patch(ctx, actor, o.leaf, mirror.ApplyPodDrift(o.leaf, d.drift)))
+		return r.refusedByMember(ctx, o.root, "update", r.Leaf.Patch(ctx, actor, o.leaf, podspec.ApplyDrift(o.leaf, d.drift)))
 	case remove:
 		return r.remove(ctx, o, d)
 	case finish:
@@ -154,7 +157,7 @@ func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
 // a leaf may run that has ended.
 func (r *reconciler) stillRemove(ctx context.Context, o observed) (bool, error) {
 	var err error
-	if mirror.Finished(o.root) {
+	if podstatus.Finished(o.root) {
 		cached := o.leaf.UID
 		if o.leaf, _, err = index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(o.leaf)); err != nil || o.leaf == nil || o.leaf.UID != cached {
 			return false, err
@@ -214,7 +217,7 @@ func (r *reconciler) report(ctx context.Context, root *corev1.Pod, by mirror.Rep
 }
 
 func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string) error {
-	return r.Root.ApplyStatus(ctx, actor, root, mirror.PushedCondition(root, by, status, reason, message, r.Clock.Now()))
+	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, status, reason, message, r.Clock.Now()))
 }
 
 // reporter of what concerns the Pod itself, or else a claim of it.

@@ -22,7 +22,9 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
 // reads answers live reads from one Pod, one claim, one PV and one Node, and from the
@@ -125,18 +127,18 @@ func TestWithdrawalIsLive(t *testing.T) {
 func TestRemovalAfterARestore(t *testing.T) {
 	for name, tc := range map[string]struct {
 		suspended error
-		restores  member.Restores
+		restores  fencing.Restores
 		want      error
 	}{
 		"nothing was restored":            {want: errWrite},
-		"the host was restored":           {guarded.ErrSuspended, member.Restores{HostUnconfirmed: true}, guarded.ErrSuspended},
-		"the member was restored":         {guarded.ErrSuspended, member.Restores{Member: now.Time}, errWrite},
-		"the host was, and it is settled": {nil, member.Restores{Host: now.Time}, errWrite},
+		"the host was restored":           {guarded.ErrSuspended, fencing.Restores{HostUnconfirmed: true}, guarded.ErrSuspended},
+		"the member was restored":         {guarded.ErrSuspended, fencing.Restores{Member: now.Time}, errWrite},
+		"the host was, and it is settled": {nil, fencing.Restores{Host: now.Time}, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running, func(o *observed) { o.root = nil })
 			r := &reconciler{Link: &member.Link{
-				Member: here, HostLive: &reads{}, MayDestroy: func() error { return tc.suspended }, Restores: func() member.Restores { return tc.restores },
+				Member: here, HostLive: &reads{}, MayDestroy: func() error { return tc.suspended }, Restores: func() fencing.Restores { return tc.restores },
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
 			if err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
@@ -314,11 +316,11 @@ func TestReferencesObserved(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "password", UID: "password-uid"}
 	secret := &corev1.Secret{ObjectMeta: meta}
 	token := &corev1.Secret{ObjectMeta: meta, Type: corev1.SecretTypeServiceAccountToken}
-	copied, err := mirror.TranslateSecret(secret, copies)
+	copied, err := refs.TranslateSecret(secret, copies)
 	if err != nil {
 		t.Fatal(err)
 	}
-	older, err := mirror.TranslateSecret(secret, mirror.Copies{HostID: here.HostID, Namespace: "older-uid"})
+	older, err := refs.TranslateSecret(secret, mirror.Copies{HostID: here.HostID, Namespace: "older-uid"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,10 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -70,8 +74,8 @@ func Setup(link *member.Link, options Options) error {
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
 		link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged)),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf))), // of the same name
-		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(mirror.KindConfigMap)),
-		link.LeafSource(&corev1.Secret{}, r.ofCopy(mirror.KindSecret)),
+		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(refs.KindConfigMap)),
+		link.LeafSource(&corev1.Secret{}, r.ofCopy(refs.KindSecret)),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 		link.LeafSource(&storagev1.StorageClass{}, r.ofLeafClass),
 	)
@@ -123,7 +127,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(key.Namespace)); err != nil {
 		return o, err
 	}
-	for _, name := range mirror.ClaimNames(o.root) {
+	for _, name := range podspec.ClaimNames(o.root) {
 		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, o.root)
 		if err != nil {
 			return o, err
@@ -168,7 +172,7 @@ func (r *reconciler) observeMirrors(ctx context.Context, o *observed) error {
 			return fmt.Errorf("read the volume of claim %s: %w", client.ObjectKeyFromObject(c.root), err)
 		}
 		if pv != nil {
-			cluster, _, _, ours := mirror.LeafVolumeOf(pv)
+			cluster, _, _, ours := hostpv.LeafOf(pv)
 			c.mirrored = ours && cluster == r.ClusterID && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == c.root.UID
 		}
 	}
@@ -203,7 +207,7 @@ func otherNodes(ctx context.Context, from client.Reader, o observed) (map[string
 // nominated reports whether the host's scheduler shows in a Pod where it is about to
 // bind it.
 func (r *reconciler) nominated(pod *corev1.Pod) bool {
-	return r.NominatedNode && !mirror.NominationLost(pod)
+	return r.NominatedNode && !podstatus.NominationLost(pod)
 }
 
 // claim observes one claim of the Pod on both sides.
@@ -213,7 +217,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *c
 	if c.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key); err != nil || c.root == nil {
 		return c, err
 	}
-	c.foreign = mirror.IsEphemeralClaim(pod, key.Name) && !metav1.IsControlledBy(c.root, pod)
+	c.foreign = podspec.IsEphemeralClaim(pod, key.Name) && !metav1.IsControlledBy(c.root, pod)
 	if c.volume, err = boundVolume(ctx, r.Host, c.root); err != nil {
 		return c, err
 	}
@@ -249,7 +253,7 @@ func boundVolume(ctx context.Context, from client.Reader, claim *corev1.Persiste
 // shared reports whether another Pod that has not ended uses a claim.
 func (r *reconciler) shared(ctx context.Context, claim types.NamespacedName, pod types.UID) (bool, error) {
 	users, err := index.PodsOfClaim(ctx, r.Host, claim)
-	return slices.ContainsFunc(users, func(user corev1.Pod) bool { return user.UID != pod && !mirror.Finished(&user) }), err
+	return slices.ContainsFunc(users, func(user corev1.Pod) bool { return user.UID != pod && !podstatus.Finished(&user) }), err
 }
 
 // waits reports whether a leaf claim's class waits for a consumer.
@@ -271,7 +275,7 @@ func (r *reconciler) references(ctx context.Context, o *observed) error {
 	}
 	o.copies = mirror.Copies{HostID: r.HostID, Namespace: namespace.UID}
 	var absent []string
-	for _, ref := range mirror.References(o.root) {
+	for _, ref := range refs.Of(o.root) {
 		copied, err := r.copied(ctx, o, ref)
 		if err != nil {
 			return err
@@ -300,11 +304,11 @@ func (r *reconciler) references(ctx context.Context, o *observed) error {
 }
 
 // copied reports whether the member has the copy of what a Pod refers to.
-func (r *reconciler) copied(ctx context.Context, o *observed, ref mirror.Reference) (bool, error) {
+func (r *reconciler) copied(ctx context.Context, o *observed, ref refs.Reference) (bool, error) {
 	key := types.NamespacedName{Namespace: o.root.Namespace, Name: o.copies.Name(ref.Name)}
 	var origin mirror.Origin
 	var err error
-	if ref.Kind == mirror.KindSecret {
+	if ref.Kind == refs.KindSecret {
 		_, origin, err = index.Leaf[corev1.Secret](ctx, r.Cache, r.HostID, key)
 	} else {
 		_, origin, err = index.Leaf[corev1.ConfigMap](ctx, r.Cache, r.HostID, key)
@@ -314,9 +318,9 @@ func (r *reconciler) copied(ctx context.Context, o *observed, ref mirror.Referen
 
 // inHost looks, live, since Secrets are not watched there, whether the host has what a
 // Pod refers to, and why it is not copied.
-func (r *reconciler) inHost(ctx context.Context, o *observed, ref mirror.Reference) (found bool, refusal *mirror.Refusal, err error) {
+func (r *reconciler) inHost(ctx context.Context, o *observed, ref refs.Reference) (found bool, refusal *mirror.Refusal, err error) {
 	key := types.NamespacedName{Namespace: o.root.Namespace, Name: ref.Name}
-	if ref.Kind == mirror.KindConfigMap {
+	if ref.Kind == refs.KindConfigMap {
 		root, err := index.Find[corev1.ConfigMap](ctx, r.HostLive, key)
 		return root != nil, nil, err
 	}
@@ -324,7 +328,7 @@ func (r *reconciler) inHost(ctx context.Context, o *observed, ref mirror.Referen
 	if root == nil {
 		return false, nil, err
 	}
-	_, err = mirror.TranslateSecret(root, o.copies)
+	_, err = refs.TranslateSecret(root, o.copies)
 	if err != nil && !errors.As(err, &refusal) {
 		return true, nil, fmt.Errorf("translate Secret %s: %w", key, err)
 	}

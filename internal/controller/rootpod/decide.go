@@ -9,6 +9,11 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -83,7 +88,7 @@ type (
 		problem *mirror.Refusal
 	}
 	// update what may change of the leaf Pod.
-	update struct{ drift mirror.PodDrift }
+	update struct{ drift podspec.Drift }
 	// remove the leaf Pod. If rootGone, the root's absence is to be proven first.
 	remove struct {
 		grace    *int64
@@ -130,7 +135,7 @@ func decide(o observed) decision {
 		return o.early()
 	case !o.concerns():
 		return nothing{}
-	case mirror.Pushed(o.root) == corev1.ConditionTrue:
+	case podstatus.Pushed(o.root) == corev1.ConditionTrue:
 		if o.ran() && !o.mayHaveStarted() {
 			return markWithdrawn{}
 		}
@@ -160,13 +165,13 @@ func (o observed) mayHaveStarted() bool {
 
 // awaitsNode reports whether the root says that a leaf runs for it, and has no node yet.
 func (o observed) awaitsNode() bool {
-	return o.root.Spec.NodeName == "" && mirror.Pushed(o.root) == corev1.ConditionTrue
+	return o.root.Spec.NodeName == "" && podstatus.Pushed(o.root) == corev1.ConditionTrue
 }
 
 // concerns reports whether the Pod is, or may be about to be, this member's.
 func (o observed) concerns() bool {
 	return o.leaf != nil || o.root.Spec.NodeName == o.member.NodeName || o.root.Spec.NodeName == "" &&
-		(len(mirror.ClaimNames(o.root)) > 0 || mirror.Pushed(o.root) == corev1.ConditionTrue)
+		(len(podspec.ClaimNames(o.root)) > 0 || podstatus.Pushed(o.root) == corev1.ConditionTrue)
 }
 
 // deleting: the root's owner, or the user, has deleted it; its kubelet is us.
@@ -179,7 +184,7 @@ func (o observed) deleting() decision {
 		return remove{grace: o.root.DeletionGracePeriodSeconds, why: "its root is deleted"}
 	case o.root.Spec.NodeName != o.member.NodeName:
 		return nothing{} // without a node, the API server has deleted it already
-	case !mirror.Finished(o.root):
+	case !podstatus.Finished(o.root):
 		return nothing{} // leaf_pod writes its end first, also if it never ran: Jobs count it
 	}
 	return finish{}
@@ -191,13 +196,13 @@ func shorter(a, b *int64) bool { return a != nil && b != nil && *a < *b }
 // maker.
 func (o observed) bound() decision {
 	switch {
-	case o.leaf != nil && mirror.Finished(o.root) && mirror.Finished(o.leaf) && o.leaf.DeletionTimestamp == nil && slices.ContainsFunc(o.claims, claim.released):
+	case o.leaf != nil && podstatus.Finished(o.root) && podstatus.Finished(o.leaf) && o.leaf.DeletionTimestamp == nil && slices.ContainsFunc(o.claims, claim.released):
 		return remove{why: "it has ended, and the disk that went with it is being released"}
 	case o.leaf != nil:
 		return o.current()
-	case mirror.Finished(o.root), mirror.Pushed(o.root) == corev1.ConditionTrue:
+	case podstatus.Finished(o.root), podstatus.Pushed(o.root) == corev1.ConditionTrue:
 		return nothing{} // it ran, and is not run again: leaf_pod writes its end
-	case mirror.IsDaemonSetPod(o.root):
+	case podspec.IsDaemonSetPod(o.root):
 		return refuseDaemonSet()
 	case placement.Admit(o.root, o.node) != nil:
 		return nothing{} // leaf_pod fails it, as a kubelet would
@@ -222,7 +227,7 @@ func (o observed) bound() decision {
 // cannot. That is said on the Pod as well; what was said before, and is over, is
 // taken back.
 func (o observed) awaits(c claim) decision {
-	if problem := mirror.ClaimProblem(c.root, v1alpha1.ClaimPlaced); problem != nil && c.leaf == nil && c.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID {
+	if problem := report.ClaimProblem(c.root, v1alpha1.ClaimPlaced); problem != nil && c.leaf == nil && c.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID {
 		return repeat{c.name, &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %s: %s", c.name, problem.Message)}}
 	}
 	for _, condition := range o.root.Status.Conditions {
@@ -246,12 +251,12 @@ func (c claim) here(m mirror.Member) *mirror.Refusal {
 	case c.root.Spec.VolumeName == "" || c.volume == nil:
 		return refuse(v1alpha1.ReasonClaimNotBound, "claim %s is not bound, and the Pod is bound to node %s already, so no scheduler will ask for its volume: leave spec.nodeName to the scheduler", c.name, m.NodeName).problem
 	}
-	if mirror.IsUnfulfilled(c.volume) {
+	if hostpv.IsUnfulfilled(c.volume) {
 		return c.promised(m)
 	}
-	cluster, _, _, ours := mirror.LeafVolumeOf(c.volume)
+	cluster, _, _, ours := hostpv.LeafOf(c.volume)
 	switch {
-	case ours && cluster != m.ClusterID && mirror.WhenUnused(c.volume):
+	case ours && cluster != m.ClusterID && hostpv.WhenUnused(c.volume):
 		return c.occupied(cluster)
 	case !ours || cluster != m.ClusterID:
 		return refuse(v1alpha1.ReasonVolumeUnreachable, "claim %s is bound to volume %s, which member %s cannot reach: run the Pod where the volume is, or use another claim", c.name, c.volume.Name, m.Registration).problem
@@ -264,11 +269,11 @@ func (o observed) current() decision {
 	if d := o.ended(); d != nil {
 		return d
 	}
-	if mirror.Pushed(o.root) != corev1.ConditionTrue {
+	if podstatus.Pushed(o.root) != corev1.ConditionTrue {
 		return markPushed{}
 	}
-	if o.leaf.DeletionTimestamp == nil && !mirror.Finished(o.leaf) && !mirror.Finished(o.root) {
-		if drift := mirror.LeafPodDrift(o.root, o.leaf, o.member); !drift.Empty() {
+	if o.leaf.DeletionTimestamp == nil && !podstatus.Finished(o.leaf) && !podstatus.Finished(o.root) {
+		if drift := podspec.LeafDrift(o.root, o.leaf, o.member); !drift.Empty() {
 			return update{drift}
 		}
 	}
@@ -280,7 +285,7 @@ func (o observed) current() decision {
 // runs again would run beside the replacement.
 func (o observed) ended() decision {
 	switch {
-	case !mirror.Finished(o.root) || mirror.Finished(o.leaf) || o.leaf.DeletionTimestamp != nil:
+	case !podstatus.Finished(o.root) || podstatus.Finished(o.leaf) || o.leaf.DeletionTimestamp != nil:
 		return nil
 	case o.root.Status.Reason == v1alpha1.ReasonPlacementFailed:
 		return remove{why: "its disk could not be made there"}
@@ -316,7 +321,7 @@ func (o observed) early() decision {
 			return remove{why: fmt.Sprintf("claim %s is bound to volume %s, which is not in member %s", c.name, c.volume.Name, o.member.Registration)}
 		}
 	}
-	if mirror.Pushed(o.root) != corev1.ConditionTrue || mirror.ReporterOf(o.root).ClusterID != o.member.ClusterID {
+	if podstatus.Pushed(o.root) != corev1.ConditionTrue || mirror.ReporterOf(o.root).ClusterID != o.member.ClusterID {
 		return markPushed{}
 	}
 	return nothing{}
@@ -362,13 +367,13 @@ func (o observed) mayGoEarly() decision {
 		}
 	}
 	switch {
-	case !waits, len(o.root.Spec.SchedulingGates) > 0, mirror.Finished(o.root), o.node == nil:
+	case !waits, len(o.root.Spec.SchedulingGates) > 0, podstatus.Finished(o.root), o.node == nil:
 		return nothing{}
 	case o.nominated && o.root.Status.NominatedNodeName != o.member.NodeName:
 		return nothing{}
 	case !o.nominated && !placement.Schedulable(o.root, o.node):
 		return nothing{}
-	case mirror.IsDaemonSetPod(o.root):
+	case podspec.IsDaemonSetPod(o.root):
 		return refuseDaemonSet()
 	}
 	return o.create()
@@ -376,7 +381,7 @@ func (o observed) mayGoEarly() decision {
 
 // create the leaf Pod, or say why not.
 func (o observed) create() decision {
-	leaf, err := mirror.TranslatePod(o.root, o.member)
+	leaf, err := podspec.Translate(o.root, o.member)
 	if err != nil {
 		refusal := &mirror.Refusal{}
 		errors.As(err, &refusal)
@@ -394,7 +399,7 @@ func (o observed) create() decision {
 	case o.lacking != nil || len(o.missing) > 0:
 		return awaitReferences{o.lacking}
 	}
-	mirror.PointAt(o.copies, leaf)
+	refs.PointAt(o.copies, leaf)
 	return create{leaf}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -84,7 +86,7 @@ func bound(name string, m mirror.Member) claim {
 	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: "leaf-pv"},
 		Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
 			CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}}}}
-	c.volume = mirror.HostVolume(leaf, c.root, corev1.PersistentVolumeReclaimDelete, m)
+	c.volume = hostpv.Mirror(leaf, c.root, corev1.PersistentVolumeReclaimDelete, m)
 	return c
 }
 
@@ -112,7 +114,7 @@ func pushed(m mirror.Member, status corev1.ConditionStatus) func(*observed) {
 }
 
 func leafOf(root *corev1.Pod) *corev1.Pod {
-	leaf, err := mirror.TranslatePod(root, here)
+	leaf, err := podspec.Translate(root, here)
 	if err != nil {
 		panic(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // promised says why a promise without a disk keeps a bound Pod waiting; nil if the
@@ -25,17 +26,17 @@ func (c claim) promised(m mirror.Member) *mirror.Refusal {
 
 // stranded reports whether the disk of a promise was made in another member, for good.
 func (c claim) stranded(m mirror.Member) bool {
-	if c.volume == nil || !mirror.IsPromise(c.volume) || mirror.WhenUnused(c.volume) {
+	if c.volume == nil || !hostpv.IsPromise(c.volume) || hostpv.WhenUnused(c.volume) {
 		return false
 	}
-	cluster, _, _, fulfilled := mirror.LeafVolumeOf(c.volume)
+	cluster, _, _, fulfilled := hostpv.LeafOf(c.volume)
 	return fulfilled && cluster != m.ClusterID
 }
 
 // unseen reports whether the claim is bound to a promise that the cache does not
 // have yet.
 func (c claim) unseen() bool {
-	return c.root != nil && c.volume == nil && mirror.NamesPromise(c.root.Spec.VolumeName)
+	return c.root != nil && c.volume == nil && hostpv.NamesPromise(c.root.Spec.VolumeName)
 }
 
 // occupied says why a Pod waits for a volume that goes with its last Pod, and that
@@ -51,7 +52,7 @@ func (c claim) occupied(cluster string) *mirror.Refusal {
 
 // released reports whether the disk of a claim, which goes with its last Pod, is
 // being destroyed, by what was seen.
-func (c claim) released() bool { return c.volume != nil && mirror.Releasing(c.volume) }
+func (c claim) released() bool { return c.volume != nil && hostpv.Releasing(c.volume) }
 
 // settled proves by live reads that none of the Pod's disks is being released: who
 // releases one marks it first, and looks for Pods like this one then. Nor may one
@@ -59,11 +60,11 @@ func (c claim) released() bool { return c.volume != nil && mirror.Releasing(c.vo
 // the manager ends, and the grace would be measured from then.
 func (r *reconciler) settled(ctx context.Context, o observed) (bool, error) {
 	for _, c := range o.claims {
-		if c.volume == nil || !mirror.WhenUnused(c.volume) {
+		if c.volume == nil || !hostpv.WhenUnused(c.volume) {
 			continue
 		}
 		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(c.volume.Name))
-		if err != nil || pv == nil || pv.UID != c.volume.UID || mirror.Releasing(pv) || mirror.MarkedUnused(pv) || pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID {
+		if err != nil || pv == nil || pv.UID != c.volume.UID || hostpv.Releasing(pv) || hostpv.MarkedUnused(pv) || pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID {
 			return false, err // its event wakes us
 		}
 	}

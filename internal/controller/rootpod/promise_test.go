@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // promised is a Pod that is bound here, whose claim is bound to a promise, placed
@@ -20,7 +21,7 @@ func promised(change ...func(*observed)) observed {
 	return seen(append([]func(*observed){func(o *observed) {
 		o.root.Spec.NodeName, o.root.Status.NominatedNodeName = here.NodeName, ""
 		c := &o.claims[0]
-		c.volume = mirror.WithMember(mirror.PromiseFor(c.root, &storagev1.StorageClass{Parameters: map[string]string{}}), here, o.root)
+		c.volume = hostpv.WithMember(hostpv.PromiseFor(c.root, &storagev1.StorageClass{Parameters: map[string]string{}}), here, o.root)
 		c.root.Spec.VolumeName = c.volume.Name
 	}}, change...)...)
 }
@@ -29,15 +30,15 @@ func keptIn(m mirror.Member) func(*observed) {
 	return func(o *observed) {
 		leaf := &corev1.PersistentVolume{}
 		leaf.Name, leaf.UID = "pv-1", "leaf-pv-uid"
-		o.claims[0].volume = mirror.Fulfil(mirror.WithMember(o.claims[0].volume, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
+		o.claims[0].volume = hostpv.Fulfil(hostpv.WithMember(o.claims[0].volume, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
 	}
 }
 
 // scratch: the disk goes with its last Pod; before it is kept.
 func scratch(o *observed) {
-	class := mirror.PromiseClass(o.claims[0].volume)
+	class := hostpv.PromiseClass(o.claims[0].volume)
 	class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
-	o.claims[0].volume = mirror.PromiseFor(o.claims[0].root, class)
+	o.claims[0].volume = hostpv.PromiseFor(o.claims[0].root, class)
 }
 
 func releasing(o *observed) {
@@ -119,7 +120,7 @@ func TestSettled(t *testing.T) {
 		"another disk was released":    {annotated(v1alpha1.AnnotationReleasing, "earlier-uid"), errWrite},
 		"unused so far":                {annotated(v1alpha1.AnnotationUnusedSince, "2026-11-20T12:00:00Z"), nil},
 		"unused since what is no time": {annotated(v1alpha1.AnnotationUnusedSince, ""), nil},
-		"without a disk by now":        {func(r *reads) { r.volume = mirror.WithoutMember(r.volume) }, nil},
+		"without a disk by now":        {func(r *reads) { r.volume = hostpv.WithoutMember(r.volume) }, nil},
 		"in another member by now":     {func(r *reads) { r.volume.Labels[v1alpha1.LabelClusterID] = there.ClusterID }, nil},
 		"made anew":                    {func(r *reads) { r.volume.UID = "newer" }, nil},
 		"gone":                         {func(r *reads) { r.volume = nil }, nil},

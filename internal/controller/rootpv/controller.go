@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -105,7 +106,7 @@ func (r *reconciler) ofLeafClaim(ctx context.Context, obj client.Object) []recon
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the promise of a leaf claim", "root", origin.Root)
 	}
-	if promise != nil && mirror.IsPromiseIn(promise, r.ClusterID) {
+	if promise != nil && hostpv.IsPromiseIn(promise, r.ClusterID) {
 		found = append(found, sameName(ctx, promise)...)
 	}
 	return found

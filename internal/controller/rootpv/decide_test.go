@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -41,14 +42,14 @@ func seen(change ...func(*volume.Snapshot)) *volume.Snapshot {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "leaf-claim-uid", ResourceVersion: "1"},
 		Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
 	origin.Stamp(claim)
-	host := mirror.HostVolume(leaf, root, deletes, here)
+	host := hostpv.Mirror(leaf, root, deletes, here)
 	host.UID = "host-pv-uid"
 	host.Status.Phase = corev1.VolumeReleased
 	s := &volume.Snapshot{Member: here, Host: host, Name: leaf.Name, UID: leaf.UID, Leaf: leaf, Stamped: true, Stamp: origin, Claim: claim, Origin: origin}
 	for _, c := range change {
 		c(s)
 	}
-	if s.Host.Spec.ClaimRef != nil && s.Host.Spec.ClaimRef.UID == root.UID && !mirror.Ended(s.Host) {
+	if s.Host.Spec.ClaimRef != nil && s.Host.Spec.ClaimRef.UID == root.UID && !hostpv.Ended(s.Host) {
 		s.Root = root.DeepCopy()
 		s.Root.Spec.VolumeName = s.Host.Name
 		s.Root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}

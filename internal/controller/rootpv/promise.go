@@ -13,7 +13,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -34,14 +36,14 @@ func marked(pv *corev1.PersistentVolume) bool {
 // consumer on two live lists a grace apart; a third one after the mark that keeps new Pods from
 // being pushed.
 func (r *reconciler) releaseUnused(ctx context.Context, s *volume.Snapshot) (reconcile.Result, error) {
-	class, err := mirror.ReadClass(mirror.PromiseClass(s.Host))
+	class, err := hostclass.Read(hostpv.PromiseClass(s.Host))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	now := r.Clock.Now()
 	idle, listed := r.idle.since(s.Host, now)
 	switch {
-	case mirror.Releasing(s.Host):
+	case hostpv.Releasing(s.Host):
 		return r.unlessUsed(ctx, s, func(e proof.Releasing) error { return r.Leaf.SetDelete(ctx, actor, s.Leaf, e) })
 	case !marked(s.Host):
 		mark := now.UTC().Format(time.RFC3339)
@@ -122,7 +124,7 @@ func (r *reconciler) annotate(ctx context.Context, host *corev1.PersistentVolume
 // unmark takes both marks off, unless there is no way back: who puts the leaf PV to
 // Delete may not have seen that in the cache yet.
 func (r *reconciler) unmark(ctx context.Context, s *volume.Snapshot) error {
-	if mirror.Releasing(s.Host) {
+	if hostpv.Releasing(s.Host) {
 		if _, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 			return leaf != nil && leaf.UID == s.UID && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete
 		}); err != nil || !held {
@@ -154,7 +156,7 @@ func (r *reconciler) unfulfil(ctx context.Context, s *volume.Snapshot) error {
 	if claim != nil && claim.UID != s.Host.Spec.ClaimRef.UID {
 		claim = nil
 	}
-	if err := r.Root.Patch(ctx, actor, s.Host, mirror.Unfulfil(s.Host, claim)); err != nil {
+	if err := r.Root.Patch(ctx, actor, s.Host, hostpv.Unfulfil(s.Host, claim)); err != nil {
 		return err
 	}
 	r.idle.end(s.Host.UID)
@@ -178,12 +180,12 @@ func (r *reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 		return nil
 	}
 	var found []reconcile.Request
-	for _, name := range mirror.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNames(pod) {
 		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a Pod", "root", client.ObjectKeyFromObject(pod))
 		}
-		if claim != nil && mirror.NamesPromise(claim.Spec.VolumeName) {
+		if claim != nil && hostpv.NamesPromise(claim.Spec.VolumeName) {
 			found = append(found, reconcile.Request{NamespacedName: types.NamespacedName{Name: claim.Spec.VolumeName}})
 		}
 	}

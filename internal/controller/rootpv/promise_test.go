@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -36,14 +37,14 @@ func unused(change ...func(*volume.Snapshot)) *volume.Snapshot {
 		v1alpha1.ParameterReleaseGrace: grace.String(),
 	}}
 	consumer := pod("app", here.NodeName)
-	s.Host = mirror.Fulfil(mirror.WithMember(mirror.PromiseFor(root, class), here, &consumer), s.Leaf, deletes, here)
+	s.Host = hostpv.Fulfil(hostpv.WithMember(hostpv.PromiseFor(root, class), here, &consumer), s.Leaf, deletes, here)
 	s.Host.UID, s.Host.ResourceVersion = "host-pv-uid", "7"
 	s.Host.Status.Phase = corev1.VolumeBound
 	s.Root.Spec.VolumeName = s.Host.Name
 	for _, c := range change {
 		c(s)
 	}
-	if mirror.Ended(s.Host) {
+	if hostpv.Ended(s.Host) {
 		s.Root = nil
 	}
 	return s
@@ -185,7 +186,7 @@ func TestLooksAgain(t *testing.T) {
 
 // unfulfilled is a promise without a disk that the member has, and whose claim is gone.
 func unfulfilled(change ...func(*volume.Snapshot)) *volume.Snapshot {
-	host := mirror.WithMember(mirror.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
+	host := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	host.UID, host.Status.Phase = "host-uid", corev1.VolumeReleased
 	s := &volume.Snapshot{Member: here, Host: host}
 	for _, c := range change {
@@ -489,8 +490,8 @@ func (r indexed) List(_ context.Context, list client.ObjectList, opts ...client.
 // A promise that was released before it was fulfilled waits for the leaf claim to
 // go, and nothing of its own changes then.
 func TestWakesByLeafClaim(t *testing.T) {
-	placed := mirror.WithMember(mirror.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
-	elsewhere := mirror.WithMember(placed, mirror.Member{ClusterID: "id39"}, nil)
+	placed := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
+	elsewhere := hostpv.WithMember(placed, mirror.Member{ClusterID: "id39"}, nil)
 	for name, tc := range map[string]struct {
 		volumes map[string]*corev1.PersistentVolume
 		claim   *corev1.PersistentVolumeClaim

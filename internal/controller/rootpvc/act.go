@@ -15,8 +15,10 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -59,7 +61,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case adopt:
 		return r.adopt(ctx, o)
 	case label:
-		return r.Root.Patch(ctx, actor, o.promise, mirror.WithMember(o.promise, r.Member, d.consumer))
+		return r.Root.Patch(ctx, actor, o.promise, hostpv.WithMember(o.promise, r.Member, d.consumer))
 	}
 	return fmt.Errorf("unknown decision %T", d)
 }
@@ -185,7 +187,7 @@ func (r *reconciler) rememberWithdrawn(ctx context.Context, o observed) error {
 	if !o.leavesVolume() {
 		return nil
 	}
-	key := types.NamespacedName{Namespace: r.Namespace, Name: member.RecordName(r.ClusterID)}
+	key := types.NamespacedName{Namespace: r.Namespace, Name: hostrecord.Name(r.ClusterID)}
 	record, err := index.Find[coordinationv1.Lease](ctx, r.HostLive, key)
 	if err != nil {
 		return err
@@ -296,7 +298,7 @@ func (r *reconciler) destroyUnmirrored(ctx context.Context, o observed) error {
 	if r.LastRestores().Predates(o.leaf) {
 		return nil // leaf_pv sets its volume to Retain
 	}
-	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return mirror.HeldBy(pv, o.leaf) && !r.stamped(pv) })
+	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return hostpv.HeldBy(pv, o.leaf) && !r.stamped(pv) })
 	if err != nil || !proven {
 		return err
 	}
@@ -353,7 +355,7 @@ func (r *reconciler) unmirrored(ctx context.Context, o observed, thorough bool, 
 	}
 	if e.None, proven, err = r.Proof().NotMirrored(ctx, o.leaf, thorough); err != nil || !proven {
 		if by := e.None.By; by != nil {
-			if _, _, uid, ours := mirror.LeafVolumeOf(by); ours && o.leafVolume != nil && uid == o.leafVolume.UID {
+			if _, _, uid, ours := hostpv.LeafOf(by); ours && o.leafVolume != nil && uid == o.leafVolume.UID {
 				return e, false, nil
 			}
 		}
@@ -412,14 +414,14 @@ func (r *reconciler) tell(ctx context.Context, root *corev1.PersistentVolumeClai
 	if root == nil {
 		return nil
 	}
-	if problem != nil && mirror.FailsClaim(problem.Reason) {
-		problem = mirror.TriedOf(root).AfterOthers(problem, r.Member)
+	if problem != nil && report.FailsClaim(problem.Reason) {
+		problem = report.TriedOf(root).AfterOthers(problem, r.Member)
 	}
-	shown := mirror.PlacedCondition(root, mirror.Reporter{ClusterID: r.ClusterID}, problem, r.Clock.Now())
+	shown := report.PlacedCondition(root, mirror.Reporter{ClusterID: r.ClusterID}, problem, r.Clock.Now())
 	if shown == nil {
 		return nil
 	}
-	if problem != nil && mirror.FailsClaim(problem.Reason) && !r.pace.spend(root.UID, r.Clock.Now()) {
+	if problem != nil && report.FailsClaim(problem.Reason) && !r.pace.spend(root.UID, r.Clock.Now()) {
 		return nil // told a little later
 	}
 	if problem != nil {

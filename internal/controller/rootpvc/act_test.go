@@ -19,6 +19,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
 // reads answers live reads from one claim, and has no writes.
@@ -72,7 +73,7 @@ func TestPlacementIsLive(t *testing.T) {
 			root := &corev1.PersistentVolumeClaim{}
 			root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
 			root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
-			leaf, err := mirror.TranslateClaim(root, new("fast"), m)
+			leaf, err := pvc.Translate(root, new("fast"), m)
 			if err != nil {
 				t.Fatal(err)
 			}

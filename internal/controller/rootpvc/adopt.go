@@ -8,6 +8,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // adopt makes the leaf claim that holds the volume asked for the root's own: its
@@ -32,18 +33,18 @@ func (r *reconciler) adopt(ctx context.Context, o observed) error {
 // what it was seen to be.
 func (r *reconciler) stillAsked(ctx context.Context, o observed) (bool, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.root))
-	if err != nil || root == nil || root.UID != o.root.UID || !mirror.AsksFor(root, o.asked, r.Member) {
+	if err != nil || root == nil || root.UID != o.root.UID || !hostpv.AsksFor(root, o.asked, r.Member) {
 		return false, err
 	}
 	for _, collides := range []bool{false, true} {
-		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(mirror.HostVolumeName(o.asked.Name, r.ClusterID, collides)))
+		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(hostpv.Name(o.asked.Name, r.ClusterID, collides)))
 		if err != nil {
 			return false, err
 		}
 		if pv == nil {
 			continue
 		}
-		cluster, leaf, _, ours := mirror.LeafVolumeOf(pv)
+		cluster, leaf, _, ours := hostpv.LeafOf(pv)
 		if pv.Name == root.Spec.VolumeName || ours && cluster == r.ClusterID && leaf == o.asked.Name {
 			return false, nil // not in the cache yet
 		}
@@ -52,5 +53,5 @@ func (r *reconciler) stillAsked(ctx context.Context, o observed) (bool, error) {
 	if err != nil || volume == nil || volume.UID != o.asked.UID || volume.Spec.ClaimRef == nil {
 		return false, err
 	}
-	return volume.Spec.ClaimRef.UID == o.leaf.UID && mirror.AsksFor(root, volume, r.Member), nil
+	return volume.Spec.ClaimRef.UID == o.leaf.UID && hostpv.AsksFor(root, volume, r.Member), nil
 }

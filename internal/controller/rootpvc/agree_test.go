@@ -15,7 +15,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -63,7 +65,7 @@ func (d dice) world() world {
 
 func (d dice) root(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid, Annotations: map[string]string{}}}
-	root.Spec.VolumeName = pick(d, "", "pv-1", "pv-1", mirror.HostVolumeName("pv-1", here.ClusterID, true), "another")
+	root.Spec.VolumeName = pick(d, "", "pv-1", "pv-1", hostpv.Name("pv-1", here.ClusterID, true), "another")
 	if placed := pick(d, "", here.ClusterID, here.ClusterID, "id39"); placed != "" {
 		root.Annotations[v1alpha1.AnnotationPlacedIn] = placed
 	}
@@ -120,8 +122,8 @@ func (d dice) host(leaf *corev1.PersistentVolume, suffixed bool) *corev1.Persist
 		leaf = leaf.DeepCopy()
 		leaf.UID = pick(d, types.UID("leaf-1"), "leaf-2")
 	}
-	pv := mirror.HostVolume(leaf, claim, d.policy(), here)
-	pv.Name, pv.UID = mirror.HostVolumeName("pv-1", here.ClusterID, suffixed), types.UID(fmt.Sprintf("host-%t", suffixed))
+	pv := hostpv.Mirror(leaf, claim, d.policy(), here)
+	pv.Name, pv.UID = hostpv.Name("pv-1", here.ClusterID, suffixed), types.UID(fmt.Sprintf("host-%t", suffixed))
 	pv.Status.Phase = pick(d, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed)
 	switch d.IntN(8) {
 	case 0:
@@ -145,7 +147,7 @@ func (w world) observer() volume.Observer {
 	addAll(host, w.hosts)
 	addAll(leaf, w.claims)
 	addAll(leaf, w.leaves)
-	link := &member.Link{Member: here, Host: host, Cache: leaf, Restores: func() member.Restores { return member.Restores{} }}
+	link := &member.Link{Member: here, Host: host, Cache: leaf, Restores: func() fencing.Restores { return fencing.Restores{} }}
 	return volume.Observer{Prover: link.Proof()}
 }
 

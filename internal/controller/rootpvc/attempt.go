@@ -17,6 +17,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -82,7 +85,7 @@ func (r *reconciler) observeAttempt(ctx context.Context, o *observed) error {
 		if err != nil {
 			return err
 		}
-		o.attempt.provisioning = mirror.ProvisioningProblem(o.leaf, events, r.Member)
+		o.attempt.provisioning = report.ProvisioningProblem(o.leaf, events, r.Member)
 	}
 	pods := o.landed
 	if o.promise == nil {
@@ -93,7 +96,7 @@ func (r *reconciler) observeAttempt(ctx context.Context, o *observed) error {
 	}
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	for i := range pods {
-		if mirror.Finished(&pods[i]) || pods[i].DeletionTimestamp != nil {
+		if podstatus.Finished(&pods[i]) || pods[i].DeletionTimestamp != nil {
 			continue
 		}
 		c, err := r.consumer(ctx, o, &pods[i])
@@ -118,7 +121,7 @@ func (r *reconciler) consumer(ctx context.Context, o *observed, pod *corev1.Pod)
 	if c.here, err = r.here(ctx, pod); err != nil {
 		return c, err
 	}
-	for _, name := range mirror.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNames(pod) {
 		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 		if err != nil {
 			return c, err
@@ -136,7 +139,7 @@ func (r *reconciler) consumer(ctx context.Context, o *observed, pod *corev1.Pod)
 		others = append(others, other)
 	}
 	if o.waitsForConsumer() {
-		c.problem = ofThisClaim(mirror.ConsumerProblem(pod, leaf, r.Member), others)
+		c.problem = ofThisClaim(report.ConsumerProblem(pod, leaf, r.Member), others)
 	}
 	return c, nil
 }
@@ -198,7 +201,7 @@ func (r *reconciler) here(ctx context.Context, pod *corev1.Pod) (bool, error) {
 // it is not bound there.
 func (r *reconciler) ofWarning(ctx context.Context, obj client.Object) []reconcile.Request {
 	event, ok := obj.(*corev1.Event)
-	if !ok || !mirror.SaysProvisioningFailed(event) {
+	if !ok || !report.SaysProvisioningFailed(event) {
 		return nil
 	}
 	return r.unboundLeaf(ctx, types.NamespacedName{Namespace: event.InvolvedObject.Namespace, Name: event.InvolvedObject.Name})
@@ -211,7 +214,7 @@ func (r *reconciler) ofLeafPod(ctx context.Context, obj client.Object) []reconci
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, name := range mirror.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNames(pod) {
 		requests = append(requests, r.unboundLeaf(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name})...)
 	}
 	return requests

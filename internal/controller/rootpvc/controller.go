@@ -21,7 +21,8 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -174,17 +175,17 @@ func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 	}
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Host, index.Named(o.root.Spec.VolumeName))
 	if err == nil && pv == nil {
-		o.lost = mirror.NamesPromise(o.root.Spec.VolumeName)
+		o.lost = hostpv.NamesPromise(o.root.Spec.VolumeName)
 		return r.observeAsked(ctx, o)
 	}
 	if err != nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != o.root.UID {
 		return err
 	}
-	if mirror.IsUnfulfilled(pv) {
+	if hostpv.IsUnfulfilled(pv) {
 		return r.observePromise(ctx, o, pv)
 	}
-	if cluster, _, _, ours := mirror.LeafVolumeOf(pv); !ours || cluster != r.ClusterID {
-		o.boundAway = o.leaf == nil || !mirror.RecordsLeaf(pv, r.ClusterID, o.leaf.Spec.VolumeName)
+	if cluster, _, _, ours := hostpv.LeafOf(pv); !ours || cluster != r.ClusterID {
+		o.boundAway = o.leaf == nil || !hostpv.RecordsLeaf(pv, r.ClusterID, o.leaf.Spec.VolumeName)
 	}
 	return nil
 }
@@ -193,7 +194,7 @@ func (r *reconciler) observeVolume(ctx context.Context, o *observed) error {
 func (r *reconciler) observeMirror(ctx context.Context, o *observed) error {
 	hosts, err := index.VolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(o.root))
 	for i := range hosts {
-		if cluster, _, _, _ := mirror.LeafVolumeOf(&hosts[i]); cluster == r.ClusterID && hosts[i].Spec.ClaimRef.UID == o.root.UID {
+		if cluster, _, _, _ := hostpv.LeafOf(&hosts[i]); cluster == r.ClusterID && hosts[i].Spec.ClaimRef.UID == o.root.UID {
 			o.mirror = &hosts[i]
 		}
 	}
@@ -226,7 +227,7 @@ func (r *reconciler) observeAsked(ctx context.Context, o *observed) error {
 			return err
 		}
 	}
-	if candidate == nil || !mirror.AsksFor(o.root, candidate, r.Member) {
+	if candidate == nil || !hostpv.AsksFor(o.root, candidate, r.Member) {
 		return nil
 	}
 	hosts, err := index.VolumesOfLeaf(ctx, r.Host, r.ClusterID, candidate.Name)
@@ -251,12 +252,12 @@ func (r *reconciler) observePlace(ctx context.Context, o *observed) error {
 	if o.promise != nil {
 		o.class, err = r.promiseClass(ctx, o.promise)
 	} else {
-		o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(mirror.ClassName(o.root)))
+		o.class, err = index.Find[storagev1.StorageClass](ctx, r.Host, index.Named(hostclass.NameOf(o.root)))
 	}
 	if err != nil {
 		return err
 	}
-	if mirror.OwnClass(o.class) {
+	if hostclass.Own(o.class) {
 		var classes storagev1.StorageClassList
 		if err := r.Cache.List(ctx, &classes, index.ReadOnly); err != nil {
 			return fmt.Errorf("list the member's storage classes: %w", err)
@@ -315,7 +316,7 @@ func (r *reconciler) ofLeaf(ctx context.Context, name string) []reconcile.Reques
 // went may let them go on.
 func (r *reconciler) waiting(ctx context.Context, _ client.Object) []reconcile.Request {
 	return r.claims(ctx, metav1.NamespaceAll, func(claim *corev1.PersistentVolumeClaim) bool {
-		return r.asks(claim) || chosen(claim, r.Member) && (claim.Spec.VolumeName == "" || mirror.NamesPromise(claim.Spec.VolumeName))
+		return r.asks(claim) || chosen(claim, r.Member) && (claim.Spec.VolumeName == "" || hostpv.NamesPromise(claim.Spec.VolumeName))
 	})
 }
 

@@ -13,8 +13,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -42,7 +45,7 @@ type observed struct {
 	// mirror is the host PV of this member that was made for the root, which is not bound yet.
 	mirror *corev1.PersistentVolume
 	// restores says when the two clusters were last restored.
-	restores member.Restores
+	restores fencing.Restores
 	// lost: the root is bound to a promise, its own or one that it uses again, and the
 	// host has no PV of that name.
 	lost bool
@@ -210,7 +213,7 @@ func (o observed) step(plan volume.Plan) decision {
 	case volume.Nudge:
 		return nudge{}
 	case volume.Grow:
-		to, _ := mirror.Growth(o.root, o.leaf)
+		to, _ := pvc.Growth(o.root, o.leaf)
 		return grow{to}
 	case volume.Withdraw:
 		return withdraw{rootGone: o.volume.Root == nil}
@@ -257,7 +260,7 @@ func (o *observed) refresh() {
 func (o observed) readopt(kept bool) decision {
 	placed := o.root.Annotations[v1alpha1.AnnotationPlacedIn]
 	switch {
-	case !mirror.OwnClass(o.class):
+	case !hostclass.Own(o.class):
 		return nothing{} // none of our classes
 	case placed != "" && placed != o.member.ClusterID:
 		return o.elsewhere(placed)
@@ -300,10 +303,10 @@ func (o observed) boundElsewhere() decision {
 		return nothing{}
 	case o.leaf.Spec.VolumeName == "":
 		return withdraw{}
-	case o.lost, o.root.Spec.VolumeName == mirror.PromiseName(o.root.UID) && !o.boundAway:
+	case o.lost, o.root.Spec.VolumeName == hostpv.PromiseName(o.root.UID) && !o.boundAway:
 		return nothing{} // its promise is not seen yet, or lost, and is made again
 	case o.root.Spec.VolumeName == o.leaf.Spec.VolumeName,
-		o.root.Spec.VolumeName == mirror.HostVolumeName(o.leaf.Spec.VolumeName, o.member.ClusterID, true):
+		o.root.Spec.VolumeName == hostpv.Name(o.leaf.Spec.VolumeName, o.member.ClusterID, true):
 		return nothing{} // about to be bound to its mirror, or its mirror is lost
 	}
 	if !o.boundAway {
@@ -355,7 +358,7 @@ func (o observed) unbound() decision {
 		return o.unwanted(placed) // whatever has become of the class
 	}
 	switch {
-	case !mirror.OwnClass(o.class):
+	case !hostclass.Own(o.class):
 		return nothing{}
 	case o.root.DeletionTimestamp != nil:
 		return nothing{} // a Pod still holds it; its end wakes us
@@ -371,7 +374,7 @@ func (o observed) unbound() decision {
 	case placed == "" && !o.attempt.agreed(o.root, o.member):
 		return nothing{} // steered here by us: the scheduler has still to agree
 	}
-	if !mirror.Mirrors(o.class) ||
+	if !hostclass.Mirrors(o.class) ||
 		ptr.Deref(o.class.VolumeBindingMode, storagev1.VolumeBindingImmediate) != storagev1.VolumeBindingWaitForFirstConsumer {
 		return nothing{} // host_claim says why
 	}
@@ -441,7 +444,7 @@ func (o observed) createFor(volume string) decision {
 	case answer.Refusal != nil:
 		return nothing{answer.Refusal}
 	}
-	leaf, err := mirror.TranslateClaim(o.root, &name, o.member)
+	leaf, err := pvc.Translate(o.root, &name, o.member)
 	if err != nil {
 		refusal := &mirror.Refusal{}
 		errors.As(err, &refusal)
@@ -451,7 +454,7 @@ func (o observed) createFor(volume string) decision {
 		return nothing{} // leaf_namespace makes it, and its watch wakes us
 	}
 	if volume != "" {
-		leaf = mirror.WithVolume(leaf, volume)
+		leaf = pvc.WithVolume(leaf, volume)
 		// A volume that is still to grow binds at its present size, and grows then.
 		if capacity := o.volume.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
 			leaf.Spec.Resources.Requests[corev1.ResourceStorage] = capacity

@@ -17,6 +17,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
@@ -92,7 +94,7 @@ func hostHolds(o *scene) { o.hosts = []corev1.PersistentVolume{*mirrorFor(o)} }
 
 func mirrorFor(o *scene) *corev1.PersistentVolume {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid"}}
-	return mirror.HostVolume(o.leafVolume, root, corev1.PersistentVolumeReclaimRetain, here)
+	return hostpv.Mirror(o.leafVolume, root, corev1.PersistentVolumeReclaimRetain, here)
 }
 
 // replaced: the leaf PV of that name has another UID than the host's PV records.
@@ -130,7 +132,7 @@ func away(o *scene) { o.boundAway = true }
 
 // pushed: the leaf claim is there, unbound.
 func pushed(o *scene) {
-	leaf, err := mirror.TranslateClaim(o.root, ptr.To("disk"), here)
+	leaf, err := pvc.Translate(o.root, ptr.To("disk"), here)
 	if err != nil {
 		panic(err)
 	}
@@ -173,7 +175,7 @@ func bound(o *scene) {
 	o.origin = mirror.OriginFor(here.HostID, o.root)
 	stampedVolume(o)
 	retainedVolume(o)
-	pv := mirror.HostVolume(o.leafVolume, o.root, corev1.PersistentVolumeReclaimDelete, here)
+	pv := hostpv.Mirror(o.leafVolume, o.root, corev1.PersistentVolumeReclaimDelete, here)
 	pv.Status.Phase = corev1.VolumeBound
 	o.hosts = []corev1.PersistentVolume{*pv}
 	boundTo("pv-1")(o)
@@ -245,7 +247,7 @@ func leafTerminating(o *scene) {
 
 // mirrorTerminating: somebody deletes the host PV before it was bound.
 func mirrorTerminating(o *scene) {
-	o.mirror = mirror.HostVolume(leafPV(), o.root, corev1.PersistentVolumeReclaimDelete, here)
+	o.mirror = hostpv.Mirror(leafPV(), o.root, corev1.PersistentVolumeReclaimDelete, here)
 	o.mirror.DeletionTimestamp = &now
 }
 
@@ -498,7 +500,7 @@ func TestDecide(t *testing.T) {
 		"bound elsewhere, the leaf here is bound: a surplus (I3)":    {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
 		"bound to a volume that is not seen: not known which is its": {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonVolumeMismatch)},
 		"about to be bound to its mirror":                            {seen(leafBound, boundTo("pv-1")), nothing{}},
-		"about to be bound to its mirror, whose name was taken (I3)": {seen(leafBound, boundTo(mirror.HostVolumeName("pv-1", here.ClusterID, true))), nothing{}},
+		"about to be bound to its mirror, whose name was taken (I3)": {seen(leafBound, boundTo(hostpv.Name("pv-1", here.ClusterID, true))), nothing{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, decided(tc.observed), decisions); diff != "" {

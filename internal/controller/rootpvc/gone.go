@@ -10,13 +10,14 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
 // ReportClusterGone sets the Placed condition of a claim whose volume stays in a member that
 // is being deregistered. The member's root_pvc has ended then, or cannot reach it. When the
 // cluster is registered again, its root_pvc owns the condition and removes it.
 func ReportClusterGone(ctx context.Context, host *guarded.Root, claim *corev1.PersistentVolumeClaim, cr *v1alpha1.ClusterRegistration, now time.Time) error {
-	shown := mirror.PlacedCondition(claim, mirror.Reporter{ClusterID: cr.Status.ClusterID}, &mirror.Refusal{Reason: v1alpha1.ReasonClusterGone, Message: fmt.Sprintf(
+	shown := report.PlacedCondition(claim, mirror.Reporter{ClusterID: cr.Status.ClusterID}, &mirror.Refusal{Reason: v1alpha1.ReasonClusterGone, Message: fmt.Sprintf(
 		"member %q, which has the claim's volume, was deregistered. Its data stay there. Register the cluster %q again, under any name, to use them", cr.Name, cr.Status.ClusterID)}, now)
 	if shown == nil {
 		return nil

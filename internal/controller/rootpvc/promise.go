@@ -16,7 +16,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -62,7 +64,7 @@ func (o observed) wanted() bool { return len(o.landed) > 0 && o.root.DeletionTim
 // left reports whether a leaf claim shows that the member had the promise, and was to
 // keep it: not one that an admin has let go of.
 func (o observed) left() bool {
-	return o.leaf != nil && !mirror.LetGoIn(o.promise, o.member.ClusterID)
+	return o.leaf != nil && !hostpv.LetGoIn(o.promise, o.member.ClusterID)
 }
 
 // promisedHere: the member has the promise.
@@ -114,7 +116,7 @@ func (r *reconciler) awaited(ctx context.Context, o observed) (bool, error) {
 	switch {
 	case o.promise != nil:
 		return r.Proof().Promised(ctx, o.promise, "")
-	case o.volume != nil && mirror.WhenUnused(o.volume.Host):
+	case o.volume != nil && hostpv.WhenUnused(o.volume.Host):
 		return r.Proof().Promised(ctx, o.volume.Host, o.volume.Name)
 	}
 	return true, nil
@@ -138,7 +140,7 @@ func (r *reconciler) promiseClass(ctx context.Context, promise *corev1.Persisten
 // uses reports whether a Pod can be what a disk is made for: it has neither ended
 // nor is it being deleted, and may be pushed.
 func uses(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp == nil && !mirror.Finished(pod) && !mirror.KeptOut(pod)
+	return pod.DeletionTimestamp == nil && !podstatus.Finished(pod) && !podstatus.KeptOut(pod)
 }
 
 // landed are the Pods that use a claim and are bound to the member's node, or about
@@ -178,7 +180,7 @@ func (r *reconciler) landing(ctx context.Context, host client.Reader, pod *corev
 	if pod.Spec.NodeName != "" || pod.Status.NominatedNodeName != r.NodeName {
 		return false, nil
 	}
-	for _, name := range mirror.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNames(pod) {
 		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
 		if err != nil {
 			return false, err
@@ -194,7 +196,7 @@ func (r *reconciler) landing(ctx context.Context, host client.Reader, pod *corev
 // member's node. It may be bound by now: the Pod is not, until the scheduler looks
 // again. Of a promise, a selected node says nothing.
 func (r *reconciler) askedHere(claim *corev1.PersistentVolumeClaim) bool {
-	return claim.Annotations[route.AnnSelectedNode] == r.NodeName && !mirror.NamesPromise(claim.Spec.VolumeName)
+	return claim.Annotations[route.AnnSelectedNode] == r.NodeName && !hostpv.NamesPromise(claim.Spec.VolumeName)
 }
 
 // stands proves, of a promise, by a live list of Pods that what is taken back of it
@@ -222,13 +224,13 @@ func (r *reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 		return nil
 	}
 	var requests []reconcile.Request
-	for _, name := range mirror.ClaimNames(pod) {
+	for _, name := range podspec.ClaimNames(pod) {
 		key := types.NamespacedName{Namespace: pod.Namespace, Name: name}
 		claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key)
 		if err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "look up the claims of a Pod", "root", key)
 		}
-		if claim != nil && mirror.NamesPromise(claim.Spec.VolumeName) {
+		if claim != nil && hostpv.NamesPromise(claim.Spec.VolumeName) {
 			requests = append(requests, reconcile.Request{NamespacedName: key})
 		}
 	}
@@ -281,5 +283,5 @@ func (r *reconciler) unlabel(ctx context.Context, o observed) error {
 			return err
 		}
 	}
-	return r.Root.Patch(ctx, actor, o.promise, mirror.WithoutMember(o.promise))
+	return r.Root.Patch(ctx, actor, o.promise, hostpv.WithoutMember(o.promise))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
 )
@@ -31,10 +32,10 @@ func promisedScene(change ...func(*scene)) scene {
 	return sceneOf(append([]func(*scene){func(o *scene) {
 		o.root.Annotations = map[string]string{}
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterMemberClass: "slow"}
-		o.promise = mirror.PromiseFor(o.root, o.class)
+		o.promise = hostpv.PromiseFor(o.root, o.class)
 		o.promise.Status.Phase = corev1.VolumeBound
 		o.root.Spec.VolumeName = o.promise.Name
-		o.class = mirror.PromiseClass(o.promise)
+		o.class = hostpv.PromiseClass(o.promise)
 	}}, change...)...)
 }
 
@@ -52,7 +53,7 @@ func labelled(id string) func(*scene) {
 }
 
 // letGo: an admin has taken the promise from this member.
-func letGo(o *scene) { o.promise = mirror.LetGo(o.promise, o.root, here.ClusterID) }
+func letGo(o *scene) { o.promise = hostpv.LetGo(o.promise, o.root, here.ClusterID) }
 
 func rootDeleting(o *scene) { o.root.DeletionTimestamp = &now }
 
@@ -130,7 +131,7 @@ func named(d decision) (what, reason string) {
 		if d.consumer == nil {
 			return "label ", ""
 		}
-		return "label " + mirror.ConsumerOf(d.consumer), ""
+		return "label " + hostpv.ConsumerOf(d.consumer), ""
 	}
 	return fmt.Sprintf("%T", d)[len("rootpvc."):], ""
 }
@@ -139,7 +140,7 @@ func named(d decision) (what, reason string) {
 func TestDecidePromiseWithoutRoot(t *testing.T) {
 	rootGone := func(o *scene) { o.root, o.promise = nil, nil }
 	toFulfil := func(o *scene) {
-		o.hosts = []corev1.PersistentVolume{*mirror.WithMember(o.promise, here, nil)}
+		o.hosts = []corev1.PersistentVolume{*hostpv.WithMember(o.promise, here, nil)}
 	}
 	for name, tc := range map[string]struct {
 		observed observed
@@ -160,7 +161,7 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 
 // A claim that uses a promise again whose PV was lost has its disk here, and no other.
 func TestDecideLostPromise(t *testing.T) {
-	reused := func(o *scene) { o.root.Spec.VolumeName, o.promise = mirror.PromiseName("earlier-uid"), nil }
+	reused := func(o *scene) { o.root.Spec.VolumeName, o.promise = hostpv.PromiseName("earlier-uid"), nil }
 	lost := func(o *scene) { o.lost = true }
 	for name, tc := range map[string]struct {
 		observed     observed
@@ -227,7 +228,7 @@ func TestLanded(t *testing.T) {
 		"nominated, the other claim is asked for":  {other: other(here.NodeName, ""), want: true},
 		"nominated, the other claim is bound":      {other: other(here.NodeName, "pv-2"), want: true},
 		"nominated, the other claim is elsewhere":  {other: other(elsewhereNode, "pv-2")},
-		"nominated, the other claim is a promise":  {other: other(here.NodeName, mirror.PromiseName("other-uid"))},
+		"nominated, the other claim is a promise":  {other: other(here.NodeName, hostpv.PromiseName("other-uid"))},
 		"nominated, there is no other claim (yet)": {},
 		"nominated elsewhere":                      {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhereNode }, other: other(here.NodeName, "")},
 	} {
@@ -298,10 +299,10 @@ func TestTakingBackIsLive(t *testing.T) {
 func TestDecideReleasing(t *testing.T) {
 	o := sceneOf(func(o *scene) {
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
-		promise := mirror.PromiseFor(o.root, o.class)
+		promise := hostpv.PromiseFor(o.root, o.class)
 		o.root.Spec.VolumeName = promise.Name
 		promise.Status.Phase = corev1.VolumeBound
-		o.hosts = []corev1.PersistentVolume{*mirror.Fulfil(mirror.WithMember(promise, here, nil), leafPV(), corev1.PersistentVolumeReclaimDelete, here)}
+		o.hosts = []corev1.PersistentVolume{*hostpv.Fulfil(hostpv.WithMember(promise, here, nil), leafPV(), corev1.PersistentVolumeReclaimDelete, here)}
 	})
 	if got, reason := named(decided(o.observe())); got != "nothing" || reason != v1alpha1.ReasonVolumeLost {
 		t.Errorf("in use: decision is %s %s", got, reason)
@@ -319,8 +320,8 @@ func TestDecideIdle(t *testing.T) {
 		o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused}
 		leafBound(o)
 		bound(o)
-		pv := mirror.PromiseFor(&corev1.PersistentVolumeClaim{ObjectMeta: o.root.ObjectMeta}, o.class)
-		o.hosts[0] = *mirror.Fulfil(mirror.WithMember(pv, here, &corev1.Pod{}), o.leafVolume, corev1.PersistentVolumeReclaimDelete, here)
+		pv := hostpv.PromiseFor(&corev1.PersistentVolumeClaim{ObjectMeta: o.root.ObjectMeta}, o.class)
+		o.hosts[0] = *hostpv.Fulfil(hostpv.WithMember(pv, here, &corev1.Pod{}), o.leafVolume, corev1.PersistentVolumeReclaimDelete, here)
 		o.hosts[0].Status.Phase = corev1.VolumeBound
 		o.root.Spec.VolumeName = pv.Name
 	}
@@ -405,9 +406,9 @@ func (r promiseReads) Get(_ context.Context, _ client.ObjectKey, into client.Obj
 func TestAwaitedIsLive(t *testing.T) {
 	unfulfilled := promised(func(o *scene) {
 		o.promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
-		o.promise = mirror.WithMember(mirror.PromiseFor(o.root, mirror.PromiseClass(o.promise)), here, nil)
+		o.promise = hostpv.WithMember(hostpv.PromiseFor(o.root, hostpv.PromiseClass(o.promise)), here, nil)
 	})
-	full := mirror.Fulfil(unfulfilled.promise, leafPV(), corev1.PersistentVolumeReclaimDelete, here)
+	full := hostpv.Fulfil(unfulfilled.promise, leafPV(), corev1.PersistentVolumeReclaimDelete, here)
 	releasing := full.DeepCopy()
 	releasing.Annotations[v1alpha1.AnnotationReleasing] = releasing.Annotations[v1alpha1.AttributeLeafUID]
 	fulfilled := unfulfilled
@@ -419,9 +420,9 @@ func TestAwaitedIsLive(t *testing.T) {
 	}{
 		"no disk, as seen":              {unfulfilled, unfulfilled.promise, true},
 		"seen without, fulfilled since": {unfulfilled, full, false},
-		"seen here, let go of since":    {unfulfilled, mirror.WithoutMember(unfulfilled.promise), false},
+		"seen here, let go of since":    {unfulfilled, hostpv.WithoutMember(unfulfilled.promise), false},
 		"a disk, as seen":               {fulfilled, full, true},
-		"seen with a disk, gone since":  {fulfilled, mirror.WithoutMember(full), false},
+		"seen with a disk, gone since":  {fulfilled, hostpv.WithoutMember(full), false},
 		"seen with a disk, going":       {fulfilled, releasing, false},
 		"a mirrored claim":              {seen(), nil, true},
 	} {

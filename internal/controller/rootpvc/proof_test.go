@@ -22,7 +22,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -78,7 +80,7 @@ func proving(o observed) (r *reconciler, hostLive, leafLive *cluster, told *even
 	}
 	return &reconciler{pace: newPace(), Link: &member.Link{
 		Member: o.member, Host: &cluster{}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
-		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() member.Restores { return o.restores },
+		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() fencing.Restores { return o.restores },
 		MayDestroy: func() error { return nil },
 		Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 		Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
@@ -90,7 +92,7 @@ func (c *cluster) add(pv *corev1.PersistentVolume) { c.volumes = append(c.volume
 // asPromise is a promise that was fulfilled with a leaf PV.
 func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
 	o := promised()
-	return mirror.Fulfil(mirror.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
+	return hostpv.Fulfil(hostpv.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
 }
 
 // What the host has a PV for is not destroyed as never mirrored, whatever the member has
@@ -112,7 +114,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		}, told: v1alpha1.ReasonVolumeKept},
 		"the host has a PV of the name with the suffix": {change: func(o *scene, host *cluster) {
 			pv := mirrorFor(o)
-			pv.Name = mirror.HostVolumeName(pv.Name, here.ClusterID, true)
+			pv.Name = hostpv.Name(pv.Name, here.ClusterID, true)
 			host.add(pv)
 		}},
 		"the host has a PV of any other name": {change: func(o *scene, host *cluster) {
@@ -131,7 +133,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 		"the host has a PV of its name for another member's volume": {change: func(o *scene, host *cluster) {
 			other := here
 			other.ClusterID = elsewhereID
-			pv := mirror.HostVolume(o.leafVolume, o.root, corev1.PersistentVolumeReclaimRetain, other)
+			pv := hostpv.Mirror(o.leafVolume, o.root, corev1.PersistentVolumeReclaimRetain, other)
 			host.add(pv)
 		}, want: errWrite},
 		"the member was restored since the claim was made": {change: func(o *scene, _ *cluster) {
@@ -187,7 +189,7 @@ func TestWithdrawIsProven(t *testing.T) {
 		return pv
 	}
 	mirrored := func(o *scene, leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
-		pv := mirror.HostVolume(leaf, o.root, corev1.PersistentVolumeReclaimRetain, here)
+		pv := hostpv.Mirror(leaf, o.root, corev1.PersistentVolumeReclaimRetain, here)
 		pv.Spec.ClaimRef.UID = "another-root"
 		return pv
 	}
@@ -271,7 +273,7 @@ func TestWithdrawIsProven(t *testing.T) {
 				tc.change(&s, r, host, leaf)
 			}
 			o := s.observe()
-			r.Restores = func() member.Restores { return o.restores }
+			r.Restores = func() fencing.Restores { return o.restores }
 			if err := r.act(t.Context(), o, withdraw{}); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}

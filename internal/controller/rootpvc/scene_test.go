@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -102,7 +103,7 @@ func (s scene) reconciler() *reconciler {
 		leaf.add(s.leafVolume)
 	}
 	return &reconciler{pace: newPace(), Options: Options{Book: account.NewBook()}, Link: &member.Link{
-		Member: s.member, Host: host, Cache: leaf, Restores: func() member.Restores { return s.restores },
+		Member: s.member, Host: host, Cache: leaf, Restores: func() fencing.Restores { return s.restores },
 	}}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 const (
@@ -133,7 +133,7 @@ func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 		found = append(found, candidate{Deletion: account.Deletion{Kind: kind, Key: client.ObjectKeyFromObject(obj), Since: since}, object: obj, leaf: leaf})
 	}
 	for i := range ending.Volumes {
-		_, leaf, _, _ := mirror.LeafVolumeOf(&ending.Volumes[i])
+		_, leaf, _, _ := hostpv.LeafOf(&ending.Volumes[i])
 		add(kindVolume, &ending.Volumes[i], leaf)
 	}
 	for i := range ending.Claims {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
 // Kinds, as they are named to users.
@@ -118,7 +118,7 @@ func users(pods []corev1.Pod, claim client.ObjectKey) []string {
 	var names []string
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Namespace != claim.Namespace || pod.Spec.NodeName == "" || !slices.Contains(mirror.ClaimNames(pod), claim.Name) {
+		if pod.Namespace != claim.Namespace || pod.Spec.NodeName == "" || !slices.Contains(podspec.ClaimNames(pod), claim.Name) {
 			continue
 		}
 		names = append(names, fmt.Sprintf("Pod %s/%s", pod.Namespace, pod.Name))

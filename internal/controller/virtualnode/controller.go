@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
 const (
@@ -50,7 +50,7 @@ const (
 
 // Fleet is what the controller needs of the fleet of members.
 type Fleet interface {
-	State(name string) (member.State, bool)
+	State(name string) (fleet.State, bool)
 	Source() source.Source
 }
 
@@ -202,7 +202,7 @@ func (r *Reconciler) podsOn(ctx context.Context, node string) (int, error) {
 	count := 0
 	if err := index.Pages(ctx, r.Live, &list, func() {
 		for i := range list.Items {
-			if !mirror.IsDaemonSetPod(&list.Items[i]) {
+			if !podspec.IsDaemonSetPod(&list.Items[i]) {
 				count++
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
@@ -20,7 +20,7 @@ type observed struct {
 	node *corev1.Node
 	// pods bound to the node; counted only if it may have to go.
 	pods  int
-	state member.State
+	state fleet.State
 	known bool // the fleet has a state
 	// awaySince is when the member was first seen away, zero if it is not.
 	awaySince time.Time

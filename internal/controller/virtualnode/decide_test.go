@@ -11,7 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
@@ -40,8 +42,8 @@ func facts() *member.NodeFacts {
 	}
 }
 
-func linked() member.State {
-	return member.State{Connected: true, Synced: true, Identity: member.Identity{ClusterID: clusterID, Version: "v1.36.3"}, Node: facts()}
+func linked() fleet.State {
+	return fleet.State{Connected: true, Synced: true, Identity: member.Identity{ClusterID: clusterID, Version: "v1.36.3"}, Node: facts()}
 }
 
 func seen(change ...func(*observed)) observed {
@@ -68,7 +70,7 @@ func standing(t *testing.T, change ...func(*corev1.Node)) *corev1.Node {
 func away(reason string) func(*observed) {
 	return func(o *observed) {
 		o.state.Connected, o.state.Synced = false, false
-		o.state.Problem = &member.Problem{Reason: reason, Message: "it is away"}
+		o.state.Problem = &access.Problem{Reason: reason, Message: "it is away"}
 		o.awaySince = o.now.Time
 	}
 }
@@ -117,7 +119,7 @@ func TestDecide(t *testing.T) {
 		}), want: "status Ready=False"},
 		"away for good": {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "status Ready=False"},
 		"the manager has just started": {observed: seen(func(o *observed) {
-			o.node, o.state, o.known, o.awaySince = ready, member.State{}, false, start
+			o.node, o.state, o.known, o.awaySince = ready, fleet.State{}, false, start
 		}), want: "nothing", again: DefaultGrace},
 		"the link of an earlier registration": {observed: seen(func(o *observed) {
 			o.node, o.state.Identity.ClusterID, o.awaySince = ready, "else", start
@@ -252,7 +254,7 @@ func TestMessageOfTheSameReasonIsNoNews(t *testing.T) {
 	o := seen(away(v1alpha1.ReasonUnreachable))
 	node := newNode(o)
 	setStatus(node, o)
-	o.state.Problem = &member.Problem{Reason: v1alpha1.ReasonUnreachable, Message: "read tcp 127.0.0.1:4711: reset"}
+	o.state.Problem = &access.Problem{Reason: v1alpha1.ReasonUnreachable, Message: "read tcp 127.0.0.1:4711: reset"}
 	if changed, _ := setStatus(node, o); changed {
 		t.Error("an error's text alone changes the status")
 	}

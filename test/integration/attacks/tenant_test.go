@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
@@ -304,7 +304,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(m.API.List(ctx, &leaves, client.InNamespace(a.namespace))).To(Succeed())
 		Expect(leaves.Items).To(HaveLen(5))
 		for i := range leaves.Items {
-			for _, ref := range mirror.References(&leaves.Items[i]) {
+			for _, ref := range refs.Of(&leaves.Items[i]) {
 				_, err := get[corev1.Secret](ctx, m, a.namespace, ref.Name)
 				Expect(err).To(Satisfy(apierrors.IsNotFound), "%s names %s", leaves.Items[i].Name, ref.Name)
 			}

@@ -20,7 +20,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
 
 const (
@@ -43,7 +45,7 @@ func newWorld() *world {
 
 // manager makes the fence of a process, whose calls to the member and to the
 // host go through hooks, if given.
-func (w *world) manager(identity string, through ...interceptor.Funcs) *member.Fence {
+func (w *world) manager(identity string, through ...interceptor.Funcs) *fencing.Fence {
 	m, h := api, api
 	if len(through) > 0 {
 		m = hooked{api, through[0]}
@@ -51,7 +53,7 @@ func (w *world) manager(identity string, through ...interceptor.Funcs) *member.F
 	if len(through) > 1 {
 		h = hooked{api, through[1]}
 	}
-	return member.NewFence(member.FenceOptions{
+	return fencing.New(fencing.Options{
 		Clock: w.clock, Member: m, Host: h, Namespace: namespace,
 		HostID: w.hostID, ClusterID: w.clusterID, Identity: identity, Duration: duration,
 	})
@@ -131,7 +133,7 @@ func losing(lose *bool) interceptor.Funcs {
 
 // restoredUnder is a manager that has renewed the fence since the state that the member
 // was put back to.
-func (w *world) restoredUnder(ctx context.Context) *member.Fence {
+func (w *world) restoredUnder(ctx context.Context) *fencing.Fence {
 	GinkgoHelper()
 	a := w.manager("a")
 	Expect(a.Acquire(ctx, "")).To(Succeed())
@@ -187,7 +189,7 @@ func epochOf(lease *coordinationv1.Lease) string {
 
 func beProblem(reason string) types.GomegaMatcher {
 	return WithTransform(func(err error) string {
-		p := &member.Problem{}
+		p := &access.Problem{}
 		if !errors.As(err, &p) {
 			return fmt.Sprintf("no Problem: %v", err)
 		}
@@ -196,7 +198,7 @@ func beProblem(reason string) types.GomegaMatcher {
 }
 
 // token is the confirmation that a Problem names.
-func token(p *member.Problem) string {
+func token(p *access.Problem) string {
 	GinkgoHelper()
 	Expect(p).To(HaveOccurred())
 	_, value, found := strings.Cut(p.Message, v1alpha1.AnnotationConfirmRestore+"=")
@@ -634,9 +636,9 @@ var _ = Describe("the fence", func() {
 		backup := w.record(ctx)
 		Expect(a.Advance(ctx)).To(Succeed())
 		restore(ctx, "fence-"+w.clusterID, backup)
-		Expect(a.Advance(ctx)).To(MatchError(member.ErrHostRestored))
+		Expect(a.Advance(ctx)).To(MatchError(hostrevision.ErrRestored))
 		a.Drop()
-		Expect(a.Acquire(ctx, "")).To(MatchError(member.ErrHostRestored), "its caches are of a host that is no more")
+		Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored), "its caches are of a host that is no more")
 
 		By("the next process")
 		b := w.manager("b")
@@ -650,10 +652,10 @@ var _ = Describe("the fence", func() {
 
 	Describe("a host that was restored to a state of the same epoch (I2)", func() {
 		var at uint64
-		var host *member.HostRevision
-		process := func(identity string) *member.Fence {
-			host = member.NewHostRevision(revisions{api, &at}, time.Hour)
-			return member.NewFence(member.FenceOptions{
+		var host *hostrevision.Monitor
+		process := func(identity string) *fencing.Fence {
+			host = hostrevision.New(revisions{api, &at}, time.Hour)
+			return fencing.New(fencing.Options{
 				Clock: w.clock, Member: api, Host: api, Namespace: namespace, Revision: host,
 				HostID: w.hostID, ClusterID: w.clusterID, Identity: identity, Duration: duration,
 			})
@@ -702,7 +704,7 @@ var _ = Describe("the fence", func() {
 			Expect(a.MayDestroy()).To(Succeed(), "nothing has told it yet")
 			Expect(a.HostCurrent(ctx)).To(MatchError(guarded.ErrSuspended))
 			Expect(a.Held()).To(MatchError(guarded.ErrFenced))
-			Expect(a.Acquire(ctx, "")).To(MatchError(member.ErrHostRestored))
+			Expect(a.Acquire(ctx, "")).To(MatchError(hostrevision.ErrRestored))
 		}, NodeTimeout(timeout))
 	})
 
@@ -714,7 +716,7 @@ var _ = Describe("the fence", func() {
 		at := a.Restores().Member
 		Expect(at).To(BeTemporally(">", w.clock.Now()), "what the member's clock cuts off is no evidence")
 		Expect(at).To(BeTemporally("~", w.clock.Now(), 3*time.Second))
-		Expect(a.Restores()).To(Equal(member.Restores{Member: at}))
+		Expect(a.Restores()).To(Equal(fencing.Restores{Member: at}))
 
 		w.clock.Step(time.Hour)
 		Expect(a.Acquire(ctx, token(a.Suspended()))).To(Succeed())

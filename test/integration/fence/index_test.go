@@ -17,6 +17,8 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
 var _ = Describe("the indexes", func() {
@@ -86,8 +88,8 @@ var _ = Describe("the indexes", func() {
 			},
 		}
 		root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data", UID: "root-uid"}}
-		host := mirror.HostVolume(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
-		forged := mirror.HostVolume(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
+		host := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
+		forged := hostpv.Mirror(leaf, root, corev1.PersistentVolumeReclaimRetain, m)
 		forged.Name, forged.Labels[v1alpha1.LabelClusterID] = "index-forged", "another"
 		foreign := leaf.DeepCopy()
 		foreign.Name, foreign.UID = "index-foreign", ""
@@ -108,8 +110,8 @@ var _ = Describe("the indexes", func() {
 		// Informers fill as they are first asked: each look waits until it is filled.
 		Expect(names(index.PodsOfClaim(ctx, c, key))).To(Equal([]string{shop + "/uses"}))
 		Expect(names(index.PodsOfClaim(ctx, c, types.NamespacedName{Namespace: shop, Name: "ephemeral-v"}))).To(Equal([]string{shop + "/ephemeral"}))
-		Expect(names(index.PodsOfReference(ctx, c, mirror.KindConfigMap, types.NamespacedName{Namespace: shop, Name: "settings"}))).To(Equal([]string{shop + "/uses"}))
-		Expect(names(index.PodsOfReference(ctx, c, mirror.KindSecret, types.NamespacedName{Namespace: shop, Name: "settings"}))).To(BeEmpty())
+		Expect(names(index.PodsOfReference(ctx, c, refs.KindConfigMap, types.NamespacedName{Namespace: shop, Name: "settings"}))).To(Equal([]string{shop + "/uses"}))
+		Expect(names(index.PodsOfReference(ctx, c, refs.KindSecret, types.NamespacedName{Namespace: shop, Name: "settings"}))).To(BeEmpty())
 		Expect(names(index.PodsOnNode(ctx, c, "node-a"))).To(Equal([]string{shop + "/uses"}))
 		claims, err := index.ClaimsPlacedIn(ctx, c, m.ClusterID)
 		Expect(err).NotTo(HaveOccurred())
@@ -144,7 +146,7 @@ var _ = Describe("the indexes", func() {
 				Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: cluster}}
 		}
 		volume := func(name string, policy corev1.PersistentVolumeReclaimPolicy) *corev1.PersistentVolume {
-			pv := mirror.HostVolume(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.PersistentVolumeSpec{
+			pv := hostpv.Mirror(&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}, Spec: corev1.PersistentVolumeSpec{
 				Capacity: claimSpec().Resources.Requests, AccessModes: claimSpec().AccessModes,
 				PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d"}},
 			}}, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(name)}}, policy, in)

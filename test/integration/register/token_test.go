@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
@@ -31,7 +31,7 @@ var seen []string
 // token is the one that the Secret of a registration has.
 func token(ctx context.Context, name string) string {
 	GinkgoHelper()
-	t := member.TokenOf(secret(ctx, name).Data[v1alpha1.KubeconfigKey])
+	t := access.TokenOf(secret(ctx, name).Data[v1alpha1.KubeconfigKey])
 	Expect(t).NotTo(BeEmpty())
 	seen = append(seen, t)
 	return t
@@ -44,7 +44,7 @@ func renewed(ctx context.Context, name, than string) string {
 	Eventually(ctx, func(g Gomega) {
 		now = token(ctx, name)
 		g.Expect(now).NotTo(Equal(than))
-		said, ok := member.ParseToken(now)
+		said, ok := access.ParseToken(now)
 		g.Expect(ok).To(BeTrue())
 		g.Expect(registration(ctx, name).Status.TokenExpires).NotTo(BeNil())
 		g.Expect(registration(ctx, name).Status.TokenExpires.Unix()).To(Equal(said.Expires.Unix()))
@@ -103,7 +103,7 @@ func renewals() {
 		_, _, err := plugin(ctx, "register", name, "--member-kubeconfig", admin(one), "--token-lifetime", "10m")
 		Expect(err).NotTo(HaveOccurred())
 		first := token(ctx, name)
-		said, ok := member.ParseToken(first)
+		said, ok := access.ParseToken(first)
 		Expect(ok).To(BeTrue())
 		Expect(said.Expires.Sub(said.Issued)).To(Equal(10 * time.Minute))
 		connected := condition(ctx, name, v1alpha1.ConditionConnected)

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	memberlink "github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/ledger"
 	"github.com/xylem-io/xylem/test/integration/harness"
@@ -151,7 +151,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		kubeconfig, err := x.MemberKubeconfig(ctx, third)
 		Expect(err).NotTo(HaveOccurred())
-		fresh, ok := memberlink.ParseToken(memberlink.TokenOf(kubeconfig))
+		fresh, ok := access.ParseToken(access.TokenOf(kubeconfig))
 		Expect(ok).To(BeTrue(), "a token that expires")
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
 		// The link goes on, with its caches: what tells is when the token expires.

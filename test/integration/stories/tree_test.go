@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli"
 	"github.com/xylem-io/xylem/internal/cli/command"
-	"github.com/xylem-io/xylem/internal/cli/tree"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/test/controlplane"
 )
 
@@ -31,19 +31,19 @@ func (s *story) plugin(ctx context.Context, args ...string) (out, complaints str
 }
 
 // tree is what kubectl xylem tree prints as JSON.
-func (s *story) tree(ctx context.Context, args ...string) *tree.Tree {
+func (s *story) tree(ctx context.Context, args ...string) *model.Tree {
 	GinkgoHelper()
 	out, complaints, code := s.plugin(ctx, append([]string{"tree", "-o", "json"}, args...)...)
 	Expect(code).To(BeZero(), complaints)
-	var t tree.Tree
+	var t model.Tree
 	Expect(json.Unmarshal([]byte(out), &t)).To(Succeed())
 	Expect(t.TypeMeta).To(Equal(metav1.TypeMeta{APIVersion: "cli.xylem.io/v1alpha1", Kind: "Tree"}))
 	return &t
 }
 
 // nodes of a tree, by kind and cluster.
-func nodes(n *tree.Node, kind, cluster string) []tree.Node {
-	var found []tree.Node
+func nodes(n *model.Node, kind, cluster string) []model.Node {
+	var found []model.Node
 	if n.Kind == kind && n.Cluster == cluster {
 		found = append(found, *n)
 	}
@@ -61,7 +61,7 @@ func conditionsOf(claim *corev1.PersistentVolumeClaim) []string {
 	return messages
 }
 
-func told(n tree.Node) []string {
+func told(n model.Node) []string {
 	var messages []string
 	for _, c := range n.Conditions {
 		messages = append(messages, c.Message)
@@ -89,8 +89,8 @@ var _ = Describe("kubectl xylem tree", func() {
 			Expect(live.Recorded).To(BeEmpty())
 			own := s.tree(ctx, append(subject, "--member-kubeconfig", x.Fleet.Member(one).KubeconfigPath())...)
 			Expect(own.Root).To(Equal(live.Root))
-			for state, t := range map[string]*tree.Tree{tree.StateRecorded: recorded, "Bound": live} {
-				Expect(nodes(&t.Root, "PersistentVolumeClaim", "")).To(ConsistOf(And(HaveField("Name", "data"), HaveField("State", "Bound"), HaveField("Health", tree.Good))))
+			for state, t := range map[string]*model.Tree{model.StateRecorded: recorded, "Bound": live} {
+				Expect(nodes(&t.Root, "PersistentVolumeClaim", "")).To(ConsistOf(And(HaveField("Name", "data"), HaveField("State", "Bound"), HaveField("Health", model.Good))))
 				Expect(nodes(&t.Root, "PersistentVolume", "")).To(ConsistOf(HaveField("Name", volume)))
 				Expect(nodes(&t.Root, "ClusterRegistration", "")).To(ConsistOf(And(HaveField("Name", one), HaveField("State", "Connected"))))
 				Expect(nodes(&t.Root, "PersistentVolumeClaim", one)).To(ConsistOf(And(HaveField("Name", "data"), HaveField("State", state))))
@@ -126,7 +126,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		claim, err := read[corev1.PersistentVolumeClaim](ctx, s, x.Host, "unused")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(told(promised.Root)).To(Equal(conditionsOf(claim)))
-		Expect(nodes(&promised.Root, "PersistentVolume", "")).To(ConsistOf(And(HaveField("Name", claim.Spec.VolumeName), HaveField("Health", tree.Waiting))))
+		Expect(nodes(&promised.Root, "PersistentVolume", "")).To(ConsistOf(And(HaveField("Name", claim.Spec.VolumeName), HaveField("Health", model.Waiting))))
 		Expect(nodes(&promised.Root, "ClusterRegistration", "")).To(BeEmpty())
 
 		Eventually(ctx, func(g Gomega) {
@@ -150,7 +150,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		s.deleteClaim(ctx, "kept")
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Status.Phase", corev1.VolumeReleased))
 		left := s.tree(ctx, "pvc", "kept", "--live")
-		Expect(left.Root.State).To(Equal(tree.StateNotFound))
+		Expect(left.Root.State).To(Equal(model.StateNotFound))
 		Expect(nodes(&left.Root, "PersistentVolume", "")).To(ConsistOf(And(HaveField("Name", volume), HaveField("State", "Released"))))
 		Expect(nodes(&left.Root, "PersistentVolume", one)).To(ConsistOf(HaveField("Name", volume)))
 
@@ -183,7 +183,7 @@ var _ = Describe("kubectl xylem tree", func() {
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: tenant}},
 		}
 		Expect(x.Host.API.Create(ctx, binding)).To(Succeed())
-		var t *tree.Tree
+		var t *model.Tree
 		Eventually(ctx, func() int { // RBAC takes a moment
 			_, _, code := s.plugin(ctx, "tree", "pvc", "data", "--as", tenant)
 			return code
@@ -192,7 +192,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		Expect(t.Root.State).To(Equal("Bound"))
 		Expect(nodes(&t.Root, "Pod", "")).To(HaveLen(1))
 		for _, what := range []string{"ClusterRegistrations", "PersistentVolume "} {
-			Expect(slices.ContainsFunc(t.Missing, func(m tree.Missing) bool { return len(m.What) >= len(what) && m.What[:len(what)] == what })).To(BeTrue(), "%v", t.Missing)
+			Expect(slices.ContainsFunc(t.Missing, func(m model.Missing) bool { return len(m.What) >= len(what) && m.What[:len(what)] == what })).To(BeTrue(), "%v", t.Missing)
 		}
 		Expect(t.Missing).To(HaveEach(HaveField("Why", ContainSubstring(tenant))))
 	}, SpecTimeout(storyTime))

@@ -1,0 +1,157 @@
+package gather
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// Facts is all that a tree is built of; nil is absent, or could not be read, which
+// missing tells.
+type Facts struct {
+	Now time.Time
+	// Pod is what was asked for; nil if it was the one claim.
+	Pod    *PodFacts
+	Claims []ClaimFacts
+	// Registrations of all members; members are those that were read, by cluster ID.
+	Registrations []v1alpha1.ClusterRegistration
+	Members       map[string]bool
+	Missing       []model.Missing
+}
+
+// ClaimFacts is what was read about one claim of the host.
+type ClaimFacts struct {
+	Key    types.NamespacedName
+	Claim  *corev1.PersistentVolumeClaim
+	Class  *storagev1.StorageClass
+	Volume *corev1.PersistentVolume
+	// Earlier are volumes that a claim of this name had, if there is no claim now.
+	Earlier []corev1.PersistentVolume
+	Pods    []PodFacts
+
+	// Leaf and tree.leafVolume in the member; known: they, or their absence, were read.
+	Leaf                       *corev1.PersistentVolumeClaim
+	LeafVolume                 *corev1.PersistentVolume
+	LeafKnown, LeafVolumeKnown bool
+
+	Events, VolumeEvents, LeafEvents, LeafVolumeEvents []corev1.Event
+}
+
+// PodFacts is what was read about one Pod of the host.
+type PodFacts struct {
+	Pod, Leaf          *corev1.Pod
+	LeafKnown          bool
+	Events, LeafEvents []corev1.Event
+}
+
+// MemberOf is the cluster ID of the member that a claim is, or is to be, in; empty
+// if there is none.
+func (f *Facts) MemberOf(c *ClaimFacts) string {
+	if c.Volume != nil {
+		if id, _, _, ours := hostpv.LeafOf(c.Volume); ours {
+			return id
+		}
+		if id := c.Volume.Labels[v1alpha1.LabelClusterID]; id != "" {
+			return id
+		}
+	}
+	if c.Claim == nil {
+		return ""
+	}
+	if id := c.Claim.Annotations[v1alpha1.AnnotationPlacedIn]; id != "" {
+		return id
+	}
+	return f.memberOfNode(c.Claim.Annotations[annSelectedNode])
+}
+
+// annSelectedNode is the scheduler's choice for a claim.
+const annSelectedNode = "volume.kubernetes.io/selected-node"
+
+// MemberOfPod is the member whose node a Pod is bound to, or about to be.
+func (f *Facts) MemberOfPod(p *PodFacts) string {
+	if node := p.Pod.Spec.NodeName; node != "" {
+		return f.memberOfNode(node)
+	}
+	return f.memberOfNode(p.Pod.Status.NominatedNodeName)
+}
+
+func (f *Facts) memberOfNode(node string) string {
+	for i := range f.Registrations {
+		if node != "" && f.Registrations[i].NodeName() == node {
+			return f.Registrations[i].Status.ClusterID
+		}
+	}
+	return ""
+}
+
+// Registration of a cluster; nil if there is none. Of two, the one that is connected.
+func (f *Facts) Registration(clusterID string) *v1alpha1.ClusterRegistration {
+	var found *v1alpha1.ClusterRegistration
+	for i := range f.Registrations {
+		r := &f.Registrations[i]
+		if clusterID != "" && r.Status.ClusterID == clusterID && (found == nil || Connected(r)) {
+			found = r
+		}
+	}
+	return found
+}
+
+// NameOf a member for people: its registration's, else what the volume remembers of
+// it, else its cluster ID.
+func (f *Facts) NameOf(clusterID string, volume *corev1.PersistentVolume) string {
+	if r := f.Registration(clusterID); r != nil {
+		return r.Name
+	}
+	if volume != nil && volume.Labels[v1alpha1.LabelClusterID] == clusterID && volume.Labels[v1alpha1.LabelCluster] != "" {
+		return volume.Labels[v1alpha1.LabelCluster]
+	}
+	return clusterID
+}
+
+// ClusterIDs are the members that the facts lead to.
+func (f *Facts) ClusterIDs() []string {
+	var ids []string
+	add := func(id string) {
+		if id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	addPods := func(pods []PodFacts) {
+		for i := range pods {
+			add(f.MemberOfPod(&pods[i]))
+		}
+	}
+	if f.Pod != nil {
+		add(f.MemberOfPod(f.Pod))
+	}
+	for i := range f.Claims {
+		add(f.MemberOf(&f.Claims[i]))
+		addPods(f.Claims[i].Pods)
+	}
+	return ids
+}
+
+// Ours reports whether Xylem has a part in a claim.
+func (c *ClaimFacts) Ours() bool {
+	switch {
+	case c.Volume != nil:
+		_, _, _, leaf := hostpv.LeafOf(c.Volume)
+		return leaf || hostpv.IsPromise(c.Volume)
+	case c.Class != nil:
+		return hostclass.Own(c.Class)
+	}
+	return true // what cannot be read may be
+}
+
+func Connected(r *v1alpha1.ClusterRegistration) bool {
+	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConnected)
+}

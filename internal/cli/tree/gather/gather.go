@@ -1,0 +1,243 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+const (
+	// pageSize of lists.
+	pageSize = 500
+	// patience with one request to a member.
+	patience = 10 * time.Second
+)
+
+// Kinds as trees and messages name them.
+const (
+	KindClaim        = "PersistentVolumeClaim"
+	KindVolume       = "PersistentVolume"
+	KindPod          = "Pod"
+	KindRegistration = "ClusterRegistration"
+)
+
+// reader reads one cluster, and notes what it cannot.
+type reader struct {
+	client.Reader
+	cluster string // empty for the host
+	missing *[]model.Missing
+}
+
+// miss notes what could not be read.
+func (r reader) miss(what string, err error) {
+	m := model.Missing{What: what, Cluster: r.cluster, Why: Plain(err.Error())}
+	if !slices.Contains(*r.missing, m) {
+		*r.missing = append(*r.missing, m)
+	}
+}
+
+// find reads an object; false if it is not there, or could not be read. known is
+// whether one of the two is certain.
+func (r reader) find(ctx context.Context, kind string, key types.NamespacedName, into client.Object) (found, known bool) {
+	if key.Name == "" {
+		return false, true
+	}
+	err := r.Get(ctx, key, into)
+	if apierrors.IsNotFound(err) {
+		return false, true
+	}
+	if err != nil {
+		r.miss(Named(kind, key), err)
+		return false, false
+	}
+	return true, true
+}
+
+// events about an object.
+func (r reader) events(ctx context.Context, kind string, obj client.Object) []corev1.Event {
+	namespace := obj.GetNamespace()
+	if namespace == "" {
+		namespace = metav1.NamespaceDefault
+	}
+	var list corev1.EventList
+	err := r.List(ctx, &list, client.InNamespace(namespace), client.MatchingFields{"involvedObject.uid": string(obj.GetUID())}, client.Limit(pageSize))
+	if err != nil {
+		r.miss("the events of "+Named(kind, client.ObjectKeyFromObject(obj)), err)
+	}
+	return list.Items
+}
+
+// Named is an object as people name it.
+func Named(kind string, key types.NamespacedName) string {
+	if key.Namespace == "" {
+		return kind + " " + key.Name
+	}
+	return kind + " " + key.String()
+}
+
+// gathering reads the host's side.
+type gathering struct {
+	Facts
+	host reader
+}
+
+func New(ctx context.Context, host client.Reader, now time.Time) *gathering {
+	g := &gathering{Facts: Facts{Now: now, Members: map[string]bool{}}}
+	g.host = reader{Reader: host, missing: &g.Missing}
+	var list v1alpha1.ClusterRegistrationList
+	switch err := host.List(ctx, &list); {
+	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
+		g.host.miss("ClusterRegistrations", fmt.Errorf("this cluster knows no such kind: Xylem is not installed here, or the current context is not the host"))
+	case err != nil:
+		g.host.miss("ClusterRegistrations", err)
+	}
+	g.Registrations = list.Items
+	return g
+}
+
+// OfPod gathers a Pod and its claims.
+func (g *gathering) OfPod(ctx context.Context, key types.NamespacedName) error {
+	var pod corev1.Pod
+	if err := g.subject(ctx, KindPod, key, &pod); err != nil {
+		return err
+	}
+	g.Pod = &PodFacts{Pod: &pod, Events: g.host.events(ctx, KindPod, &pod)}
+	for _, name := range podspec.ClaimNames(&pod) {
+		g.Claims = append(g.Claims, g.claim(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}))
+	}
+	return nil
+}
+
+// OfClaim gathers a claim and the Pods that use it. Of one that is gone, what is
+// left of it.
+func (g *gathering) OfClaim(ctx context.Context, key types.NamespacedName) error {
+	var claim corev1.PersistentVolumeClaim
+	err := g.subject(ctx, KindClaim, key, &claim)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	c := g.claim(ctx, key)
+	if c.Claim == nil {
+		c.Earlier = g.earlier(ctx, key)
+		if len(c.Earlier) == 0 && len(g.OrphansOf(key)) == 0 {
+			return err
+		}
+	}
+	var pods corev1.PodList
+	if err := g.host.List(ctx, &pods, client.InNamespace(key.Namespace)); err != nil {
+		g.host.miss("the Pods in namespace "+key.Namespace, err)
+	}
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; slices.Contains(podspec.ClaimNames(pod), key.Name) {
+			c.Pods = append(c.Pods, PodFacts{Pod: pod, Events: g.host.events(ctx, KindPod, pod)})
+		}
+	}
+	g.Claims = []ClaimFacts{c}
+	return nil
+}
+
+// subject reads what was asked for. If it is not there, the error says whether its
+// namespace is.
+func (g *gathering) subject(ctx context.Context, kind string, key types.NamespacedName, into client.Object) error {
+	err := g.host.Get(ctx, key, into)
+	if !apierrors.IsNotFound(err) {
+		if err != nil {
+			return fmt.Errorf("read %s: %w", Named(kind, key), err)
+		}
+		return nil
+	}
+	var namespace corev1.Namespace
+	if apierrors.IsNotFound(g.host.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace)) {
+		return fmt.Errorf("there is no namespace %s in the host (-n chooses another, --context another cluster): %w", key.Namespace, err)
+	}
+	return fmt.Errorf("there is no %s in the host: %w", Named(kind, key), err)
+}
+
+// claim gathers one claim and its volume; without its Pods.
+func (g *gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFacts {
+	c := ClaimFacts{Key: key}
+	var claim corev1.PersistentVolumeClaim
+	if found, _ := g.host.find(ctx, KindClaim, key, &claim); !found {
+		return c
+	}
+	c.Claim = &claim
+	c.Events = g.host.events(ctx, KindClaim, &claim)
+	var class storagev1.StorageClass
+	if found, _ := g.host.find(ctx, "StorageClass", types.NamespacedName{Name: hostclass.NameOf(&claim)}, &class); found {
+		c.Class = &class
+	}
+	var volume corev1.PersistentVolume
+	if found, _ := g.host.find(ctx, KindVolume, types.NamespacedName{Name: claim.Spec.VolumeName}, &volume); found {
+		c.Volume = &volume
+		c.VolumeEvents = g.host.events(ctx, KindVolume, &volume)
+	}
+	return c
+}
+
+// earlier are the volumes of members whose claimRef names a claim.
+func (g *gathering) earlier(ctx context.Context, key types.NamespacedName) []corev1.PersistentVolume {
+	var found []corev1.PersistentVolume
+	var list corev1.PersistentVolumeList
+	for {
+		err := g.host.List(ctx, &list, client.Limit(pageSize), client.Continue(list.Continue))
+		if err != nil {
+			g.host.miss("PersistentVolumes that claim "+key.String()+" had", err)
+			return found
+		}
+		for i := range list.Items {
+			pv := &list.Items[i]
+			_, _, _, ours := hostpv.LeafOf(pv)
+			if ref := pv.Spec.ClaimRef; ref != nil && ref.Namespace == key.Namespace && ref.Name == key.Name && (ours || hostpv.IsPromise(pv)) {
+				found = append(found, *pv)
+			}
+		}
+		if list.Continue == "" {
+			return found
+		}
+	}
+}
+
+// orphan is a volume of a member that has no root.
+type orphan struct {
+	v1alpha1.OrphanedVolume
+	Registration string
+}
+
+// OrphansOf are the volumes without a root that were made for a claim of that name,
+// as far as registrations name them.
+func (f *Facts) OrphansOf(key types.NamespacedName) []orphan {
+	var found []orphan
+	for i := range f.Registrations {
+		for _, o := range f.Registrations[i].Status.Orphans {
+			if o.Claim == key.String() {
+				found = append(found, orphan{o, f.Registrations[i].Name})
+			}
+		}
+	}
+	return found
+}
+
+// textLimit in bytes of what others wrote.
+const textLimit = 1024
+
+// Plain is a text that somebody else wrote, on one line.
+func Plain(text string) string {
+	return strings.Join(strings.Fields(sanitize.Plain(text, textLimit)), " ")
+}

@@ -1,0 +1,170 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// Way is how members are reached.
+type Way struct {
+	// kubeconfig and context of the one member that the user has access to; empty
+	// if none.
+	Kubeconfig, Context string
+	// Live uses the registrations' own kubeconfigs.
+	Live bool
+}
+
+// given reports whether the user has access of their own.
+func (w Way) given() bool { return w.Kubeconfig != "" || w.Context != "" }
+
+// ReadMembers reads the members' side of what was gathered, where there is a way.
+func (g *gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) error {
+	own := ""
+	if w.given() {
+		var err error
+		if own, err = g.readOwn(ctx, env, w); err != nil {
+			return err
+		}
+	}
+	if !w.Live {
+		return nil
+	}
+	for _, id := range g.ClusterIDs() {
+		registration := g.Registration(id)
+		if registration == nil || id == own {
+			continue
+		}
+		what := "member " + registration.Name
+		config, err := g.configOf(ctx, registration, env.Namespace)
+		if err != nil {
+			g.host.miss(what, err)
+			continue
+		}
+		g.readMember(ctx, env, config, id)
+	}
+	return nil
+}
+
+// readOwn reads the member that the user's own kubeconfig leads to: its cluster ID.
+func (g *gathering) readOwn(ctx context.Context, env *command.Env, w Way) (string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = w.Kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: w.Context}).ClientConfig()
+	if err != nil {
+		return "", fmt.Errorf("find the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
+	}
+	id, _, err := connect(ctx, env, config)
+	if err != nil {
+		return "", fmt.Errorf("the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
+	}
+	for _, known := range g.ClusterIDs() {
+		if known == id {
+			g.readMember(ctx, env, config, id)
+			return id, nil
+		}
+	}
+	what := "the member that is yours to read"
+	g.host.miss(what, fmt.Errorf("it is cluster %s, %s: nothing of this is there", id, g.NameOf(id, nil)))
+	return id, nil
+}
+
+// configOf reads a registration's kubeconfig, by the user's own rights. It is not
+// the user's, so nothing in it makes this program run another, or read a file.
+func (g *gathering) configOf(ctx context.Context, registration *v1alpha1.ClusterRegistration, namespace string) (*rest.Config, error) {
+	var secret corev1.Secret
+	key := types.NamespacedName{Namespace: namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
+	if err := g.host.Get(ctx, key, &secret); err != nil {
+		return nil, fmt.Errorf("read its kubeconfig, Secret %s (--xylem-namespace): %w", key, err)
+	}
+	return access.ParseKubeconfig(secret.Data[v1alpha1.KubeconfigKey], false)
+}
+
+// connect makes a client of a member, and reads who it is.
+func connect(ctx context.Context, env *command.Env, config *rest.Config) (string, client.Reader, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = patience
+	cluster, err := env.NewCluster(config)
+	if err != nil {
+		return "", nil, err
+	}
+	var system corev1.Namespace
+	if err := cluster.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); err != nil {
+		return "", nil, fmt.Errorf("read namespace kube-system, its identity: %w", err)
+	}
+	return string(system.UID), cluster, nil
+}
+
+// readMember reads what one member has of all that was gathered.
+func (g *gathering) readMember(ctx context.Context, env *command.Env, config *rest.Config, id string) {
+	name := g.NameOf(id, nil)
+	is, there, err := connect(ctx, env, config)
+	if err == nil && is != id {
+		err = fmt.Errorf("another cluster answers: %s, where %s was recorded", is, id)
+	}
+	if err != nil {
+		g.host.miss("member "+name, err)
+		return
+	}
+	g.Members[id] = true
+	r := reader{Reader: there, cluster: name, missing: &g.Missing}
+	if g.Pod != nil && g.MemberOfPod(g.Pod) == id {
+		r.leafPod(ctx, g.Pod)
+	}
+	for i := range g.Claims {
+		c := &g.Claims[i]
+		for j := range c.Pods {
+			if g.MemberOfPod(&c.Pods[j]) == id {
+				r.leafPod(ctx, &c.Pods[j])
+			}
+		}
+		if g.MemberOf(c) == id {
+			r.leafClaim(ctx, c)
+		}
+	}
+}
+
+func (r reader) leafPod(ctx context.Context, p *PodFacts) {
+	var leaf corev1.Pod
+	found, known := r.find(ctx, KindPod, client.ObjectKeyFromObject(p.Pod), &leaf)
+	p.LeafKnown = known
+	if found {
+		p.Leaf = &leaf
+		p.LeafEvents = r.events(ctx, KindPod, &leaf)
+	}
+}
+
+func (r reader) leafClaim(ctx context.Context, c *ClaimFacts) {
+	var leaf corev1.PersistentVolumeClaim
+	found, known := r.find(ctx, KindClaim, c.Key, &leaf)
+	c.LeafKnown = known
+	volume := ""
+	if found {
+		c.Leaf = &leaf
+		c.LeafEvents = r.events(ctx, KindClaim, &leaf)
+		volume = leaf.Spec.VolumeName
+	}
+	if c.Volume != nil {
+		if _, name, _, ours := hostpv.LeafOf(c.Volume); ours {
+			volume = name // which the leaf claim may have lost
+		}
+	}
+	var pv corev1.PersistentVolume
+	found, known = r.find(ctx, KindVolume, types.NamespacedName{Name: volume}, &pv)
+	c.LeafVolumeKnown = known
+	if found {
+		c.LeafVolume = &pv
+		c.LeafVolumeEvents = r.events(ctx, KindVolume, &pv)
+	}
+}

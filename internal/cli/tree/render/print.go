@@ -1,0 +1,271 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+)
+
+// least width of a column of text, in characters, that is worth wrapping into.
+const least = 24
+
+// Page is how a tree is printed.
+type Page struct {
+	// Width of the terminal in characters; 0 is no limit.
+	Width int
+	Paint command.Paint
+	Now   time.Time
+}
+
+// row is one object as a line: branch is drawn before it, stem before what is below.
+type row struct {
+	node         *model.Node
+	branch, stem string
+}
+
+func (r row) object() string {
+	name := r.node.Name
+	if r.node.Namespace != "" {
+		name = r.node.Namespace + "/" + name
+	}
+	return r.node.Kind + " " + name
+}
+
+func (r row) cluster() string {
+	if r.node.Cluster == "" {
+		return "(host)"
+	}
+	return r.node.Cluster
+}
+
+// Print prints the whole tree.
+func (p Page) Print(w io.Writer, t *model.Tree) {
+	rows := lay(&t.Root, "", "")
+	widths := [4]int{len("OBJECT"), len("CLUSTER"), len("STATE"), len("AGE")}
+	for _, r := range rows {
+		for i, cell := range []string{r.branch + r.object(), r.cluster(), r.node.State, p.age(r.node)} {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	start := 4 * 2
+	for _, w := range widths {
+		start += w
+	}
+	beside := p.Width == 0 || p.Width-start >= least
+	if p.Width > 0 && start > p.Width {
+		widths = [4]int{} // too narrow for columns
+	}
+	header := pad("OBJECT", widths[0]) + "  " + pad("CLUSTER", widths[1]) + "  " + pad("STATE", widths[2]) + "  " + pad("AGE", widths[3])
+	if beside {
+		header += "  DETAILS"
+	}
+	fmt.Fprintln(w, p.Paint.Strong(strings.TrimRight(header, " ")))
+	for _, r := range rows {
+		p.row(w, r, widths, start, beside)
+	}
+	p.footer(w, t)
+}
+
+func (p Page) row(w io.Writer, r row, widths [4]int, start int, beside bool) {
+	line := p.Paint.Faint(r.branch) + pad(r.object(), widths[0]-utf8.RuneCountInString(r.branch)) + "  " +
+		pad(r.cluster(), widths[1]) + "  " + p.health(r.node.Health, pad(r.node.State, widths[2])) + "  " + pad(p.age(r.node), widths[3])
+	details := slices.Clone(r.node.Details)
+	if r.node.Driver != "" {
+		details = append(details, "driver "+r.node.Driver)
+	}
+	if r.node.Handle != "" {
+		details = append(details, "handle "+r.node.Handle)
+	}
+	text := strings.Join(details, ", ")
+	stem := r.stem
+	if len(r.node.Children) > 0 {
+		stem += "│ "
+	} else {
+		stem += "  "
+	}
+	if beside {
+		parts := wrap(text, p.left(start))
+		if len(parts) > 0 {
+			line += "  " + parts[0]
+		}
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+		for _, part := range parts[min(1, len(parts)):] {
+			fmt.Fprintln(w, p.Paint.Faint(pad(stem, start))+part)
+		}
+	} else {
+		fmt.Fprintln(w, strings.TrimRight(line, " "))
+		p.note(w, stem, "", text)
+	}
+	for _, c := range r.node.Conditions {
+		mark := p.Paint.Faint("·")
+		switch {
+		case Problem(c):
+			mark = p.Paint.Bad("!")
+		case c.Status != string(metav1.ConditionTrue) && c.Reason != v1alpha1.ReasonPromised:
+			mark = p.Paint.Doubtful("!")
+		}
+		p.note(w, stem, mark+" ", fmt.Sprintf("%s=%s %s%s%s", c.Type, c.Status, c.Reason, p.since("", c.Since.Time), colon(c.Message)))
+	}
+	for _, e := range r.node.Events {
+		mark := p.Paint.Faint("·")
+		if e.Type == "Warning" {
+			mark = p.Paint.Doubtful("!")
+		}
+		times := ""
+		if e.Count > 1 {
+			times = fmt.Sprintf("%d times, ", e.Count)
+		}
+		p.note(w, stem, mark+" ", fmt.Sprintf("%s %s%s%s", e.Type, e.Reason, p.since(times, e.Last.Time), colon(e.Message)))
+	}
+}
+
+// note prints a text below an object, with a mark of one character before it.
+func (p Page) note(w io.Writer, stem, mark, text string) {
+	indent := utf8.RuneCountInString(stem)
+	if mark != "" {
+		indent += 2
+	}
+	for i, part := range wrap(text, p.left(indent)) {
+		if i > 0 && mark != "" {
+			mark = "  "
+		}
+		fmt.Fprintln(w, p.Paint.Faint(stem)+mark+part)
+	}
+}
+
+// footer says what the tree does not show, and what would.
+func (p Page) footer(w io.Writer, t *model.Tree) {
+	for i, m := range t.Missing {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		where := "host"
+		if m.Cluster != "" {
+			where = m.Cluster
+		}
+		for j, part := range wrap(fmt.Sprintf("not read: %s (%s): %s", m.What, where, m.Why), p.left(2)) {
+			mark := p.Paint.Bad("! ")
+			if j > 0 {
+				mark = "  "
+			}
+			fmt.Fprintln(w, mark+part)
+		}
+	}
+	if len(t.Recorded) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	text := fmt.Sprintf("Of %s, what the host has recorded is shown. --live reads members with their registrations' kubeconfigs, --member-kubeconfig one with yours.", strings.Join(t.Recorded, ", "))
+	for _, part := range wrap(text, p.left(0)) {
+		fmt.Fprintln(w, p.Paint.Faint(part))
+	}
+}
+
+// lay draws the branches.
+func lay(n *model.Node, branch, stem string) []row {
+	rows := []row{{n, branch, stem}}
+	for i := range n.Children {
+		if i == len(n.Children)-1 {
+			rows = append(rows, lay(&n.Children[i], stem+"└─", stem+"  ")...)
+		} else {
+			rows = append(rows, lay(&n.Children[i], stem+"├─", stem+"│ ")...)
+		}
+	}
+	return rows
+}
+
+func (p Page) health(h model.Health, text string) string {
+	switch h {
+	case model.Good:
+		return p.Paint.Good(text)
+	case model.Waiting:
+		return p.Paint.Doubtful(text)
+	case model.Bad:
+		return p.Paint.Bad(text)
+	case model.Unknown:
+	}
+	return p.Paint.Faint(text)
+}
+
+func (p Page) age(n *model.Node) string {
+	if n.Created == nil {
+		return "-"
+	}
+	return duration.HumanDuration(p.Now.Sub(n.Created.Time))
+}
+
+func (p Page) since(before string, t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" (%s%s ago)", before, duration.HumanDuration(p.Now.Sub(t)))
+}
+
+// left is the room beside an indent; 0 is no limit.
+func (p Page) left(indent int) int {
+	if p.Width == 0 {
+		return 0
+	}
+	return max(least, p.Width-indent)
+}
+
+func colon(message string) string {
+	if message == "" {
+		return ""
+	}
+	return ": " + message
+}
+
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+}
+
+// wrap breaks a text at blanks, and words that do not fit, into lines of a width;
+// 0 is no limit.
+func wrap(text string, width int) []string {
+	if text == "" {
+		return nil
+	}
+	if width <= 0 {
+		return []string{text}
+	}
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		for utf8.RuneCountInString(word) > width {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			runes := []rune(word)
+			lines, word = append(lines, string(runes[:width])), string(runes[width:])
+		}
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Problem reports whether a condition says that something is wrong, or not so yet.
+func Problem(c model.Condition) bool {
+	return strings.HasPrefix(c.Type, v1alpha1.Prefix) && c.Status == string(metav1.ConditionFalse) && c.Reason != v1alpha1.ReasonPromised ||
+		strings.HasSuffix(c.Type, "Error") && c.Status == string(metav1.ConditionTrue)
+}

@@ -1,0 +1,263 @@
+package fleet
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/budget"
+	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/hostrevision"
+	"github.com/xylem-io/xylem/internal/member/metrics"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// Config is what all links have in common.
+type Config struct {
+	// HostID is the host's cluster ID.
+	HostID string
+	// Namespace of the manager in the host, and of the fence in members.
+	Namespace string
+	// Identity of this process, as holder of fences; unlike that of any other.
+	Identity string
+	// UserAgent of all calls to members.
+	UserAgent string
+	// Scheme has all kinds that are used in members.
+	Scheme *runtime.Scheme
+	// Host writes to the host; HostLive bypasses caches.
+	Host, HostLive client.Client
+	// Router of the host's events; Recorder of events on its objects.
+	Router   *route.Router
+	Recorder events.EventRecorder
+	// AllowInsecure lets kubeconfigs skip the verification of the server.
+	AllowInsecure bool
+	// AllowLoopback lets kubeconfigs lead to this machine itself.
+	AllowLoopback bool
+	// FenceDuration is how long a fence outlives its holder; ProbeInterval, less
+	// than a third of it, is how often it is renewed.
+	FenceDuration, ProbeInterval time.Duration
+	// EpochInterval is how often a fence takes its next epoch within a leadership:
+	// a cluster that is restored from a state older than that is found out.
+	EpochInterval time.Duration
+	// Revision of the host, shared by all members.
+	Revision *hostrevision.Monitor
+	// Limits are how much memory each member may take.
+	Limits budget.Limits
+	// SyncTimeout bounds the first fill of a member's caches.
+	SyncTimeout time.Duration
+	// Leads is nil while this process leads, else it wraps guarded.ErrFenced: a
+	// process that was frozen must not renew what its successor waits for.
+	Leads func() error
+	// Admit records a member's identity, or refuses it with a Problem.
+	Admit func(context.Context, Registration, member.Identity) error
+	// Session adds the controllers of a member to its link.
+	Session func(context.Context, *member.Link) error
+	// Log is the logger of the links.
+	Log logr.Logger
+	// Clock is the real one unless given.
+	Clock clock.Clock
+}
+
+// Fleet has a supervisor for each registered member. It runs as part of the
+// manager, on the leader only.
+type Fleet struct {
+	Config
+	clock clock.Clock
+
+	mu          sync.Mutex
+	ctx         context.Context //nolint:containedctx // of Start: supervisors live as long
+	supervisors map[string]*supervisor
+	waker       route.Waker
+	failed      chan error
+}
+
+// New makes a fleet without members.
+func New(config Config) *Fleet {
+	c := config.Clock
+	if c == nil {
+		c = clock.RealClock{}
+	}
+	return &Fleet{
+		Config: config, clock: c,
+		supervisors: map[string]*supervisor{},
+		failed:      make(chan error, 1),
+	}
+}
+
+// Start lets members be linked until the context ends, and returns when the
+// last link has. An error says that the whole process has to start anew.
+func (f *Fleet) Start(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.mu.Lock()
+	f.ctx = ctx
+	for _, s := range f.supervisors {
+		f.launch(s) //nolint:contextcheck // it has the context: f.ctx, just set
+	}
+	f.mu.Unlock()
+	var failure error
+	select {
+	case <-ctx.Done():
+	case failure = <-f.failed:
+		cancel()
+	}
+	f.mu.Lock()
+	running := make([]*supervisor, 0, len(f.supervisors))
+	for _, s := range f.supervisors {
+		running = append(running, s)
+	}
+	f.mu.Unlock()
+	for _, s := range running {
+		<-s.done
+	}
+	return failure
+}
+
+// fail ends Start.
+func (f *Fleet) fail(err error) {
+	select {
+	case f.failed <- err:
+	default: // it ends already
+	}
+}
+
+// NeedLeaderElection is true: only the leader writes to members.
+func (f *Fleet) NeedLeaderElection() bool { return true }
+
+func (f *Fleet) launch(s *supervisor) {
+	var ctx context.Context
+	ctx, s.stop = context.WithCancel(f.ctx)
+	go s.run(ctx)
+}
+
+// Ensure links a member, or links it anew if anything of it has changed.
+func (f *Fleet) Ensure(r Registration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.supervisors[r.Registration]; s != nil && !s.ended() {
+		s.want(r)
+		return
+	}
+	s := &supervisor{
+		fleet: f, name: r.Registration, log: f.Log.WithValues("cluster", r.Registration),
+		stop: func() {}, done: make(chan struct{}), changed: make(chan struct{}),
+		wanted: r, fences: map[string]*fencing.Fence{},
+	}
+	f.supervisors[r.Registration] = s
+	if f.ctx != nil {
+		f.launch(s)
+	}
+}
+
+// Remove ends a member's link. It returns at once, true when nothing of the
+// link is left; until then the fleet's source wakes the registration.
+func (f *Fleet) Remove(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.supervisors[name]
+	if s == nil {
+		forget(name) // the host was written to on its behalf since
+		return true
+	}
+	if f.ctx == nil { // never started
+		close(s.done)
+	}
+	s.stop()
+	select {
+	case <-s.done:
+		delete(f.supervisors, name)
+		forget(name)
+		return true
+	default:
+		go func() {
+			<-s.done
+			f.notify(name)
+		}()
+		return false
+	}
+}
+
+// forget removes the series of a member that is no longer registered.
+func forget(name string) {
+	metrics.Forget(name)
+	guarded.ForgetMetrics(name)
+}
+
+// ended reports whether nothing of a supervisor that was told to end is left.
+// One that is wanted again while it ends is replaced when it has: the fleet's
+// source wakes its registration then.
+func (s *supervisor) ended() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// State of a member; false if it has no supervisor.
+func (f *Fleet) State(name string) (State, bool) {
+	f.mu.Lock()
+	s := f.supervisors[name]
+	f.mu.Unlock()
+	if s == nil {
+		return State{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state, true
+}
+
+// leafPodsMost is how many Pods LeafPods lists: their number says no more.
+const leafPodsMost = 100
+
+// LeafPods are the names of Pods in a member that this host pushed there, read live, a
+// hundred at most; none if the member is not linked.
+func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
+	f.mu.Lock()
+	s := f.supervisors[name]
+	f.mu.Unlock()
+	if s == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	c := s.linked
+	s.mu.Unlock()
+	if c == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	pods := metav1.PartialObjectMetadataList{}
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := c.Live.List(ctx, &pods, client.MatchingLabels{v1alpha1.LabelHost: f.HostID}, client.Limit(leafPodsMost)); err != nil {
+		return nil, access.Explain("list Pods", err)
+	}
+	var names []string
+	for i := range pods.Items {
+		if _, ours := mirror.OriginIn(f.HostID, &pods.Items[i]); ours {
+			names = append(names, pods.Items[i].Namespace+"/"+pods.Items[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// Source wakes a controller's request of a registration's name whenever the
+// state of that member changes.
+func (f *Fleet) Source() source.Source { return f.waker.Source() }
+
+func (f *Fleet) notify(name string) { f.waker.Wake(name) }

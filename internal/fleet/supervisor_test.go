@@ -1,0 +1,188 @@
+package fleet
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/budget"
+	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/member/membertest"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+func registration(change ...func(*Registration)) Registration {
+	r := Registration{
+		Member: mirror.Member{Registration: "cluster38", NodeName: "kosmos-cluster38", HostID: "host", PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		Rules:  mapped("gp3"),
+		UID:    "cr-uid", Kubeconfig: []byte("kubeconfig"), ConfirmRestore: "",
+	}
+	for _, c := range change {
+		c(&r)
+	}
+	return r
+}
+
+// mapped are the rules of a registration that maps a class.
+func mapped(to string) placement.Rules {
+	return placement.RulesOf(&v1alpha1.ClusterRegistration{Spec: v1alpha1.ClusterRegistrationSpec{
+		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
+}
+
+// A link is made anew when something of the registration changes, and not else:
+// every reconcile of a registration says what is wanted (I5).
+func TestWantRestartsOnlyOnChange(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Registration)
+		want   bool
+	}{
+		"the same":               {func(*Registration) {}, false},
+		"a new kubeconfig":       {func(r *Registration) { r.Kubeconfig = []byte("newer") }, true},
+		"another class":          {func(r *Registration) { r.Rules = mapped("gp4") }, true},
+		"other addresses":        {func(r *Registration) { r.PodCIDRs = nil }, true},
+		"a restore is confirmed": {func(r *Registration) { r.ConfirmRestore = "host-1-member-2" }, true},
+		"it is refused": {func(r *Registration) {
+			r.Refused = access.Problemf(v1alpha1.ReasonSecretNotFound, "no Secret")
+		}, true},
+		"it was deleted and made anew": {func(r *Registration) { r.UID = "newer" }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := New(Config{})
+			f.Ensure(registration())
+			s := f.supervisors["cluster38"]
+			_, changed := s.current()
+			f.Ensure(registration(tc.change))
+			restarts := false
+			select {
+			case <-changed:
+				restarts = true
+			default:
+			}
+			if restarts != tc.want {
+				t.Errorf("restarts: %v, want %v", restarts, tc.want)
+			}
+			if f.supervisors["cluster38"] != s {
+				t.Error("another supervisor took its place")
+			}
+			if _, again := s.current(); tc.want == (again == changed) {
+				t.Error("the next change would not be noticed, or this one twice")
+			}
+		})
+	}
+}
+
+func TestRemoveBeforeStart(t *testing.T) {
+	f := New(Config{})
+	if !f.Remove("cluster38") {
+		t.Error("a member that was never there is not gone")
+	}
+	f.Ensure(registration())
+	if _, known := f.State("cluster38"); !known {
+		t.Error("a member that is wanted has no state")
+	}
+	if !f.Remove("cluster38") {
+		t.Error("a member whose supervisor never ran is not gone")
+	}
+	if _, known := f.State("cluster38"); known {
+		t.Error("a removed member has a state")
+	}
+}
+
+// Of two registrations of one cluster, and of two of the same name, each has a fence of
+// its own: the holder is not the process alone.
+func TestFenceOfARegistration(t *testing.T) {
+	f := New(Config{Identity: "manager"})
+	s := &supervisor{fleet: f, fences: map[string]*fencing.Fence{}}
+	c := &member.Connection{Bearer: budget.NewBearer("", f.clock)}
+	first := registration(func(r *Registration) { r.ClusterID = "3f0c" })
+	again := registration(func(r *Registration) { r.ClusterID, r.UID = "3f0c", "another-uid" })
+
+	one := s.fence(t.Context(), first, c)
+	if !one.HeldBy("manager/cr-uid") || s.fence(t.Context(), first, c) != one {
+		t.Error("another holder, or the fence is another when it connects again")
+	}
+	if two := s.fence(t.Context(), again, c); two == one || two.HeldBy("manager/cr-uid") {
+		t.Error("one holder, for two registrations")
+	}
+}
+
+// A registration whose deletion has let go of its link, and that needs it again
+// (a claim came meanwhile), gets another one.
+func TestEnsureAfterTheEnd(t *testing.T) {
+	f := New(Config{})
+	f.Ensure(registration())
+	name := registration().Registration
+	ends := f.supervisors[name]
+	if f.Ensure(registration()); f.supervisors[name] != ends {
+		t.Error("a supervisor that has not ended was replaced")
+	}
+	close(ends.done)
+	if f.Ensure(registration()); f.supervisors[name] == ends {
+		t.Error("a supervisor that has ended is taken for one that runs")
+	}
+}
+
+// A link goes on with another token of the same account at the same server, and with
+// nothing else.
+func TestRenewed(t *testing.T) {
+	first, second := membertest.JWT(`{`+membertest.Subject+`"iat":100,"exp":700}`), membertest.JWT(`{`+membertest.Subject+`"iat":400,"exp":1000}`)
+	was := registration(func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", first) })
+	for name, tc := range map[string]struct {
+		change func(*Registration)
+		want   string
+	}{
+		"the next token": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", second) }, second},
+		"another server": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://other", second) }, ""},
+		"another account": {func(r *Registration) {
+			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", membertest.JWT(`{"iss":"https://member","sub":"system:serviceaccount:a:b","iat":400,"exp":1000}`))
+		}, ""},
+		"another issuer": {func(r *Registration) {
+			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", membertest.JWT(`{"iss":"https://else","sub":"system:serviceaccount:xylem-system:xylem","iat":400,"exp":1000}`))
+		}, ""},
+		"no service account's": {func(r *Registration) { r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", "abc") }, ""},
+		"no kubeconfig":        {func(r *Registration) { r.Kubeconfig = []byte("{") }, ""},
+		"a restore is confirmed besides": {func(r *Registration) {
+			r.Kubeconfig = membertest.KubeconfigOf(t, "https://member", second)
+			r.ConfirmRestore = "host-1-member-2"
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := registration(func(r *Registration) { r.Kubeconfig = was.Kubeconfig }, tc.change)
+			got, ok := now.renewed(was)
+			if !ok {
+				got = ""
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestExpired(t *testing.T) {
+	raw := membertest.JWT(`{` + membertest.Subject + `"iat":100,"exp":700}`)
+	unauthorized := access.Problemf(v1alpha1.ReasonUnauthorized, "no")
+	for name, tc := range map[string]struct {
+		token string
+		now   int64
+		err   *access.Problem
+		want  bool
+	}{
+		"it has":                    {raw, 700, unauthorized, true},
+		"it has not":                {raw, 699, unauthorized, false},
+		"the cause is another":      {raw, 700, access.Problemf(v1alpha1.ReasonForbidden, "no"), false},
+		"of a token that is opaque": {"abc", 700, unauthorized, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := expired(tc.token, time.Unix(tc.now, 0), tc.err)
+			if said := strings.Contains(got.Error(), "expired at 1970-01-01T00:11:40Z"); said != tc.want {
+				t.Errorf("says %q", got)
+			}
+		})
+	}
+}

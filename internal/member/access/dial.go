@@ -1,0 +1,149 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+) // refusedRanges are where a kubeconfig must not lead, and why, beside what
+// refusedAddress tells by itself.
+var refusedRanges = []struct {
+	prefix netip.Prefix
+	why    string
+}{ // Ranges that translators lead to IPv4 addresses: which ones, only the
+	// translator knows, or the address has them scrambled.
+	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), translated},
+	{netip.MustParsePrefix("2001::/32"), translated},
+	// Site-local, which fd00::/8 has replaced; and what no host has.
+	{netip.MustParsePrefix("fec0::/10"), "a site-local address, which is no longer in use"},
+	{netip.MustParsePrefix("0.0.0.0/8"), "an address of no host"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved or broadcast address"},
+}
+
+const translated = "an address that is translated to an IPv4 address which cannot be checked"
+
+// embedding are the prefixes under which IPv6 addresses lead to IPv4 ones, and
+// the byte at which the IPv4 address begins: NAT64, 6to4, IPv4-compatible.
+var embedding = []struct {
+	prefix netip.Prefix
+	at     int
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), 12},
+	{netip.MustParsePrefix("2002::/16"), 2},
+	{netip.MustParsePrefix("::/96"), 12},
+}
+
+// isISATAP reports whether an address has the interface identifier of an
+// intra-site tunnel (RFC 5214), whatever its prefix.
+func isISATAP(address netip.Addr) bool {
+	raw := address.As16()
+	return address.Is6() && raw[8]&^2 == 0 && raw[9] == 0 && raw[10] == 0x5e && raw[11] == 0xfe
+}
+
+// refusedAddress says what keeps the manager from connecting to an address, empty
+// if nothing does: from where it stands, it could reach what the writer of a
+// kubeconfig cannot (I8).
+func refusedAddress(address netip.Addr, allowLoopback bool) string {
+	address = address.WithZone("").Unmap()
+	switch {
+	case !address.IsValid():
+		return "no address"
+	case address.IsUnspecified():
+		return "the unspecified address"
+	case address.IsLoopback():
+		if allowLoopback {
+			return ""
+		}
+		return "a loopback address, the manager's own (its flag --allow-loopback-members allows it)"
+	case address.IsLinkLocalUnicast():
+		return "a link-local address, where clouds keep the credentials of machines"
+	case address.IsMulticast():
+		return "a multicast address"
+	case isISATAP(address):
+		return translated
+	}
+	for _, prefix := range sanitize.MetadataServices {
+		if prefix.Contains(address) {
+			return "a cloud's metadata service"
+		}
+	}
+	for _, r := range refusedRanges {
+		if r.prefix.Contains(address) {
+			return r.why
+		}
+	}
+	for _, e := range embedding {
+		if e.prefix.Contains(address) {
+			raw := address.As16()
+			return refusedAddress(netip.AddrFrom4([4]byte(raw[e.at:e.at+4])), allowLoopback)
+		}
+	}
+	return ""
+}
+
+func addressProblem(address, why string) *Problem {
+	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server leads to %s, %s: the manager does not connect there", address, why)
+}
+
+// dialer connects to where the manager may. It looks at the address when it is
+// dialled, after all names have been resolved: what a name leads to can change
+// between a check and its use.
+func dialer(allowLoopback bool) *net.Dialer {
+	return &net.Dialer{
+		Timeout: DialTimeout, KeepAlive: 30 * time.Second,
+		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+			host, err := netip.ParseAddrPort(address)
+			if err != nil {
+				return addressProblem(address, "no address")
+			}
+			if why := refusedAddress(host.Addr(), allowLoopback); why != "" {
+				return addressProblem(host.Addr().String(), why)
+			}
+			return nil
+		},
+	}
+}
+
+// way is how a transport gets to a server: by itself, or through the proxy that
+// the manager's own environment names. A proxy is its operator's, so it may
+// stand anywhere; the server behind it is looked at as far as it is an address,
+// since it is the proxy that resolves names.
+type way struct {
+	Proxy func(*http.Request) (*url.URL, error)
+	Dial  func(context.Context, string, string) (net.Conn, error)
+}
+
+func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.URL, error)) (way, error) {
+	direct := way{
+		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
+		Dial:  dialer(allowLoopback).DialContext,
+	}
+	target, err := url.Parse(server)
+	if err != nil {
+		return way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server is not a plain https address")
+	}
+	proxy, err := proxies(&http.Request{URL: target})
+	if err != nil {
+		return way{}, fmt.Errorf("read the proxy of the manager's environment: %w", err)
+	}
+	if proxy == nil {
+		return direct, nil
+	}
+	if literal, err := netip.ParseAddr(target.Hostname()); err == nil {
+		if why := refusedAddress(literal, allowLoopback); why != "" {
+			return way{}, addressProblem(literal.String(), why)
+		}
+	}
+	return way{Proxy: http.ProxyURL(proxy), Dial: (&net.Dialer{Timeout: DialTimeout, KeepAlive: 30 * time.Second}).DialContext}, nil
+}
+
+// DialTimeout bounds the connection's set-up.
+const DialTimeout = 5 * time.Second

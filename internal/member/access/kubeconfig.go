@@ -1,0 +1,189 @@
+package access
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+) // Problem is why a member cannot be connected: the reason and message of the
+// Connected condition. It is an error.
+type Problem struct {
+	Reason  string
+	Message string
+}
+
+func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
+
+// MessageLimit in bytes of what is told of a member: conditions take 32 KiB.
+const MessageLimit = 2 << 10
+
+func Problemf(reason, format string, args ...any) *Problem {
+	return &Problem{Reason: reason, Message: sanitize.Plain(fmt.Sprintf(format, args...), MessageLimit)}
+}
+
+// ParseKubeconfig builds a client configuration from a kubeconfig, field by
+// field: the server, CA data, client certificate and key data, token, and TLS
+// server name of the current context. Whatever else could make this process run
+// a program, read a file, or speak as somebody else is refused by name; so is
+// insecure-skip-tls-verify unless allowInsecure. Errors are Problems.
+func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
+	config, err := load(raw)
+	if err != nil {
+		return nil, err
+	}
+	cluster, user, err := current(config)
+	if err != nil {
+		return nil, err
+	}
+	if refused := refusals(cluster, user, allowInsecure); len(refused) > 0 {
+		return nil, Problemf(v1alpha1.ReasonKubeconfigRefused,
+			"the kubeconfig uses %s, which the manager does not follow: give the server, certificate-authority-data, and a token or client-certificate-data and client-key-data",
+			strings.Join(refused, ", "))
+	}
+	return build(cluster, user)
+}
+
+func load(raw []byte) (*clientcmdapi.Config, error) {
+	config, err := clientcmd.Load(raw)
+	if err != nil {
+		return nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig does not parse: %v", err)
+	}
+	return config, nil
+}
+
+func write(config *clientcmdapi.Config) ([]byte, error) {
+	raw, err := clientcmd.Write(*config)
+	if err != nil {
+		return nil, fmt.Errorf("write a kubeconfig: %w", err)
+	}
+	return raw, nil
+}
+
+func current(config *clientcmdapi.Config) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
+	invalid := func(format string, args ...any) (*clientcmdapi.Cluster, *clientcmdapi.AuthInfo, error) {
+		return nil, nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, format, args...)
+	}
+	if config.CurrentContext == "" {
+		return invalid("the kubeconfig has no current-context")
+	}
+	chosen := config.Contexts[config.CurrentContext]
+	if chosen == nil {
+		return invalid("the kubeconfig has no context %q, its current-context", config.CurrentContext)
+	}
+	cluster := config.Clusters[chosen.Cluster]
+	if cluster == nil {
+		return invalid("the kubeconfig has no cluster %q, which context %q names", chosen.Cluster, config.CurrentContext)
+	}
+	user := config.AuthInfos[chosen.AuthInfo]
+	if user == nil {
+		return invalid("the kubeconfig has no user %q, which context %q names", chosen.AuthInfo, config.CurrentContext)
+	}
+	return cluster, user, nil
+}
+
+// refusals names, sorted, the fields that are set and not on the allow-list.
+func refusals(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo, allowInsecure bool) []string {
+	set := map[string]bool{
+		"exec":                  user.Exec != nil,
+		"auth-provider":         user.AuthProvider != nil,
+		"tokenFile":             user.TokenFile != "",
+		"client-certificate":    user.ClientCertificate != "",
+		"client-key":            user.ClientKey != "",
+		"username and password": user.Username != "" || user.Password != "",
+		"impersonation (as, as-uid, as-groups, as-user-extra)": user.Impersonate != "" || user.ImpersonateUID != "" ||
+			len(user.ImpersonateGroups) > 0 || len(user.ImpersonateUserExtra) > 0,
+		"certificate-authority": cluster.CertificateAuthority != "",
+		"proxy-url":             cluster.ProxyURL != "",
+		"insecure-skip-tls-verify (a flag of the manager allows it)": cluster.InsecureSkipTLSVerify && !allowInsecure,
+	}
+	var named []string
+	for name, is := range set {
+		if is {
+			named = append(named, name)
+		}
+	}
+	slices.Sort(named)
+	return named
+}
+
+func build(cluster *clientcmdapi.Cluster, user *clientcmdapi.AuthInfo) (*rest.Config, error) {
+	invalid := func(format string, args ...any) (*rest.Config, error) {
+		return nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, format, args...)
+	}
+	server, err := url.Parse(cluster.Server)
+	if err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil || server.RawQuery != "" || server.Fragment != "" {
+		return invalid("the kubeconfig's server %q is not a plain https address", redacted(cluster.Server))
+	}
+	if len(cluster.CertificateAuthorityData) > 0 && !x509.NewCertPool().AppendCertsFromPEM(cluster.CertificateAuthorityData) {
+		return invalid("certificate-authority-data holds no PEM certificate")
+	}
+	if cluster.InsecureSkipTLSVerify && len(cluster.CertificateAuthorityData) > 0 {
+		return invalid("certificate-authority-data and insecure-skip-tls-verify exclude each other")
+	}
+	hasCertificate := len(user.ClientCertificateData) > 0 || len(user.ClientKeyData) > 0
+	if hasCertificate {
+		if _, err := tls.X509KeyPair(user.ClientCertificateData, user.ClientKeyData); err != nil {
+			return invalid("client-certificate-data and client-key-data are no pair: %v", err)
+		}
+	}
+	token := strings.TrimSpace(user.Token)
+	if !hasCertificate && token == "" {
+		return invalid("the kubeconfig has no credentials: give a token, or client-certificate-data and client-key-data")
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return invalid("the token holds characters that no token has")
+	}
+	return &rest.Config{
+		Host:        cluster.Server,
+		BearerToken: token,
+		TLSClientConfig: rest.TLSClientConfig{
+			Insecure:   cluster.InsecureSkipTLSVerify,
+			ServerName: cluster.TLSServerName,
+			CAData:     cluster.CertificateAuthorityData,
+			CertData:   user.ClientCertificateData,
+			KeyData:    user.ClientKeyData,
+		},
+	}, nil
+}
+
+// redacted keeps credentials that somebody put into an address out of messages:
+// what is left of it is where it leads.
+func redacted(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	}
+	return "(unreadable)"
+}
+
+// Explain makes a Problem of an error of a call to a member.
+func Explain(doing string, err error) error {
+	switch {
+	case AsProblem(err) != nil:
+		return AsProblem(err)
+	case apierrors.IsUnauthorized(err):
+		return Problemf(v1alpha1.ReasonUnauthorized, "the member refuses the credentials (%s): renew the kubeconfig in the Secret", doing)
+	case apierrors.IsForbidden(err):
+		return Problemf(v1alpha1.ReasonForbidden, "the credentials lack a permission (%s): %v", doing, err)
+	}
+	return Problemf(v1alpha1.ReasonUnreachable, "the member does not answer (%s): %v", doing, err)
+}
+
+// AsProblem is the Problem that an error is, or wraps; nil if there is none.
+func AsProblem(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return nil
+}

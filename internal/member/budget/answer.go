@@ -1,0 +1,162 @@
+package budget
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+
+	"github.com/xylem-io/xylem/internal/weigh"
+)
+
+const ( // AnswerLimit in bytes of an answer that is no watch: an object has a few MiB
+	// at most (etcd's limit), lists have pages, and discovery of a cluster with a
+	// thousand kinds takes less than a tenth of it.
+	AnswerLimit = 32 << 20
+	// ComplaintLimit in bytes of an answer that says why not; complaintWeight in
+	// bytes of memory of it, decoded.
+	ComplaintLimit, complaintWeight = 64 << 10, 4 << 20
+	// HeaderLimit in bytes of an answer's header.
+	HeaderLimit = 256 << 10
+)
+
+// The encodings of answers that are asked for, and that can be weighed.
+const (
+	ProtobufType = runtime.ContentTypeProtobuf
+	JsonType     = runtime.ContentTypeJSON
+)
+
+// Answers sends requests with the token, bounds what a member may answer, and takes
+// the token out of its complaints: an error ends up in conditions, events and logs, and a server, or
+// something between it and us, may well repeat what it was sent.
+type Answers struct {
+	Next    http.RoundTripper
+	Bearer  *Bearer
+	Limiter *Limiter
+}
+
+// RoundTrip implements http.RoundTripper.
+func (a Answers) RoundTrip(request *http.Request) (*http.Response, error) {
+	token := a.Bearer.Current()
+	response, err := a.Next.RoundTrip(sign(request, token))
+	if err != nil || response.Body == nil {
+		return response, err
+	}
+	a.Bearer.note(response)
+	// The transport has unpacked compressed answers: what is weighed is what is read.
+	body := &reading{ReadCloser: response.Body, limiter: a.Limiter, what: request.Method + " " + request.URL.Path}
+	encoding := encodingOf(response)
+	if response.StatusCode/100 != 2 {
+		return a.complaint(response, body, encoding, token)
+	}
+	watch, ctx := request.URL.Query().Get("watch") != "", request.Context()
+	switch {
+	case encoding == ProtobufType && watch:
+		response.Body = &frames{reading: body, ctx: ctx}
+	case encoding == ProtobufType:
+		response.Body = &whole{reading: body, ctx: ctx}
+	case encoding == JsonType && watch:
+		response.Body = &documents{reading: body, ctx: ctx}
+	case encoding == JsonType:
+		response.Body = &whole{reading: body, ctx: ctx, json: &weigh.JSON{}}
+	default:
+		failed := a.Limiter.malformed(body.what, fmt.Errorf("its content type is %q", response.Header.Get("Content-Type")))
+		return nil, errors.Join(failed, body.Close())
+	}
+	return response, nil
+}
+
+// encodingOf an answer, by the media type that client-go decodes it by; empty if
+// it is none that was asked for.
+func encodingOf(response *http.Response) string {
+	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil || media != ProtobufType && media != JsonType {
+		return ""
+	}
+	return media
+}
+
+// WrappedRoundTripper lets client-go find what is below.
+func (a Answers) WrappedRoundTripper() http.RoundTripper { return a.Next }
+
+func (a Answers) complaint(response *http.Response, from *reading, encoding, token string) (*http.Response, error) {
+	body, err := io.ReadAll(io.LimitReader(from, ComplaintLimit))
+	if closed := from.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the member's answer: %w", err)
+	}
+	if encoding == "" || !a.decodable(body, encoding) {
+		response.Header.Set("Content-Type", "text/plain") // shown, and not decoded
+	}
+	if token != "" {
+		for _, form := range []string{token, base64.StdEncoding.EncodeToString([]byte(token))} {
+			// Of the same length, as the answer may be in a binary form.
+			body = bytes.ReplaceAll(body, []byte(form), bytes.Repeat([]byte("*"), len(form)))
+		}
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	response.ContentLength = int64(len(body))
+	response.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	return response, nil
+}
+
+// decodable reports whether a complaint is as small as one is, once decoded.
+func (a Answers) decodable(body []byte, encoding string) bool {
+	if encoding == ProtobufType {
+		_, err := weigh.Protobuf(a.Limiter.object, body, complaintWeight)
+		return err == nil
+	}
+	var json weigh.JSON
+	_, _, err := json.Weigh(body)
+	weight, _ := json.Weight()
+	return err == nil && weight <= complaintWeight
+}
+
+// Bearer has the token of a connection, which may be replaced while the connection
+// is in use, and the difference between the member's clock and ours.
+type Bearer struct {
+	Clock clock.PassiveClock
+	token atomic.Pointer[string]
+	ahead atomic.Int64
+}
+
+func NewBearer(token string, c clock.PassiveClock) *Bearer {
+	b := &Bearer{Clock: c}
+	b.token.Store(&token)
+	return b
+}
+
+func (b *Bearer) Current() string { return *b.token.Load() }
+
+func (b *Bearer) Replace(token string) { b.token.Store(&token) }
+
+// sign gives a request the token.
+func sign(request *http.Request, token string) *http.Request {
+	if token == "" {
+		return request
+	}
+	request = request.Clone(request.Context()) // a RoundTripper leaves its request as it is
+	request.Header.Set("Authorization", "Bearer "+token)
+	return request
+}
+
+// note takes down what an answer says of the member's clock.
+func (b *Bearer) note(answer *http.Response) {
+	if date, err := http.ParseTime(answer.Header.Get("Date")); err == nil {
+		b.ahead.Store(int64(date.Sub(b.Clock.Now())))
+	}
+}
+
+// Now by the member's clock, which its tokens go by, as its last answer told it.
+func (b *Bearer) Now() time.Time { return b.Clock.Now().Add(time.Duration(b.ahead.Load())) }

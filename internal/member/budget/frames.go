@@ -1,0 +1,178 @@
+package budget
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/xylem-io/xylem/internal/weigh"
+)
+
+// whole weighs an answer that is read as a whole: it reports the end of the body
+// only when what was read may be decoded.
+type whole struct {
+	*reading
+	ctx    context.Context //nolint:containedctx // of the request that the body answers
+	json   *weigh.JSON     // nil for protobuf
+	buffer bytes.Buffer    // of protobuf, which is weighed as a whole
+	length int64
+	last   error
+}
+
+// Read implements io.Reader.
+func (w *whole) Read(p []byte) (int, error) {
+	if w.last != nil {
+		return 0, w.last
+	}
+	n, err := w.reading.Read(p)
+	if w.length += int64(n); w.length > AnswerLimit {
+		w.last = w.limiter.tooLong(w.what, AnswerLimit)
+		return 0, w.last
+	}
+	if failed := w.weigh(p[:n]); failed != nil {
+		w.last = failed
+		return 0, w.last
+	}
+	if errors.Is(err, io.EOF) {
+		if failed := w.end(); failed != nil {
+			err = failed
+		}
+	}
+	w.last = err
+	return n, err
+}
+
+func (w *whole) weigh(data []byte) error {
+	if w.json == nil {
+		w.buffer.Write(data)
+		return nil
+	}
+	for len(data) > 0 {
+		taken, _, err := w.json.Weigh(data)
+		if err != nil {
+			return w.limiter.malformed(w.what, err)
+		}
+		data = data[taken:]
+	}
+	if weight, _ := w.json.Weight(); weight > w.limiter.Answer {
+		return w.limiter.tooLarge(w.what)
+	}
+	return nil
+}
+
+// end weighs protobuf, and waits until the answer may be decoded.
+func (w *whole) end() error {
+	if w.json != nil {
+		weight, _ := w.json.Weight()
+		return w.limiter.pace(w.ctx, weight)
+	}
+	weight, err := weigh.Protobuf(w.limiter.object, w.buffer.Bytes(), w.limiter.Answer)
+	w.buffer = bytes.Buffer{}
+	switch {
+	case errors.Is(err, weigh.ErrTooLarge):
+		return w.limiter.tooLarge(w.what)
+	case err != nil:
+		return w.limiter.malformed(w.what, err)
+	}
+	return w.limiter.pace(w.ctx, weight)
+}
+
+// frames weighs the events of a watch in protobuf, each of which four bytes with
+// its length precede (k8s.io/apimachinery/pkg/util/framer).
+type frames struct {
+	*reading
+	ctx   context.Context //nolint:containedctx // of the request that the body answers
+	frame []byte          // what is left to be read of the present one, with its length
+	last  error
+}
+
+// Read implements io.Reader.
+func (f *frames) Read(p []byte) (int, error) {
+	if len(f.frame) == 0 && f.last == nil {
+		f.frame, f.last = f.next()
+	}
+	if f.last != nil {
+		return 0, f.last
+	}
+	n := copy(p, f.frame)
+	if f.frame = f.frame[n:]; len(f.frame) == 0 {
+		f.frame = nil
+		f.drop()
+	}
+	return n, nil
+}
+
+func (f *frames) next() ([]byte, error) {
+	const header = 4
+	var head [header]byte
+	if _, err := io.ReadFull(f.reading, head[:]); err != nil {
+		return nil, err //nolint:wrapcheck // io.EOF has to stay itself
+	}
+	length := int64(binary.BigEndian.Uint32(head[:]))
+	if length > FrameLimit {
+		return nil, f.limiter.tooLong(f.what, FrameLimit)
+	}
+	// Grows with what really comes: the length is only said.
+	frame := bytes.NewBuffer(head[:])
+	if _, err := io.CopyN(frame, f.reading, length); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	weight, err := weigh.Event(f.limiter.object, frame.Bytes()[header:], f.limiter.Answer)
+	switch {
+	case errors.Is(err, weigh.ErrTooLarge):
+		return nil, f.limiter.tooLarge(f.what)
+	case err != nil:
+		return nil, f.limiter.malformed(f.what, err)
+	}
+	return frame.Bytes(), f.limiter.pace(f.ctx, weight)
+}
+
+// documents weighs the events of a watch in JSON, one after the other.
+type documents struct {
+	*reading
+	ctx  context.Context //nolint:containedctx // of the request that the body answers
+	json weigh.JSON
+	last error
+}
+
+// Read implements io.Reader.
+func (d *documents) Read(p []byte) (int, error) {
+	if d.last != nil {
+		return 0, d.last
+	}
+	n, err := d.reading.Read(p)
+	if failed := d.weigh(p[:n]); failed != nil {
+		n, err = 0, failed
+	}
+	d.last = err
+	return n, err
+}
+
+func (d *documents) weigh(data []byte) error {
+	for len(data) > 0 {
+		taken, ended, err := d.json.Weigh(data)
+		if err != nil {
+			return d.limiter.malformed(d.what, err)
+		}
+		data = data[taken:]
+		weight, length := d.json.Weight()
+		switch {
+		case length > FrameLimit:
+			return d.limiter.tooLong(d.what, FrameLimit)
+		case weight > d.limiter.Answer:
+			return d.limiter.tooLarge(d.what)
+		case ended:
+			d.json = weigh.JSON{}
+			d.drop()
+			if err := d.limiter.pace(d.ctx, weight); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+package fencing
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member/access"
+)
+
+const lasts = 15 * time.Second
+
+func leaseOf(holder, version string) *coordinationv1.Lease {
+	l := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
+	if holder != "" {
+		l.Spec.HolderIdentity = &holder
+	}
+	return l
+}
+
+// What a manager sees of the lease, look by look, and what it says to each.
+func TestYield(t *testing.T) {
+	type look struct {
+		after time.Duration
+		lease *coordinationv1.Lease
+		want  string // reason, empty: it may be taken
+	}
+	const waiting, cloned, free = v1alpha1.ReasonWaitingForFence, v1alpha1.ReasonHostCloned, ""
+	long := leaseOf("other", "1")
+	long.Spec.LeaseDurationSeconds = ptr.To[int32](60)
+	negative := leaseOf("other", "1")
+	negative.Spec.LeaseDurationSeconds = ptr.To[int32](-60)
+
+	for name, looks := range map[string][]look{
+		"no lease":                      {{0, nil, free}},
+		"held by nobody":                {{0, leaseOf("", "1"), free}},
+		"held by ourselves":             {{0, leaseOf("me", "1"), free}},
+		"held, and standing still":      {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "1"), waiting}, {1, leaseOf("other", "1"), free}},
+		"renewed while we watch":        {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "2"), cloned}, {1, leaseOf("other", "2"), free}},
+		"renewed again and again":       {{0, leaseOf("other", "1"), waiting}, {lasts - 1, leaseOf("other", "2"), cloned}, {lasts - 1, leaseOf("other", "3"), cloned}},
+		"another holder in its place":   {{0, leaseOf("other", "1"), waiting}, {5 * time.Second, leaseOf("third", "2"), waiting}, {lasts, leaseOf("third", "2"), free}},
+		"given back while we watch":     {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}},
+		"given back, taken by another":  {{0, leaseOf("other", "1"), waiting}, {time.Second, leaseOf("", "2"), free}, {time.Second, leaseOf("other", "3"), waiting}},
+		"it lasts longer than ours":     {{0, long, waiting}, {59 * time.Second, long, waiting}, {time.Second, long, free}},
+		"it says that it lasts nothing": {{0, negative, waiting}, {lasts, negative, free}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := clocktesting.NewFakePassiveClock(time.Now())
+			f := &Fence{clock: now, identity: "me", duration: lasts}
+			for i, l := range looks {
+				now.SetTime(now.Now().Add(l.after))
+				got := ""
+				if err := f.yield(l.lease); err != nil {
+					p := &access.Problem{}
+					if !errors.As(err, &p) {
+						t.Fatalf("look %d: error %v is no Problem", i, err)
+					}
+					got = p.Reason
+				}
+				if got != l.want {
+					t.Errorf("look %d: %q, want %q", i, got, l.want)
+				}
+			}
+		})
+	}
+}
+
+func TestDisagreement(t *testing.T) {
+	for name, tc := range map[string]struct {
+		there, here, next int64
+		confirmed         string
+		want              string
+	}{
+		"the first time":                                {want: ""},
+		"the first time, after a crash":                 {next: 1, want: ""},
+		"they agree":                                    {there: 3, here: 3, want: ""},
+		"they agree, an intent was left (I6)":           {there: 3, here: 3, next: 4, want: ""},
+		"the intent was carried out (I6)":               {there: 4, here: 3, next: 4, want: ""},
+		"the host was restored (I2)":                    {there: 5, here: 3, want: v1alpha1.ReasonHostRestored},
+		"the host was restored to an intent (I2)":       {there: 5, here: 3, next: 4, want: v1alpha1.ReasonHostRestored},
+		"the host knows nothing (I2)":                   {there: 5, want: v1alpha1.ReasonHostRestored},
+		"the member was restored (I2)":                  {there: 3, here: 5, want: v1alpha1.ReasonMemberRestored},
+		"the member was restored, the host writes (I2)": {there: 3, here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
+		"the member knows nothing (I2)":                 {here: 5, want: v1alpha1.ReasonMemberRestored},
+		"the member knows nothing, the host writes":     {here: 5, next: 6, want: v1alpha1.ReasonMemberRestored},
+		"confirmed":                                {there: 3, here: 5, confirmed: "host-5-member-3", want: ""},
+		"another restore was confirmed (I2)":       {there: 3, here: 6, confirmed: "host-5-member-3", want: v1alpha1.ReasonMemberRestored},
+		"the other way round was confirmed (I2)":   {there: 5, here: 3, confirmed: "host-5-member-3", want: v1alpha1.ReasonHostRestored},
+		"a hostile member counts as far as it can": {there: math.MaxInt64, here: 3, want: v1alpha1.ReasonHostRestored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := disagreement(tc.there, tc.here, tc.next, tc.confirmed)
+			got := ""
+			if p != nil {
+				got = p.Reason
+				if !strings.Contains(p.Message, v1alpha1.AnnotationConfirmRestore+"=host-") {
+					t.Errorf("message %q does not say how to confirm", p.Message)
+				}
+			}
+			if got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestEpoch(t *testing.T) {
+	of := func(value string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationFenceEpoch: value}}}
+	}
+	for name, tc := range map[string]struct {
+		lease *coordinationv1.Lease
+		want  int64
+	}{
+		"no lease":      {nil, 0},
+		"no annotation": {&coordinationv1.Lease{}, 0},
+		"a number":      {of("42"), 42},
+		"no number":     {of("many"), 0},
+		"negative":      {of("-1"), 0},
+		"too large":     {of("99999999999999999999"), 0},
+		"the largest":   {of("9223372036854775807"), math.MaxInt64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := epoch(tc.lease, v1alpha1.AnnotationFenceEpoch); got != tc.want {
+				t.Errorf("epoch is %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// fixed is a clock whose time is set, both readings of it.
+type fixed struct {
+	clock.PassiveClock
+	now time.Time
+}
+
+func (f *fixed) Now() time.Time { return f.now }
+
+// later moves a time's wall clock and its monotonic clock apart, as a suspended
+// machine, or an admin who sets the clock, does. No API of package time can.
+func later(at time.Time, wall, monotonic time.Duration) time.Time {
+	at = at.Add(wall)
+	field := reflect.ValueOf(&at).Elem().FieldByName("ext")                  // nanoseconds of the monotonic clock
+	*(*int64)(unsafe.Pointer(field.UnsafeAddr())) += int64(monotonic - wall) //nolint:gosec // of a time that has a monotonic reading
+	return at
+}
+
+func TestHeld(t *testing.T) {
+	const deadline = lasts * 2 / 3
+	for name, tc := range map[string]struct {
+		wall, monotonic time.Duration
+		never, want     bool
+	}{
+		"never taken":                        {never: true},
+		"just renewed":                       {want: true},
+		"at the deadline":                    {wall: deadline, monotonic: deadline, want: true},
+		"past the deadline":                  {wall: deadline + 1, monotonic: deadline + 1},
+		"the machine was suspended":          {wall: time.Hour, monotonic: time.Second},
+		"the process was frozen, clock back": {wall: -time.Hour, monotonic: time.Hour},
+		"the clock was set back":             {wall: -time.Hour, monotonic: time.Second, want: true},
+		"the clock was set a little forward": {wall: deadline, monotonic: time.Second, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			start := time.Now()
+			c := &fixed{now: later(start, tc.wall, tc.monotonic)}
+			if got := c.now.Sub(start); got != tc.monotonic {
+				t.Fatalf("the monotonic clock moved by %s", got)
+			}
+			if got := c.now.Round(0).Sub(start.Round(0)); got != tc.wall {
+				t.Fatalf("the wall clock moved by %s", got)
+			}
+			f := New(Options{Clock: c, Duration: lasts})
+			if !tc.never {
+				f.lease, f.renewed = leaseOf("me", "1"), start
+			}
+			err := f.Held()
+			if (err == nil) != tc.want || err != nil && !errors.Is(err, guarded.ErrFenced) {
+				t.Errorf("held: %v", err)
+			}
+			f.Drop()
+			if f.Held() == nil {
+				t.Error("held after it was dropped")
+			}
+		})
+	}
+}
+
+func TestMayDestroy(t *testing.T) {
+	f := &Fence{}
+	if err := f.MayDestroy(); err != nil || f.Suspended() != nil {
+		t.Errorf("suspended without a reason: %v", err)
+	}
+	f.suspended = access.Problemf(v1alpha1.ReasonHostRestored, "the host was restored")
+	if err := f.MayDestroy(); !errors.Is(err, guarded.ErrSuspended) || !strings.Contains(err.Error(), "the host was restored") {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -1,0 +1,114 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/member/hostrevision"
+)
+
+const fieldOwner = client.FieldOwner("xylem-fence")
+
+// write creates a lease, or takes it over on condition that it is still as it
+// was read. next of 0 leaves no intent.
+func (f *Fence) write(ctx context.Context, to client.Client, name string, was *coordinationv1.Lease, epoch, next int64) (*coordinationv1.Lease, error) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name}}
+	if was != nil {
+		lease = was.DeepCopy()
+	}
+	if lease.Labels == nil {
+		lease.Labels = map[string]string{}
+	}
+	lease.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByValue
+	lease.Labels[v1alpha1.LabelHost] = f.hostID
+	if lease.Annotations == nil {
+		lease.Annotations = map[string]string{}
+	}
+	delete(lease.Annotations, v1alpha1.AnnotationFenceEpoch)
+	if epoch != 0 {
+		lease.Annotations[v1alpha1.AnnotationFenceEpoch] = strconv.FormatInt(epoch, 10)
+	}
+	f.writeDown(lease)
+	delete(lease.Annotations, annotationNextEpoch)
+	if next != 0 {
+		lease.Annotations[annotationNextEpoch] = strconv.FormatInt(next, 10)
+	}
+	now := f.later(f.clock.Now())
+	lease.Spec.HolderIdentity = &f.identity
+	lease.Spec.LeaseDurationSeconds = ptr.To(int32(max(f.duration/time.Second, 1))) //nolint:gosec // a duration has 292 years at most: 2^33 s, and nobody's fence outlives 2^31
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = now, now
+	if was == nil {
+		return lease, to.Create(ctx, lease, fieldOwner)
+	}
+	return lease, to.Patch(ctx, lease, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), fieldOwner)
+}
+
+// later is a time of renewal: now, or past the last one that was acknowledged if
+// the wall clock was set back. What runs backwards is a restored member.
+func (f *Fence) later(now time.Time) *metav1.MicroTime {
+	if f.known != nil && f.known.Spec.RenewTime != nil && !now.After(f.known.Spec.RenewTime.Time) {
+		now = f.known.Spec.RenewTime.Add(time.Microsecond)
+	}
+	return &metav1.MicroTime{Time: now}
+}
+
+func (f *Fence) ensureNamespace(ctx context.Context) error {
+	var namespace corev1.Namespace
+	err := f.member.Get(ctx, client.ObjectKey{Name: f.namespace}, &namespace)
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	err = f.member.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name:   f.namespace,
+		Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue},
+	}}, fieldOwner)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+// readRecord reads the host's record. One with an epoch lower than this process
+// has seen there was restored under it: hostrevision.ErrRestored.
+func (f *Fence) readRecord(ctx context.Context) (*coordinationv1.Lease, error) {
+	record, err := hostrecord.GetLease(ctx, f.host, f.namespace, hostrecord.Name(f.clusterID))
+	if err != nil {
+		return nil, fmt.Errorf("read the host's record of the fence: %w", err)
+	}
+	here := epoch(record, v1alpha1.AnnotationFenceEpoch)
+	if here < f.recorded {
+		err := fmt.Errorf("%w: its record of cluster %s is at epoch %d, and was at %d", hostrevision.ErrRestored, f.clusterID, here, f.recorded)
+		f.revision.Note(err)
+		return nil, err
+	}
+	f.recorded = here
+	return record, nil
+}
+
+// epoch reads a number off a lease; 0 where there is none.
+func epoch(lease *coordinationv1.Lease, annotation string) int64 {
+	if lease == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(lease.Annotations[annotation], 10, 64)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// epochs of the host's record: the fact, and the intent or 0.
+func epochs(record *coordinationv1.Lease) (here, next int64) {
+	return epoch(record, v1alpha1.AnnotationFenceEpoch), epoch(record, annotationNextEpoch)
+}

@@ -1,0 +1,203 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
+)
+
+// Renew renews the fence, and thereby probes the member. A lease that is no
+// longer as we wrote it is lost.
+func (f *Fence) Renew(ctx context.Context) error {
+	f.mu.RLock()
+	lease := f.lease
+	f.mu.RUnlock()
+	if lease == nil {
+		return fmt.Errorf("renew: %w", guarded.ErrFenced)
+	}
+	sent := f.clock.Now()
+	renewed, err := f.renew(ctx, lease, sent)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		if lease, err = f.reread(ctx); err != nil {
+			return err
+		}
+		renewed, err = f.renew(ctx, lease, sent)
+	}
+	if err != nil {
+		return access.Explain("renew the fence", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lease != nil {
+		f.lease, f.renewed, f.known = renewed, sent, renewed
+	}
+	return nil
+}
+
+func (f *Fence) renew(ctx context.Context, lease *coordinationv1.Lease, at time.Time) (*coordinationv1.Lease, error) {
+	renewed := lease.DeepCopy()
+	renewed.Spec.RenewTime = f.later(at)
+	f.witness(renewed)
+	return renewed, f.member.Patch(ctx, renewed, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner)
+}
+
+// Note changes the annotations of the lease, as change says: what the member is to
+// remember should the host be restored. change returns the lease itself if it has the
+// note. Without the fence, the error wraps guarded.ErrFenced.
+func (f *Fence) Note(ctx context.Context, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error {
+	f.mu.RLock()
+	lease := f.lease
+	f.mu.RUnlock()
+	if lease == nil {
+		return fmt.Errorf("note on the fence: %w", guarded.ErrFenced)
+	}
+	noted, err := f.note(ctx, lease, change)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // as by a renewal meanwhile
+		now, err := f.reread(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = f.note(ctx, now, change)
+		return err // the next renewal reads it again
+	}
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.lease == lease {
+		f.lease, f.known = noted, noted
+	}
+	return nil
+}
+
+func (f *Fence) note(ctx context.Context, lease *coordinationv1.Lease, change func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) (*coordinationv1.Lease, error) {
+	noted, err := change(lease)
+	if err != nil || noted == lease {
+		return lease, err
+	}
+	if err := f.member.Patch(ctx, noted, client.MergeFromWithOptions(lease, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
+		return nil, fmt.Errorf("note on the fence: %w", err)
+	}
+	return noted, nil
+}
+
+// Advance takes the next epoch within a leadership, which may last for months:
+// whichever of the two clusters is restored from a state older than the last
+// advance, the epochs tell.
+func (f *Fence) Advance(ctx context.Context) error {
+	f.mu.RLock()
+	lease, suspended := f.lease, f.suspended
+	f.mu.RUnlock()
+	if lease == nil {
+		return fmt.Errorf("advance: %w", guarded.ErrFenced)
+	}
+	if suspended != nil {
+		return nil // the epochs are the evidence
+	}
+	record, err := f.readRecord(ctx)
+	if err != nil {
+		return err
+	}
+	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	here, next := epochs(record)
+	if p := disagreement(there, here, next, ""); p != nil {
+		f.Drop()
+		return p
+	}
+	return f.step(ctx, lease, record, max(there, here, next)+1, nil)
+}
+
+// reread resolves a conflict: the lease is still ours, by our own write whose
+// reply was lost or with somebody's edit; or the member was restored; or it is
+// somebody else's. Ours has to be renewed all the same: who watches it goes by
+// when it last moved.
+func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
+	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
+	if err != nil {
+		return nil, access.Explain("read the fence", err)
+	}
+	switch {
+	case now == nil:
+		// What this member lacks is no evidence before it has said again who it is.
+		f.Drop()
+		return nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence is gone: was the member made anew, or restored?")
+	case f.wentBack(now):
+		f.Drop()
+		if err := f.noteRestored(ctx, epoch(now, v1alpha1.AnnotationFenceEpoch)); err != nil {
+			return nil, err
+		}
+		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence there is older than this manager has left it: the member was restored")
+	case !f.ours(now):
+		f.Drop()
+		return nil, access.Problemf(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence")
+	}
+	return now, nil
+}
+
+// ours: this process holds the lease, at the epoch that it knows of or sent last.
+func (f *Fence) ours(lease *coordinationv1.Lease) bool {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	at := epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	return f.lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == f.identity &&
+		(at == epoch(f.lease, v1alpha1.AnnotationFenceEpoch) || at == f.next)
+}
+
+// wentBack reports whether the lease is older than a write of this process that
+// the member has acknowledged.
+func (f *Fence) wentBack(lease *coordinationv1.Lease) bool {
+	return lease != nil && f.known != nil && olderThan(lease, f.known)
+}
+
+// olderThan compares two states of one lease by what only grows. Pure.
+func olderThan(lease, known *coordinationv1.Lease) bool {
+	there, epochKnown := epoch(lease, v1alpha1.AnnotationFenceEpoch), epoch(known, v1alpha1.AnnotationFenceEpoch)
+	return there < epochKnown || there == epochKnown && lease.Spec.RenewTime.Before(known.Spec.RenewTime)
+}
+
+// MemberCurrent is nil if a live read of the member, begun now, shows that it was not
+// restored since this process last renewed the lease. Else it wraps guarded.ErrFenced: the
+// next renewal finds the same, and ends the link.
+func (f *Fence) MemberCurrent(ctx context.Context) error {
+	f.mu.RLock()
+	known := f.known
+	f.mu.RUnlock()
+	lease, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
+	if err != nil {
+		return fmt.Errorf("prove that the member was not restored: %w", err)
+	}
+	if lease == nil || known == nil || olderThan(lease, known) {
+		return fmt.Errorf("%w: the member lacks its last renewal, and may have been restored", guarded.ErrFenced)
+	}
+	return nil
+}
+
+// noteRestored makes sure that the host's record is ahead of a member that went
+// back: within one epoch nobody but this process could tell.
+func (f *Fence) noteRestored(ctx context.Context, there int64) error {
+	record, err := f.readRecord(ctx)
+	if err != nil {
+		return err
+	}
+	here, next := epochs(record)
+	if disagreement(there, here, next, "") != nil {
+		return nil
+	}
+	ahead := max(there, here, next) + 1
+	if _, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, ahead, 0); err != nil {
+		return fmt.Errorf("record that the member was restored: %w", err)
+	}
+	f.recorded = ahead
+	return nil
+}

@@ -1,0 +1,192 @@
+package fencing
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
+)
+
+// annotationUnconfirmed is on the host's record: the confirmation that an admin has
+// yet to give for the restore whose time was recorded last.
+const annotationUnconfirmed = v1alpha1.Prefix + "unconfirmed"
+
+// annotationHostRevision is on the fence Lease in a member: the highest revision of the
+// host that the manager had seen when it renewed the Lease. A host that is found below
+// it was restored, however young the backup.
+const annotationHostRevision = v1alpha1.Prefix + "host-revision"
+
+// dateStep is the precision of a Date header and of a creationTimestamp.
+const dateStep = time.Second
+
+// Restores says when either cluster was last restored from an older state. Both times
+// are the member's, so that they compare with creationTimestamps of objects there.
+// They are when the fence noticed the restore, which is after it happened. Zero: never.
+type Restores struct {
+	// Host is when the host was restored. A leaf that was created before may have had a
+	// root that the host has lost.
+	Host time.Time
+	// Member is when the member was restored. A leaf that was not created after it may
+	// come from the backup: what Xylem did with it since the backup is forgotten.
+	Member time.Time
+	// HostUnconfirmed: the host was restored, and no admin has confirmed it yet.
+	HostUnconfirmed bool
+}
+
+// Predates reports whether the member was restored and a leaf object may come from the
+// backup, because it was not created after that.
+func (r Restores) Predates(leaf metav1.Object) bool {
+	return !r.Member.IsZero() && !leaf.GetCreationTimestamp().After(r.Member)
+}
+
+// Restores that the fence has noticed, whether or not an admin has confirmed them.
+func (f *Fence) Restores() Restores {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	restores := f.restores
+	restores.HostUnconfirmed = f.suspended != nil && f.suspended.Reason == v1alpha1.ReasonHostRestored
+	return restores
+}
+
+// date reads when the clusters were restored, and records the time of a restore that
+// the epochs show and that was not recorded yet. It returns the record as it is then.
+func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	there := epoch(lease, v1alpha1.AnnotationFenceEpoch)
+	here, next := epochs(record)
+	restores, unconfirmed := recorded(lease, record), ""
+	found := disagreement(there, here, next, "")
+	fresh := false
+	if found != nil {
+		unconfirmed = confirmation(here, there)
+		fresh = record == nil || record.Annotations[annotationUnconfirmed] != unconfirmed
+	}
+	switch {
+	case !fresh:
+	case found.Reason == v1alpha1.ReasonHostRestored:
+		restores.Host = f.memberNow().UTC().Truncate(dateStep)
+	default:
+		// Rounded up, past what the Date header has cut off: to err in this direction
+		// keeps a volume.
+		restores.Member = f.memberNow().UTC().Truncate(dateStep).Add(2 * dateStep)
+	}
+	f.mu.Lock()
+	f.restores, f.unconfirmed = restores, unconfirmed
+	f.mu.Unlock()
+	if !fresh {
+		return record, nil
+	}
+	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, here, next)
+	if err != nil {
+		return nil, fmt.Errorf("record the restore in the host: %w", err)
+	}
+	return record, nil
+}
+
+// recorded are the restores that were written down before. The member's own Lease
+// keeps its time over a restore of the host; a restore of the host is noticed again.
+func recorded(lease, record *coordinationv1.Lease) Restores {
+	restores := Restores{Host: timeOf(record, v1alpha1.AnnotationHostRestored), Member: timeOf(record, v1alpha1.AnnotationRestored)}
+	if there := timeOf(lease, v1alpha1.AnnotationRestored); there.After(restores.Member) {
+		restores.Member = there
+	}
+	return restores
+}
+
+// writeDown puts the times on a lease that is about to be written.
+func (f *Fence) writeDown(lease *coordinationv1.Lease) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	set := func(key, value string) {
+		delete(lease.Annotations, key)
+		if value != "" {
+			lease.Annotations[key] = value
+		}
+	}
+	set(v1alpha1.AnnotationRestored, written(f.restores.Member))
+	if lease.Name == hostrecord.Name(f.clusterID) {
+		set(v1alpha1.AnnotationHostRestored, written(f.restores.Host))
+		set(annotationUnconfirmed, f.unconfirmed)
+		return
+	}
+	f.witness(lease)
+}
+
+// witness leaves with the member what revision the host has reached.
+func (f *Fence) witness(lease *coordinationv1.Lease) {
+	if highest := f.revision.Highest(); highest != 0 {
+		if lease.Annotations == nil {
+			lease.Annotations = map[string]string{}
+		}
+		lease.Annotations[annotationHostRevision] = strconv.FormatUint(highest, 10)
+	}
+}
+
+// lower puts the host's record behind a member that has seen a later revision of the
+// host than there is: the host was restored from a state within the same epoch, and
+// epochs that disagree are the evidence that lasts.
+func (f *Fence) lower(ctx context.Context, lease, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	highest := f.revision.Highest()
+	if lease == nil || highest == 0 {
+		return record, nil
+	}
+	seen, err := strconv.ParseUint(lease.Annotations[annotationHostRevision], 10, 64)
+	if err != nil || seen <= highest {
+		return record, nil
+	}
+	return f.putBehind(ctx, epoch(lease, v1alpha1.AnnotationFenceEpoch), record)
+}
+
+// putBehind records in the host an epoch lower than the member's, unless the two
+// disagree already. It returns the record as it is then.
+func (f *Fence) putBehind(ctx context.Context, there int64, record *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+	here, next := epochs(record)
+	if there == 0 || disagreement(there, here, next, "") != nil {
+		return record, nil
+	}
+	behind := min(here, there-1)
+	record, err := f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, behind, 0)
+	if err != nil {
+		return nil, fmt.Errorf("record that the host was restored: %w", err)
+	}
+	f.recorded = behind
+	return record, nil
+}
+
+// NoteHostRestored leaves the evidence of a host that was restored under this process
+// in the restored host: the process ends, and the next one has not seen it.
+func (f *Fence) NoteHostRestored(ctx context.Context) error {
+	if f.known == nil || f.suspended != nil {
+		return nil
+	}
+	record, err := hostrecord.GetLease(ctx, f.host, f.namespace, hostrecord.Name(f.clusterID))
+	if err != nil {
+		return fmt.Errorf("read the host's record of the fence: %w", err)
+	}
+	_, err = f.putBehind(ctx, epoch(f.known, v1alpha1.AnnotationFenceEpoch), record)
+	return err
+}
+
+func written(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Format(time.RFC3339)
+}
+
+// timeOf reads a time off a lease; zero where there is none.
+func timeOf(lease *coordinationv1.Lease, annotation string) time.Time {
+	if lease == nil {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, lease.Annotations[annotation])
+	if err != nil {
+		return time.Time{}
+	}
+	return at.UTC()
+}

@@ -1,0 +1,184 @@
+package fencing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member/hostrevision"
+)
+
+// etcd answers lists with the revisions it is given, one after the other, and goes on
+// with the last one.
+type etcd struct {
+	client.Reader
+	mu        sync.Mutex
+	revisions []string
+	asked     atomic.Int64
+	began     chan struct{} // nil, or has a token for each request
+	hold      chan struct{} // nil, or closed when answers may go out
+}
+
+func (e *etcd) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	e.asked.Add(1)
+	if e.hold != nil {
+		e.began <- struct{}{}
+		<-e.hold
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	next := e.revisions[0]
+	if len(e.revisions) > 1 {
+		e.revisions = e.revisions[1:]
+	}
+	if next == "" {
+		return errors.New("the host does not answer")
+	}
+	registrations, ok := list.(*v1alpha1.ClusterRegistrationList)
+	if !ok {
+		return fmt.Errorf("%T", list)
+	}
+	registrations.ResourceVersion = next
+	return nil
+}
+
+func TestHostRevision(t *testing.T) {
+	for name, tc := range map[string]struct {
+		revisions []string
+		restored  bool
+		highest   uint64
+	}{
+		"it grows":                          {[]string{"7", "7", "9"}, false, 9},
+		"it went back (I2)":                 {[]string{"7", "6"}, true, 7},
+		"it went back, and grows since":     {[]string{"7", "6", "12"}, true, 7},
+		"it went back while nobody could":   {[]string{"7", "", "6"}, true, 7},
+		"the host was away":                 {[]string{"7", "", "8"}, false, 8},
+		"more digits":                       {[]string{"9", "10"}, false, 10},
+		"it is no number: nothing is known": {[]string{"7", "x", "7"}, false, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hostrevision.New(&etcd{revisions: tc.revisions}, time.Second)
+			for range tc.revisions {
+				_ = h.Check(t.Context())
+			}
+			for what, err := range map[string]error{"asked again": h.Check(t.Context()), "remembered": h.Restored()} {
+				if errors.Is(err, hostrevision.ErrRestored) != tc.restored {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if err := h.Current(t.Context()); errors.Is(err, guarded.ErrSuspended) != tc.restored {
+				t.Errorf("a step that destroys: %v", err)
+			}
+			if got := h.Highest(); got != tc.highest {
+				t.Errorf("highest is %d, want %d", got, tc.highest)
+			}
+		})
+	}
+	t.Run("another sign", func(t *testing.T) {
+		h := hostrevision.New(&etcd{revisions: []string{"7"}}, time.Hour)
+		h.Note(errors.New("the lease went back"))
+		if err := h.Start(t.Context()); !errors.Is(err, hostrevision.ErrRestored) || !strings.Contains(err.Error(), "lease") {
+			t.Errorf("start: %v", err)
+		}
+		f := New(Options{Duration: lasts, Revision: h})
+		if err := f.Held(); !errors.Is(err, guarded.ErrFenced) || !errors.Is(err, hostrevision.ErrRestored) {
+			t.Errorf("held: %v", err)
+		}
+	})
+	t.Run("what a cache has seen", func(t *testing.T) {
+		h := hostrevision.New(&etcd{revisions: []string{"7"}}, time.Hour)
+		seen := h.Seen(func(obj any) (any, error) { return obj, nil })
+		for _, version := range []string{"6", "9", "8", ""} {
+			if _, err := seen(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := h.Check(t.Context()); !errors.Is(err, hostrevision.ErrRestored) {
+			t.Errorf("a host that is behind what a cache has: %v", err)
+		}
+	})
+	t.Run("none", func(t *testing.T) {
+		var h *hostrevision.Monitor
+		h.Note(errors.New("no"))
+		if h.Check(t.Context()) != nil || h.Restored() != nil || h.Highest() != 0 {
+			t.Error("it knows something")
+		}
+	})
+}
+
+// Many steps that destroy at once cost few requests, and each is answered by one that
+// began after it asked.
+func TestHostRevisionIsShared(t *testing.T) {
+	const callers = 50
+	host := &etcd{revisions: []string{"7"}, hold: make(chan struct{}), began: make(chan struct{}, callers+1)}
+	h := hostrevision.New(host, time.Hour)
+	var done sync.WaitGroup
+	var failures atomic.Int64
+	for range callers {
+		done.Go(func() {
+			if h.Check(t.Context()) != nil {
+				failures.Add(1)
+			}
+		})
+	}
+	<-host.began
+	close(host.hold)
+	done.Wait()
+	if failures.Load() > 0 {
+		t.Errorf("%d of %d failed", failures.Load(), callers)
+	}
+	before := host.asked.Load()
+	if before > callers {
+		t.Errorf("%d requests for %d callers", before, callers)
+	}
+	if err := h.Check(t.Context()); err != nil || host.asked.Load() != before+1 {
+		t.Errorf("%v, after %d requests: what was asked before proves nothing later", err, host.asked.Load())
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestHostRevisionOfCaches(t *testing.T) {
+	host := &etcd{revisions: []string{"7"}}
+	h := hostrevision.New(host, time.Hour)
+	revision := 7
+	through := h.Transport(roundTrip(func(*http.Request) (*http.Response, error) {
+		host.mu.Lock()
+		defer host.mu.Unlock()
+		host.revisions = []string{strconv.Itoa(revision)}
+		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+	}))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://host/api/v1/pods?watch=true", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func() error {
+		response, err := through.RoundTrip(request)
+		if err == nil {
+			_ = response.Body.Close()
+		}
+		return err
+	}
+	if err := send(); err != nil {
+		t.Errorf("a watch of a host that goes on: %v", err)
+	}
+	revision = 5
+	if err := send(); !errors.Is(err, hostrevision.ErrRestored) {
+		t.Errorf("a watch of a restored host is handed to the cache: %v", err)
+	}
+}

@@ -1,0 +1,156 @@
+package hostrecord
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/mirror"
+) // recordedMost is how many lines of what was let go are kept for a member; the
+// oldest go first.
+const recordedMost = 200
+
+// Records keeps what an admin made Xylem let go of, with the host's record of the
+// member's fence, which outlives the volume, the registration and their events.
+type Records struct {
+	// Live reads from the host, bypassing its cache.
+	Live client.Reader
+	// Namespace of the records.
+	Namespace string
+	// Clock is the wall clock.
+	Clock clock.PassiveClock
+}
+
+// Owner is the UID of the registration that a member's record names, empty if it names
+// none; read live.
+func (r *Records) Owner(ctx context.Context, clusterID string) (types.UID, error) {
+	record, err := r.read(ctx, clusterID)
+	if err != nil || record == nil {
+		return "", err
+	}
+	return types.UID(record.Annotations[v1alpha1.AnnotationRegistration]), nil
+}
+
+// Own records the registration that has a member's cluster in the place of another,
+// or of none. Of two that do so at once, one fails.
+func (r *Records) Own(ctx context.Context, to *guarded.Root, clusterID string, was, owner types.UID) error {
+	return r.change(ctx, to, clusterID, "the owner", func(after *coordinationv1.Lease) error {
+		if after.Annotations[v1alpha1.AnnotationRegistration] != string(was) {
+			return apierrors.NewConflict(coordinationv1.Resource("leases"), after.Name, errOwned)
+		}
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationRegistration, string(owner))
+		return nil
+	})
+}
+
+// errOwned makes a registration look again.
+var errOwned = errors.New("another registration has become the owner")
+
+// change creates a member's record, or patches it with its resourceVersion.
+func (r *Records) change(ctx context.Context, to *guarded.Root, clusterID, what string, change func(*coordinationv1.Lease) error) error {
+	record, err := r.read(ctx, clusterID)
+	if err != nil {
+		return err
+	}
+	after := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: prefix + clusterID}}
+	if record != nil {
+		after = record.DeepCopy()
+	}
+	if err := change(after); err != nil {
+		return err
+	}
+	if record != nil && maps.Equal(record.Annotations, after.Annotations) {
+		return nil
+	}
+	metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
+	if record == nil {
+		err = to.Create(ctx, recorder, after)
+	} else {
+		err = to.Patch(ctx, recorder, record, after)
+	}
+	if err != nil {
+		return fmt.Errorf("record %s of cluster %s: %w", what, clusterID, err)
+	}
+	return nil
+}
+
+func (r *Records) read(ctx context.Context, clusterID string) (*coordinationv1.Lease, error) {
+	record, err := GetLease(ctx, r.Live, r.Namespace, prefix+clusterID)
+	if err != nil {
+		return nil, fmt.Errorf("read the record of cluster %s: %w", clusterID, err)
+	}
+	return record, nil
+}
+
+// LetGo records what is about to be let go of in a member. What has been recorded
+// already, by an attempt that was cut off, is not again.
+func (r *Records) LetGo(ctx context.Context, to *guarded.Root, clusterID, what string) error {
+	return r.change(ctx, to, clusterID, "what is released", func(after *coordinationv1.Lease) error {
+		lines := withLine(after.Annotations[v1alpha1.AnnotationLetGo], r.Clock.Now(), what, mirror.RecordRoom(after.Annotations, v1alpha1.AnnotationLetGo))
+		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationLetGo, lines)
+		return nil
+	})
+}
+
+const recorder = guarded.Actor("records")
+
+// withLine adds a line "<time> <what>", unless there is one of the same what. Of those
+// that take more than room bytes, or are more than recordedMost, the oldest go: a first
+// line counts them. Pure.
+func withLine(lines string, at time.Time, what string, room int) string {
+	var kept []string
+	if lines != "" {
+		kept = strings.Split(lines, "\n")
+	}
+	if slices.ContainsFunc(kept, func(line string) bool { _, said, _ := strings.Cut(line, " "); return said == what }) {
+		return lines
+	}
+	dropped := 0
+	if len(kept) > 0 {
+		if n, err := fmt.Sscanf(kept[0], droppedLines, &dropped); n == 1 && err == nil {
+			kept = kept[1:]
+		}
+	}
+	kept = append(kept, at.UTC().Format(time.RFC3339)+" "+what)
+	room -= len(droppedLines) + 20
+	for len(kept) > recordedMost || len(kept) > 0 && len(strings.Join(kept, "\n")) > room {
+		kept, dropped = kept[1:], dropped+1
+	}
+	if dropped > 0 {
+		kept = append([]string{fmt.Sprintf(droppedLines, dropped)}, kept...)
+	}
+	return strings.Join(kept, "\n")
+}
+
+// droppedLines stands in the place of lines that were dropped.
+const droppedLines = "(%d earlier lines were dropped; the events and the manager's log had them)"
+
+// prefix and a member's cluster ID name the host's record of a fence. It
+// outlives the registration: registering the same cluster again finds it.
+const prefix = "fence-"
+
+// GetLease reads a lease live; nil if there is none.
+func GetLease(ctx context.Context, from client.Reader, namespace, name string) (*coordinationv1.Lease, error) {
+	var lease coordinationv1.Lease
+	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &lease); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	return &lease, nil
+}
+
+// Name is the name of the host's record of a member: a Lease in the
+// manager's namespace that outlives the member's registration.
+func Name(clusterID string) string { return prefix + clusterID }

@@ -1,0 +1,45 @@
+package hostrecord
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestWithLine(t *testing.T) {
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.FixedZone("elsewhere", 3600))
+	one := "2026-11-20T11:00:00Z volume one"
+	for name, tc := range map[string]struct{ lines, what, want string }{
+		"the first":                     {"", "volume one", one},
+		"another":                       {one, "volume two", one + "\n2026-11-20T11:00:00Z volume two"},
+		"the same again (I6)":           {one, "volume one", one},
+		"the same, others since (I6)":   {one + "\nx volume two", "volume one", one + "\nx volume two"},
+		"the end of another one's name": {one, "one", one + "\n2026-11-20T11:00:00Z one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, withLine(tc.lines, at, tc.what, 1<<20)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	for name, tc := range map[string]struct{ room, most, dropped int }{
+		"too many": {1 << 20, recordedMost, 7},
+		"too long": {len(droppedLines) + 20 + 50*len(one+"-000\n"), 50, recordedMost - 50 + 7},
+	} {
+		lines := ""
+		for i := range recordedMost + 7 {
+			lines = withLine(lines, at, fmt.Sprintf("volume one-%03d", i), tc.room)
+		}
+		kept := strings.Split(lines, "\n")
+		want := fmt.Sprintf(droppedLines, tc.dropped)
+		if len(kept) != 1+tc.most || kept[0] != want || !strings.HasSuffix(kept[1], fmt.Sprintf("one-%03d", tc.dropped)) || len(lines) > tc.room {
+			t.Errorf("%s: %d lines of %d bytes are kept, from %q", name, len(kept), len(lines), kept[:2])
+		}
+	}
+	if got := withLine("", at, strings.Repeat("x", 100), 50); !strings.HasPrefix(got, "(1 earlier lines") {
+		t.Errorf("a line that does not fit is not counted: %q", got)
+	}
+}

@@ -1,0 +1,213 @@
+package leafcache
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/share"
+)
+
+// New makes the cache of what a member's controllers decide on. Reading a
+// kind that is not here is an error, never a new watch.
+func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
+	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})
+	built, err := cache.New(c.Config, cache.Options{
+		HTTPClient: c.Watches,
+		Scheme:     scheme,
+		Mapper:     member.Mapper(),
+		NewInformer: held.newInformer(map[reflect.Type]toolscache.TransformFunc{
+			reflect.TypeFor[*corev1.PersistentVolumeClaim](): share.Transform,
+			reflect.TypeFor[*corev1.PersistentVolume]():      reduceVolume,
+			reflect.TypeFor[*corev1.Node]():                  reduceNode,
+			reflect.TypeFor[*storagev1.CSIStorageCapacity](): reduceCapacity,
+		}),
+
+		DefaultWatchErrorHandler: complain,
+
+		ReaderFailOnMissingInformer: true,
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}:                   {Label: ours},
+			&corev1.PersistentVolumeClaim{}: {Label: ours},
+			&corev1.ConfigMap{}:             {Label: ours},
+			&corev1.Secret{}:                {Label: ours},
+			&corev1.PersistentVolume{}:      {},
+			&corev1.Node{}:                  {},
+			&corev1.Namespace{}:             {},
+			&storagev1.StorageClass{}:       {},
+			&storagev1.CSIStorageCapacity{}: {},
+			&corev1.Event{}:                 {Field: fields.OneTermEqualSelector("type", corev1.EventTypeWarning)},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the member's cache: %w", err)
+	}
+	if err := index.SetupMember(ctx, built); err != nil {
+		return nil, err
+	}
+	return built, inform(ctx, built, &corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &corev1.ConfigMap{}, &corev1.Secret{},
+		&corev1.PersistentVolume{}, &corev1.Node{}, &corev1.Namespace{}, &storagev1.StorageClass{}, &storagev1.CSIStorageCapacity{}, &corev1.Event{})
+}
+
+// inform makes the informers of a cache that has not started yet.
+func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
+	for _, kind := range kinds {
+		if _, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("make an informer of %T: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// NewWorkloads makes the cache of Pods that are not this host's: they take room
+// from the virtual node.
+func NewWorkloads(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
+	others, err := labels.NewRequirement(v1alpha1.LabelHost, selection.NotEquals, []string{hostID})
+	if err != nil {
+		return nil, fmt.Errorf("select other workloads: %w", err)
+	}
+	built, err := cache.New(c.Config, cache.Options{
+		HTTPClient:                  c.Watches,
+		Scheme:                      scheme,
+		Mapper:                      member.Mapper(),
+		ReaderFailOnMissingInformer: true,
+		DefaultWatchErrorHandler:    complain,
+		NewInformer: held.newInformer(map[reflect.Type]toolscache.TransformFunc{
+			reflect.TypeFor[*corev1.Pod](): reduceWorkload,
+		}),
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Pod{}: {Label: labels.NewSelector().Add(*others), UnsafeDisableDeepCopy: ptr.To(true)},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the cache of the member's other Pods: %w", err)
+	}
+	return built, inform(ctx, built, &corev1.Pod{})
+}
+
+// complain logs that a watch failed, unless it is because the link ends.
+func complain(ctx context.Context, r *toolscache.Reflector, err error) {
+	if ctx.Err() == nil {
+		toolscache.DefaultWatchErrorHandler(ctx, r, err)
+	}
+}
+
+func dropManagedFields(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+// reduceVolume keeps of a PV what decisions need; a member may have many that
+// are none of our business.
+func reduceVolume(obj any) (any, error) {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok {
+		return obj, nil
+	}
+	pv.ManagedFields = nil
+	pv.Spec.NodeAffinity = nil
+	pv.Spec.MountOptions = nil
+	if pv.Spec.CSI != nil {
+		pv.Spec.CSI.VolumeAttributes = nil
+	}
+	share.Volume(pv)
+	return pv, nil
+}
+
+// reduceCapacity keeps of a CSIStorageCapacity what room is made out from: of its
+// topology, that there is one. A driver may publish one for each node and class.
+func reduceCapacity(obj any) (any, error) {
+	capacity, ok := obj.(*storagev1.CSIStorageCapacity)
+	if !ok {
+		return obj, nil
+	}
+	reduced := &storagev1.CSIStorageCapacity{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: capacity.Namespace, Name: capacity.Name, UID: capacity.UID, ResourceVersion: capacity.ResourceVersion,
+		},
+		StorageClassName: capacity.StorageClassName, Capacity: capacity.Capacity, MaximumVolumeSize: capacity.MaximumVolumeSize,
+	}
+	if capacity.NodeTopology != nil {
+		reduced.NodeTopology = &metav1.LabelSelector{}
+	}
+	return reduced, nil
+}
+
+// reduceNode keeps of a Node what capacity is summed from.
+func reduceNode(obj any) (any, error) {
+	node, ok := obj.(*corev1.Node)
+	if !ok {
+		return obj, nil
+	}
+	var ready []corev1.NodeCondition
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			condition.LastHeartbeatTime = metav1.Time{}
+			ready = append(ready, condition)
+		}
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion, Labels: node.Labels},
+		Spec:       corev1.NodeSpec{Unschedulable: node.Spec.Unschedulable, Taints: node.Spec.Taints},
+		Status: corev1.NodeStatus{
+			Capacity: sanitize.Amounts(node.Status.Capacity), Allocatable: sanitize.Amounts(node.Status.Allocatable), Conditions: ready,
+			NodeInfo: corev1.NodeSystemInfo{Architecture: labelValue(node.Status.NodeInfo.Architecture), OperatingSystem: labelValue(node.Status.NodeInfo.OperatingSystem)},
+		},
+	}, nil
+}
+
+// labelValue is what a node says of itself, if it can be a label of the virtual
+// node; else nothing.
+func labelValue(said string) string {
+	if len(validation.IsValidLabelValue(said)) > 0 {
+		return ""
+	}
+	return said
+}
+
+// reduceWorkload keeps of a Pod where it is, whether it runs, and what it requests.
+func reduceWorkload(obj any) (any, error) {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	reduced := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion},
+		Spec: corev1.PodSpec{
+			NodeName: pod.Spec.NodeName, Overhead: pod.Spec.Overhead, Resources: pod.Spec.Resources,
+			InitContainers: requestsOnly(pod.Spec.InitContainers), Containers: requestsOnly(pod.Spec.Containers),
+		},
+		Status: corev1.PodStatus{Phase: pod.Status.Phase},
+	}
+	return reduced, nil
+}
+
+func requestsOnly(containers []corev1.Container) []corev1.Container {
+	reduced := make([]corev1.Container, len(containers))
+	for i, c := range containers {
+		reduced[i] = corev1.Container{
+			Name: c.Name, RestartPolicy: c.RestartPolicy,
+			Resources: corev1.ResourceRequirements{Requests: c.Resources.Requests},
+		}
+	}
+	return reduced
+}

@@ -1,0 +1,70 @@
+package leafcache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// A watch that the end of its link cuts short is no error.
+func TestComplain(t *testing.T) {
+	var told []string
+	handlers := utilruntime.ErrorHandlers
+	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { told = append(told, err.Error()) }}
+	reflector := toolscache.NewReflector(&toolscache.ListWatch{}, &corev1.Pod{}, toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), 0)
+	ctx, end := context.WithCancel(t.Context())
+	complain(ctx, reflector, errors.New("forbidden"))
+	end()
+	complain(ctx, reflector, fmt.Errorf("watch Pods: %w", ctx.Err()))
+	if diff := cmp.Diff([]string{"forbidden"}, told); diff != "" {
+		t.Errorf("told -want +got:\n%s", diff)
+	}
+}
+
+// What room is made out from is kept, and that there is a topology at all.
+func TestReduceCapacity(t *testing.T) {
+	size := resource.MustParse("1Gi")
+	seen := func(topology *metav1.LabelSelector) *storagev1.CSIStorageCapacity {
+		return &storagev1.CSIStorageCapacity{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: "kube-system", Name: "csisc-1", UID: "uid", ResourceVersion: "7", Labels: map[string]string{"a": "b"},
+				OwnerReferences: []metav1.OwnerReference{{Name: "provisioner"}}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "csi"}},
+			},
+			StorageClassName: "fast", Capacity: &size, MaximumVolumeSize: &size, NodeTopology: topology,
+		}
+	}
+	kept := &storagev1.CSIStorageCapacity{
+		ObjectMeta:       metav1.ObjectMeta{Namespace: "kube-system", Name: "csisc-1", UID: "uid", ResourceVersion: "7"},
+		StorageClassName: "fast", Capacity: &size, MaximumVolumeSize: &size,
+	}
+	everywhere := kept.DeepCopy()
+	everywhere.NodeTopology = &metav1.LabelSelector{}
+	for name, c := range map[string]struct {
+		topology *metav1.LabelSelector
+		want     *storagev1.CSIStorageCapacity
+	}{
+		"of some nodes": {&metav1.LabelSelector{MatchLabels: map[string]string{"rack": "1"}}, everywhere},
+		"of all nodes":  {&metav1.LabelSelector{}, everywhere},
+		"of no node":    {nil, kept},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := reduceCapacity(seen(c.topology))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,360 @@
+package leafcache
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/budget"
+	"github.com/xylem-io/xylem/internal/member/membertest"
+)
+
+// document of Kubernetes' protobuf, of a kind of v1, around a raw object.
+func document(kind string, raw []byte) []byte {
+	typeMeta := append(field(1, []byte("v1")), field(2, []byte(kind))...)
+	return append([]byte("k8s\x00"), append(field(1, typeMeta), field(2, raw)...)...)
+}
+
+const mebibyte = 1 << 20
+
+// emptyItems are as many empty objects as a list of that many bytes has.
+func emptyItems(length int) []byte { return bytes.Repeat([]byte{0x12, 0}, length/2) }
+
+// hostile serves one answer to everything.
+func hostile(t *testing.T, contentType, encoding string, body []byte) *member.Connection {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		if encoding != "" {
+			w.Header().Set("Content-Encoding", encoding)
+		}
+		_, _ = w.Write(body)
+	}))
+	t.Cleanup(server.Close)
+	return membertest.ConnectTo(t, server)
+}
+
+func packed(body []byte) []byte {
+	var to bytes.Buffer
+	w := gzip.NewWriter(&to)
+	_, _ = w.Write(body)
+	_ = w.Close()
+	return to.Bytes()
+}
+
+// allocated is how many bytes a call allocates in all, garbage included.
+func allocated(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// A MiB of empty objects took 1.3 GiB once it was decoded, more than the manager may
+// have: it is refused before, and ends the link with what to do about it (I7).
+func TestHostileAnswers(t *testing.T) {
+	jsonItems := []byte(`{"apiVersion":"v1","kind":"PersistentVolumeList","items":[` + strings.Repeat("{},", mebibyte/3) + `{}]}`)
+	protobufItems := document("PersistentVolumeList", emptyItems(mebibyte))
+	const asProtobuf, asJSON = budget.ProtobufType, budget.JsonType
+	for name, tc := range map[string]struct {
+		contentType, encoding string
+		body                  []byte
+		says                  string
+	}{
+		"empty objects":                     {asProtobuf, "", protobufItems, "--member-answer-limit"},
+		"empty objects in JSON":             {asJSON, "", jsonItems, "--member-answer-limit"},
+		"empty objects, packed":             {asProtobuf, "gzip", packed(protobufItems), "--member-answer-limit"},
+		"more than an answer, packed":       {asJSON, "gzip", packed(bytes.Repeat([]byte(" "), budget.AnswerLimit+mebibyte)), "no API server"},
+		"empty containers of one Pod":       {asProtobuf, "", document("PodList", field(2, field(2, emptyItems(mebibyte)))), "--member-answer-limit"},
+		"empty conditions of a claim":       {asProtobuf, "", document("PersistentVolumeClaimList", field(2, field(3, bytes.Repeat([]byte{0x22, 0}, mebibyte)))), "--member-answer-limit"},
+		"another kind than was asked for":   {asProtobuf, "", document("EventList", emptyItems(mebibyte)), "--member-answer-limit"},
+		"a kind that nobody knows":          {asProtobuf, "", document("Surprise", emptyItems(mebibyte)), "cannot be read"},
+		"YAML, which is not asked for":      {"application/yaml", "", []byte("a: &a [x]\nb: [*a, *a]"), "cannot be read"},
+		"JSON without end in depth":         {asJSON, "", bytes.Repeat([]byte("["), 10_000), "cannot be read"},
+		"protobuf that is none":             {asProtobuf, "", []byte("k8s\x00\x12\x7f"), "cannot be read"},
+		"an encoding that is not a promise": {"", "", protobufItems, "cannot be read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := hostile(t, tc.contentType, tc.encoding, tc.body)
+			var err error
+			took := allocated(func() {
+				var list corev1.PersistentVolumeList
+				err = c.Live.List(t.Context(), &list)
+			})
+			t.Logf("%d KiB on the wire, %d KiB allocated", len(tc.body)>>10, took>>10)
+			p := access.AsProblem(err)
+			if p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, tc.says) {
+				t.Fatalf("error is %v", err)
+			}
+			// Of what was read, copies; nothing that was decoded from it.
+			if limit := uint64(16*mebibyte + 8*min(len(tc.body), budget.AnswerLimit)); tc.encoding == "" && took > limit {
+				t.Errorf("%d MiB were allocated for %d bytes", took>>20, len(tc.body))
+			}
+			if ended := c.Limiter.Watch(t.Context()); !errors.Is(ended, p) {
+				t.Errorf("the link ends with %v", ended)
+			}
+		})
+	}
+}
+
+func field(number byte, value []byte) []byte {
+	return append(binary.AppendUvarint([]byte{number<<3 | 2}, uint64(len(value))), value...)
+}
+
+// An error may have an object in it as well.
+func TestHostileComplaints(t *testing.T) {
+	for name, body := range map[string][]byte{
+		"in protobuf": document("PodList", emptyItems(budget.ComplaintLimit-100)),
+		"in JSON":     []byte(`{"apiVersion":"v1","kind":"PodList","items":[` + strings.Repeat("{},", budget.ComplaintLimit/3-100) + `{}]}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			contentType := budget.JsonType
+			if name == "in protobuf" {
+				contentType = budget.ProtobufType
+			}
+			server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", contentType)
+				w.WriteHeader(http.StatusForbidden)
+				_, _ = w.Write(body)
+			}))
+			t.Cleanup(server.Close)
+			c := membertest.ConnectTo(t, server)
+			var err error
+			took := allocated(func() { err = c.Live.List(t.Context(), &corev1.PodList{}) })
+			if err == nil || took > 8*mebibyte {
+				t.Errorf("error %v, %d MiB allocated", err, took>>20)
+			}
+		})
+	}
+}
+
+// stream serves the frames of a watch, the same again and again if endless.
+func stream(t *testing.T, contentType string, endless bool, parts ...[]byte) *member.Connection {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		for first := true; first || endless && r.Context().Err() == nil; first = false {
+			for _, part := range parts {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		}
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(server.CloseClientConnections)
+	return membertest.ConnectTo(t, server)
+}
+
+func framed(frame []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)
+}
+
+func added(kind string, raw []byte) []byte {
+	return framed(append(field(1, []byte("ADDED")), field(2, field(1, document(kind, raw)))...))
+}
+
+func readWatch(t *testing.T, c *member.Connection) ([]byte, error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.Config.Host+"/api/v1/pods?watch=1", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := c.Watches.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return io.ReadAll(response.Body)
+}
+
+// Each event of a watch is weighed as an answer is, before it is decoded.
+func TestHostileWatches(t *testing.T) {
+	const asProtobuf, asJSON = budget.ProtobufType + ";stream=watch", budget.JsonType
+	small := added("Pod", field(1, field(1, []byte("web"))))
+	for name, tc := range map[string]struct {
+		contentType string
+		endless     bool
+		parts       [][]byte
+		says        string
+		passes      int
+	}{
+		"a large event":               {asProtobuf, false, [][]byte{small, added("Pod", field(2, emptyItems(mebibyte)))}, "--member-answer-limit", len(small)},
+		"a list as an event":          {asProtobuf, false, [][]byte{small, added("PodList", emptyItems(mebibyte))}, "--member-answer-limit", len(small)},
+		"an event that is too long":   {asProtobuf, false, [][]byte{small, binary.BigEndian.AppendUint32(nil, budget.FrameLimit+1)}, "no API server", len(small)},
+		"an event that is none":       {asProtobuf, false, [][]byte{small, framed([]byte("nothing"))}, "cannot be read", len(small)},
+		"a large event in JSON":       {asJSON, false, [][]byte{[]byte(`{"type":"ADDED","object":{"items":[` + strings.Repeat("{},", mebibyte) + `{}]}}`)}, "--member-answer-limit", 0},
+		"an event in JSON, no end":    {asJSON, true, [][]byte{[]byte(`{"a":"` + strings.Repeat("x", mebibyte))}, "", 0},
+		"a text in JSON without end":  {asJSON, true, [][]byte{bytes.Repeat([]byte(" "), mebibyte)}, "no API server", 0},
+		"another encoding than asked": {"application/yaml", false, [][]byte{[]byte("{}")}, "cannot be read", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := readWatch(t, stream(t, tc.contentType, tc.endless, tc.parts...))
+			if p := access.AsProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, tc.says) {
+				t.Errorf("error is %v", err)
+			}
+			if tc.passes > 0 && len(got) != tc.passes {
+				t.Errorf("%d bytes passed, want %d", len(got), tc.passes)
+			}
+		})
+	}
+}
+
+// podPage is a list of so many Pods, each with a label of so many bytes.
+func podPage(n, label int) *corev1.PodList {
+	list := &corev1.PodList{}
+	for i := range n {
+		list.Items = append(list.Items, corev1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: fmt.Sprintf("web-%03d", i), Labels: map[string]string{"a": strings.Repeat("x", label)},
+		}})
+	}
+	return list
+}
+
+// What all objects of a member take in caches is bounded, and counted down again
+// when objects go, shrink, or are no longer in the next list.
+func TestCachesAreBounded(t *testing.T) {
+	const labels = 10_000
+	limits := budget.DefaultLimits
+	limits.Cache = 40 * 2 * labels
+	h := &Held{Limiter: budget.NewLimiter(limits, clientgoscheme.Scheme)}
+	pages := make(chan *corev1.PodList, 1)
+	c := h.newCounted(&toolscache.ListWatch{ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (k8sruntime.Object, error) {
+		if options.Limit != pageLimit || options.ResourceVersion != "" {
+			t.Errorf("lists %+v", options)
+		}
+		return <-pages, nil
+	}}, dropManagedFields)
+	list := func(page *corev1.PodList) error {
+		pages <- page
+		_, err := c.ListWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
+		return err
+	}
+	if err := list(podPage(15, labels)); err != nil {
+		t.Fatal(err)
+	}
+	one := h.total / 15
+	if one < labels || one > 2*labels {
+		t.Fatalf("a Pod of %d bytes and more counts %d", labels, one)
+	}
+	if err := list(podPage(15, labels)); err != nil || h.total != 15*one {
+		t.Errorf("the same list again counts %d, not %d; error %v", h.total, 15*one, err)
+	}
+	pods := podPage(30, labels).Items
+	for i := range pods[15:] {
+		if _, err := c.keep(&pods[15+i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range pods[10:] {
+		c.drop(&pods[10+i])
+		c.drop(&pods[10+i]) // once more
+	}
+	if h.total != 10*one {
+		t.Errorf("10 Pods count %d, not %d", h.total, 10*one)
+	}
+	err := list(podPage(100, labels))
+	if p := access.AsProblem(err); p == nil || p.Reason != v1alpha1.ReasonAnswersRefused || !strings.Contains(p.Message, "--member-cache-limit") {
+		t.Errorf("too many: %v", err)
+	}
+	if err := h.Limiter.Watch(t.Context()); access.AsProblem(err) == nil {
+		t.Errorf("the link ends with %v", err)
+	}
+}
+
+// A streamed list counts beside the one before until it is complete.
+func TestStreamedListsAreCounted(t *testing.T) {
+	h := &Held{Limiter: budget.NewLimiter(budget.DefaultLimits, clientgoscheme.Scheme)}
+	c := h.newCounted(&toolscache.ListWatch{}, dropManagedFields)
+	send := func(kind watch.EventType, n int) {
+		for _, pod := range podPage(n, 10).Items {
+			if _, passed := c.event(watch.Event{Type: kind, Object: &pod}); !passed {
+				t.Fatal("an event was lost")
+			}
+		}
+	}
+	synced := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}}}
+	c.begin()
+	send(watch.Added, 10)
+	c.event(watch.Event{Type: watch.Bookmark, Object: synced})
+	ten := h.total
+	send(watch.Modified, 10)
+	if h.total != ten || ten == 0 {
+		t.Errorf("10 Pods count %d, and %d when they have changed", ten, h.total)
+	}
+	c.begin()
+	send(watch.Added, 5)
+	if h.total != ten*3/2 {
+		t.Errorf("with half of the next list they count %d, not %d", h.total, ten*3/2)
+	}
+	c.begin() // it was cut short, and comes again
+	send(watch.Added, 5)
+	c.event(watch.Event{Type: watch.Bookmark, Object: synced})
+	if h.total != ten/2 {
+		t.Errorf("5 Pods count %d, not %d", h.total, ten/2)
+	}
+	send(watch.Deleted, 5)
+	if h.total != 0 {
+		t.Errorf("nothing counts %d", h.total)
+	}
+}
+
+// What members answer with every day is none of this.
+func TestOrdinaryAnswersPass(t *testing.T) {
+	page := podPage(500, 1000)
+	page.APIVersion, page.Kind = "v1", "PodList"
+	raw, err := page.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := hostile(t, budget.ProtobufType, "", document("PodList", raw))
+	var got corev1.PodList
+	if err := c.Live.List(t.Context(), &got, client.InNamespace("shop")); err != nil || len(got.Items) != len(page.Items) {
+		t.Errorf("%d Pods, error %v", len(got.Items), err)
+	}
+	if left := c.Limiter.InFlight.Load(); left != 0 {
+		t.Errorf("%d bytes are still in flight", left)
+	}
+	small := added("Pod", field(1, field(1, []byte("web"))))
+	w := stream(t, budget.ProtobufType+";stream=watch", false, small, small)
+	config := *w.Config
+	config.ContentType = budget.ProtobufType
+	clients, err := kubernetes.NewForConfigAndClient(&config, w.Watches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	watching, err := clients.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watching.Stop()
+	for range 2 {
+		if event := <-watching.ResultChan(); event.Type != watch.Added {
+			t.Errorf("event %+v", event)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+// A controller of the same name runs for each member: its queue's series carry
+// the member's registration beside the controller's name.
+var queueLabels = []string{"cluster", "controller"}
+
+var (
+	Connected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_member_connected",
+		Help: "1 while a member's link is up: it answers, its identity is the one recorded, and its fence is ours.",
+	}, []string{"cluster"})
+	ProbeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "xylem_member_probe_seconds",
+		Help:    "How long the renewal of a member's fence took, which is the probe of its connection as well.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+	}, []string{"cluster"})
+	TokenExpires = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_member_token_expiry_timestamp_seconds",
+		Help: "When the service account's token that the manager uses in a member expires, in seconds since 1970. None for other credentials.",
+	}, []string{"cluster"})
+	queueDepth = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_queue_depth",
+		Help: "Requests that wait in a controller's queue for a member.",
+	}, queueLabels)
+	queueAdds = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "xylem_queue_adds_total",
+		Help: "Requests added to a controller's queue for a member.",
+	}, queueLabels)
+	queueRetries = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "xylem_queue_retries_total",
+		Help: "Requests put back after an error into a controller's queue for a member.",
+	}, queueLabels)
+	queueSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "xylem_queue_wait_seconds",
+		Help:    "How long a request waited in a controller's queue for a member.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+	}, queueLabels)
+	workSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "xylem_reconcile_seconds",
+		Help:    "How long a controller worked on a request for a member.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+	}, queueLabels)
+)
+
+func init() {
+	metrics.Registry.MustRegister(Connected, ProbeSeconds, TokenExpires, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds)
+}
+
+func Forget(cluster string) {
+	match := prometheus.Labels{"cluster": cluster}
+	for _, vector := range []interface {
+		DeletePartialMatch(labels prometheus.Labels) int
+	}{Connected, ProbeSeconds, TokenExpires, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds} {
+		vector.DeletePartialMatch(match)
+	}
+}
+
+// Queue is the metrics provider of one member's queues.
+type Queue struct{ Cluster string }
+
+var _ workqueue.MetricsProvider = Queue{}
+
+func (q Queue) NewDepthMetric(name string) workqueue.GaugeMetric {
+	return queueDepth.WithLabelValues(q.Cluster, name)
+}
+
+func (q Queue) NewAddsMetric(name string) workqueue.CounterMetric {
+	return queueAdds.WithLabelValues(q.Cluster, name)
+}
+
+func (q Queue) NewRetriesMetric(name string) workqueue.CounterMetric {
+	return queueRetries.WithLabelValues(q.Cluster, name)
+}
+
+func (q Queue) NewLatencyMetric(name string) workqueue.HistogramMetric {
+	return queueSeconds.WithLabelValues(q.Cluster, name)
+}
+
+func (q Queue) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
+	return workSeconds.WithLabelValues(q.Cluster, name)
+}
+
+func (Queue) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
+	return unregisteredGauge()
+}
+
+func (Queue) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
+	return unregisteredGauge()
+}
+
+// unregisteredGauge takes what work durations tell already.
+func unregisteredGauge() prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: "unused"})
+}

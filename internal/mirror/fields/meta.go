@@ -1,0 +1,92 @@
+package fields
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// MetaTable decides on the metadata of every leaf object.
+var MetaTable = Table{
+	Title:  "metadata of leaf objects (host to member)",
+	Root:   "metadata",
+	Holder: reflect.TypeFor[metav1.ObjectMeta](),
+	Fields: []Field{
+		{"name", Keep, "the leaf is found by its root's name"},
+		{"namespace", Keep, "a leaf lives in the namespace of the same name"},
+		{"labels", Translate, "carried, so that selectors find leaves as they find roots, except `xylem.io/*`; the origin's labels are put on, `app.kubernetes.io/managed-by` among them"},
+		{"annotations", Translate, "carried, except `xylem.io/*`, kubectl's last-applied configuration, and the keys in which Kubernetes keeps a cluster's own state (`pv.kubernetes.io/*`, `volume.kubernetes.io/*` and their beta forms, `kubernetes.io/config.*`); the origin's annotations are put on"},
+		{"generateName", Drop, "the name is made already"},
+		{"selfLink", Drop, "gone from Kubernetes"},
+		{"uid", Drop, "each cluster gives its own; the root's stands in the origin"},
+		{"resourceVersion", Drop, "each cluster counts its own"},
+		{"generation", Drop, "each cluster counts its own"},
+		{"creationTimestamp", Drop, "each cluster sets its own"},
+		{"deletionTimestamp", Drop, "a deletion is carried out, not copied"},
+		{"deletionGracePeriodSeconds", Drop, "a deletion is carried out, not copied"},
+		{"ownerReferences", Drop, "owners live in the host; a reference to what a cluster does not have makes its garbage collector delete the object"},
+		{"finalizers", Drop, "whoever removes a host's finalizer does not see the member"},
+		{"managedFields", Drop, "each cluster keeps its own"},
+	},
+}
+
+var metaShape = MetaTable.Compile()
+
+// LeafMeta is the metadata of the leaf of a root object, without its origin.
+func LeafMeta(root metav1.ObjectMeta) metav1.ObjectMeta {
+	leaf := *root.DeepCopy()
+	Shaped(metaShape, &leaf, MetaTable.Root)
+	leaf.Labels = carried(root.Labels)
+	leaf.Annotations = carried(root.Annotations)
+	return leaf
+}
+
+// statePrefixes start the annotations in which the machinery of one cluster
+// keeps its state; in another cluster they would be lies. A Pod with
+// kubernetes.io/config.mirror would even be taken for a kubelet's own.
+var statePrefixes = []string{
+	"pv.kubernetes.io/",
+	"volume.kubernetes.io/",
+	"volume.beta.kubernetes.io/",
+	"volume.alpha.kubernetes.io/",
+	"kubernetes.io/config.",
+}
+
+// carried is a copy of the labels or annotations that leaves have from roots.
+func carried(from map[string]string) map[string]string {
+	to := make(map[string]string, len(from))
+	for key, value := range from {
+		if IsCarried(key) {
+			to[key] = value
+		}
+	}
+	return to
+}
+
+func IsCarried(key string) bool {
+	if v1alpha1.Reserved(key) || key == v1alpha1.LabelManagedBy || key == corev1.LastAppliedConfigAnnotation {
+		return false
+	}
+	for _, prefix := range statePrefixes {
+		if strings.HasPrefix(key, prefix) {
+			return false
+		}
+	}
+	return true
+}
+
+// Merged is a new map of both, the second winning.
+func Merged(a, b map[string]string) map[string]string {
+	m := make(map[string]string, len(a)+len(b))
+	for k, v := range a {
+		m[k] = v
+	}
+	for k, v := range b {
+		m[k] = v
+	}
+	return m
+}

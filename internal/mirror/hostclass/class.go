@@ -1,0 +1,157 @@
+package hostclass
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// Class is what a host StorageClass tells Xylem by its parameters.
+type Class struct {
+	// Provisioning is v1alpha1.ProvisioningMirror or ProvisioningPromise.
+	Provisioning string
+	// Release is v1alpha1.ReleaseOnClaimDeletion or ReleaseWhenUnused.
+	Release string
+	// ReleaseGrace is how long a disk outlives its last Pod where Release is
+	// ReleaseWhenUnused.
+	ReleaseGrace time.Duration
+	// PlacementTimeout is how long a member may fail to meet a claim before another
+	// one is tried.
+	PlacementTimeout time.Duration
+}
+
+// Defaults and bounds of a class's durations. A Pod that its owner makes again
+// comes within a few seconds, and finds its disk; what cannot be met for a minute
+// is not about to be.
+const (
+	DefaultReleaseGrace     = 30 * time.Second
+	DefaultPlacementTimeout = 60 * time.Second
+	minPlacementTimeout     = time.Second
+	maxDuration             = 24 * time.Hour
+)
+
+// Read reads Xylem's parameters of a host StorageClass, with defaults.
+// Parameters that are not Xylem's are not looked at: they stand in the member's
+// class. The error, if any, is a *Refusal that names what is unknown.
+func Read(class *storagev1.StorageClass) (Class, error) {
+	c := Class{
+		Provisioning: v1alpha1.ProvisioningMirror, Release: v1alpha1.ReleaseOnClaimDeletion,
+		ReleaseGrace: DefaultReleaseGrace, PlacementTimeout: DefaultPlacementTimeout,
+	}
+	var wrong []string
+	for key, value := range class.Parameters {
+		read, known := parameters[key]
+		switch {
+		case known:
+			if want := read(value, &c); want != "" {
+				wrong = append(wrong, fmt.Sprintf("%s is %q; it is %s", key, value, want))
+			}
+		case v1alpha1.Reserved(key):
+			wrong = append(wrong, key+" is no parameter that Xylem knows")
+		}
+	}
+	if c.Release == v1alpha1.ReleaseWhenUnused && c.Provisioning != v1alpha1.ProvisioningPromise {
+		wrong = append(wrong, fmt.Sprintf("%s %s goes with %s %s only", v1alpha1.ParameterRelease, c.Release,
+			v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningPromise))
+	}
+	if c.Release == v1alpha1.ReleaseWhenUnused && ReclaimPolicy(class) == corev1.PersistentVolumeReclaimRetain {
+		wrong = append(wrong, fmt.Sprintf("%s %s goes with reclaimPolicy Delete only: what is to be retained is never released", v1alpha1.ParameterRelease, c.Release))
+	}
+	if _, set := class.Parameters[v1alpha1.ParameterReleaseGrace]; set && c.Release != v1alpha1.ReleaseWhenUnused {
+		wrong = append(wrong, fmt.Sprintf("%s goes with %s %s only", v1alpha1.ParameterReleaseGrace, v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused))
+	}
+	if len(wrong) == 0 {
+		return c, nil
+	}
+	slices.Sort(wrong)
+	return Class{}, &mirror.Refusal{
+		Reason: v1alpha1.ReasonClassInvalid,
+		Message: fmt.Sprintf("StorageClass %s has parameters that Xylem cannot follow (parameters cannot be changed: delete the class and make it anew): %s",
+			class.Name, strings.Join(wrong, "; ")),
+	}
+}
+
+// parameters are those of a class that are Xylem's: each is read into a Class, or
+// what its value has to be is returned.
+var parameters = map[string]func(value string, into *Class) (want string){
+	v1alpha1.ParameterProvisioning: func(value string, c *Class) string {
+		return oneOf(value, &c.Provisioning, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise)
+	},
+	v1alpha1.ParameterMemberClass: func(value string, _ *Class) string {
+		if len(validation.IsDNS1123Subdomain(value)) > 0 {
+			return "the name of a class in the members, or is left out"
+		}
+		return ""
+	},
+	v1alpha1.ParameterRelease: func(value string, c *Class) string {
+		return oneOf(value, &c.Release, v1alpha1.ReleaseOnClaimDeletion, v1alpha1.ReleaseWhenUnused)
+	},
+	v1alpha1.ParameterReleaseGrace: func(value string, c *Class) string {
+		return between(value, &c.ReleaseGrace, 0, "5m")
+	},
+	v1alpha1.ParameterPlacementTimeout: func(value string, c *Class) string {
+		return between(value, &c.PlacementTimeout, minPlacementTimeout, "90s")
+	},
+}
+
+// between reads a duration that is not shorter than low, nor longer than maxDuration.
+func between(value string, into *time.Duration, low time.Duration, such string) string {
+	d, err := time.ParseDuration(value)
+	if err != nil || d < low || d > maxDuration {
+		return fmt.Sprintf("a duration from %s to %s, such as %s", low, maxDuration, such)
+	}
+	*into = d
+	return ""
+}
+
+// oneOf reads a word that is one of two.
+func oneOf(value string, into *string, first, second string) string {
+	if value != first && value != second {
+		return first + " or " + second
+	}
+	*into = value
+	return ""
+}
+
+// NameOf is the name of a claim's class in its own cluster, empty if it has
+// none. The annotation from before claims had a field for it wins, as everywhere
+// in Kubernetes: what quota is counted for has to be what is made.
+func NameOf(claim *corev1.PersistentVolumeClaim) string {
+	if name, found := claim.Annotations[corev1.BetaStorageClassAnnotation]; found {
+		return name
+	}
+	if claim.Spec.StorageClassName != nil {
+		return *claim.Spec.StorageClassName
+	}
+	return ""
+}
+
+// Own reports whether a host class, nil if there is none, has its volumes from Xylem.
+func Own(class *storagev1.StorageClass) bool {
+	return class != nil && class.Provisioner == v1alpha1.ProvisionerName
+}
+
+// Mirrors reports whether a host class is one of Xylem's, in mirror mode, that Xylem can follow.
+func Mirrors(class *storagev1.StorageClass) bool {
+	if !Own(class) {
+		return false
+	}
+	c, err := Read(class)
+	return err == nil && c.Provisioning == v1alpha1.ProvisioningMirror
+}
+
+// ReclaimPolicy of a class; the API defaults it to Delete.
+func ReclaimPolicy(class *storagev1.StorageClass) corev1.PersistentVolumeReclaimPolicy {
+	if class.ReclaimPolicy == nil {
+		return corev1.PersistentVolumeReclaimDelete
+	}
+	return *class.ReclaimPolicy
+}

@@ -1,0 +1,33 @@
+package hostpv
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// StandsFor reports whether a host PV of that name can be a leaf PV's mirror.
+func StandsFor(hostName, leafName, clusterID string) bool {
+	return hostName == Name(leafName, clusterID, false) || hostName == Name(leafName, clusterID, true)
+}
+
+// AsksFor reports whether a claim asks, by spec.volumeName, for a leaf volume
+// that was made for an earlier claim of its own namespace and name.
+func AsksFor(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, m mirror.Member) bool {
+	origin, ours := mirror.OriginIn(m.HostID, leaf)
+	return ours && root.DeletionTimestamp == nil && leaf.DeletionTimestamp == nil && origin.UID != root.UID &&
+		origin.Root == types.NamespacedName{Namespace: root.Namespace, Name: root.Name} &&
+		root.Spec.VolumeName != "" && StandsFor(root.Spec.VolumeName, leaf.Name, m.ClusterID)
+}
+
+// PointsAt reports whether a PV was made for a claim, or waits to be bound to it.
+func PointsAt(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	ref := pv.Spec.ClaimRef
+	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == claim.UID || ref.UID == "")
+}
+
+// HeldBy reports whether a PV's claimRef names this very claim.
+func HeldBy(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
+	return pv != nil && claim != nil && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == claim.UID
+}

@@ -1,0 +1,59 @@
+package hostpv
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// comeBack is a claim that was made anew and names the volume that one of its
+// name had.
+type comeBack struct {
+	root   *corev1.PersistentVolumeClaim
+	leaf   *corev1.PersistentVolume
+	member mirror.Member
+}
+
+func back(change func(*comeBack)) comeBack {
+	b := comeBack{
+		member: mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "host-id"},
+		root: &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "new-uid"},
+			Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}},
+		leaf: &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"}},
+	}
+	mirror.Origin{HostID: "host-id", Root: types.NamespacedName{Namespace: "shop", Name: "data"}, UID: "old-uid"}.Stamp(b.leaf)
+	change(&b)
+	return b
+}
+
+func TestAsksFor(t *testing.T) {
+	now := metav1.Now()
+	for name, tc := range map[string]struct {
+		change func(*comeBack)
+		want   bool
+	}{
+		"by its name":                         {func(*comeBack) {}, true},
+		"by its name in the host":             {func(b *comeBack) { b.root.Spec.VolumeName = Name("pv-1", "id38", true) }, true},
+		"for any volume":                      {func(b *comeBack) { b.root.Spec.VolumeName = "" }, false},
+		"for another volume":                  {func(b *comeBack) { b.root.Spec.VolumeName = "pv-2" }, false},
+		"for that of a claim of another name": {func(b *comeBack) { b.root.Name = "other" }, false},
+		"for that of another namespace (I8)":  {func(b *comeBack) { b.root.Namespace = "attacker" }, false},
+		"for that of a member's own (I4)":     {func(b *comeBack) { b.leaf.Labels = nil }, false},
+		"for that of another host (I4)":       {func(b *comeBack) { b.leaf.Labels[v1alpha1.LabelHost] = "other" }, false},
+		"it is its own":                       {func(b *comeBack) { b.root.UID = "old-uid" }, false},
+		"while it is deleted":                 {func(b *comeBack) { b.root.DeletionTimestamp = &now }, false},
+		"for one that is deleted":             {func(b *comeBack) { b.leaf.DeletionTimestamp = &now }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := back(tc.change)
+			if got := AsksFor(b.root, b.leaf, b.member); got != tc.want {
+				t.Errorf("asks for it: %v", got)
+			}
+		})
+	}
+}

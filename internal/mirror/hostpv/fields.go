@@ -1,0 +1,62 @@
+package hostpv
+
+import (
+	"reflect"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+)
+
+const asAttributes = "stands as driver and handle in the volume attributes of the host volume, whose source is always Xylem's own: under the real plugin's name, the host's controllers would delete or resize the backend"
+
+// Table decides on every field of a leaf volume's spec.
+var Table = fields.Table{
+	Title:  "PersistentVolume spec (member to host)",
+	Root:   "spec",
+	Holder: reflect.TypeFor[corev1.PersistentVolumeSpec](),
+	Fields: []fields.Field{
+		{Path: "capacity", Decision: fields.Translate, Reason: "how much storage there is; changes are carried over"},
+		{Path: "accessModes", Decision: fields.Keep, Reason: "what the volume can do"},
+		{Path: "claimRef", Decision: fields.Translate, Reason: "the root claim, with its UID in the host"},
+		{Path: "persistentVolumeReclaimPolicy", Decision: fields.Translate, Reason: "Retain if either side says so; leaf volumes themselves stand at Retain while in use"},
+		{Path: "storageClassName", Decision: fields.Translate, Reason: "the root claim's class"},
+		{Path: "mountOptions", Decision: fields.Drop, Reason: "nothing is mounted in the host"},
+		{Path: "volumeMode", Decision: fields.Keep, Reason: "Block stays Block"},
+		{Path: "nodeAffinity", Decision: fields.Translate, Reason: "the member's virtual node, by cluster ID; where in the member the volume is reachable is the member's matter"},
+		{Path: "volumeAttributesClassName", Decision: fields.Translate, Reason: "what the root claim names, without which the two do not bind"},
+		{Path: "csi.driver", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "csi.volumeHandle", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "csi.readOnly", Decision: fields.Keep, Reason: "what the volume can do"},
+		{Path: "csi.fsType", Decision: fields.Keep, Reason: "what is on the volume"},
+		{Path: "csi.volumeAttributes", Decision: fields.Translate, Reason: "the member's driver's own; the host volume has Xylem's instead"},
+		{Path: "csi.controllerPublishSecretRef", Decision: fields.Drop, Reason: "names a Secret of the member"},
+		{Path: "csi.nodeStageSecretRef", Decision: fields.Drop, Reason: "names a Secret of the member"},
+		{Path: "csi.nodePublishSecretRef", Decision: fields.Drop, Reason: "names a Secret of the member"},
+		{Path: "csi.controllerExpandSecretRef", Decision: fields.Drop, Reason: "names a Secret of the member"},
+		{Path: "csi.nodeExpandSecretRef", Decision: fields.Drop, Reason: "names a Secret of the member"},
+		{Path: "gcePersistentDisk", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "awsElasticBlockStore", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "hostPath", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "glusterfs", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "nfs", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "rbd", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "iscsi", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "cinder", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "cephfs", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "fc", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "flocker", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "flexVolume", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "azureFile", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "vsphereVolume", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "quobyte", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "azureDisk", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "photonPersistentDisk", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "portworxVolume", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "scaleIO", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "local", Decision: fields.Translate, Reason: asAttributes},
+		{Path: "storageos", Decision: fields.Translate, Reason: asAttributes},
+	},
+}
+
+var volumeShape = Table.Compile()

@@ -1,0 +1,283 @@
+package hostpv
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+const (
+	promiseNamePrefix   = "pvc-mock-"
+	promiseHandlePrefix = "mock-vol-"
+)
+
+// PromiseName is the name of the promise that is made for a claim.
+func PromiseName(claim types.UID) string { return promiseNamePrefix + string(claim) }
+
+// NamesPromise reports whether a volume name is that of a promise.
+func NamesPromise(volume string) bool { return strings.HasPrefix(volume, promiseNamePrefix) }
+
+// Promises reports whether a class makes promises.
+func Promises(class *storagev1.StorageClass) bool {
+	c, err := hostclass.Read(class)
+	return err == nil && c.Provisioning == v1alpha1.ProvisioningPromise
+}
+
+// PromiseRefusal says why nothing is promised to a claim of a class that makes
+// promises; nil if it may be. What would have to hold of a volume that does not
+// exist yet, nobody can promise.
+func PromiseRefusal(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
+	refuse := func(reason, format string, args ...any) *mirror.Refusal {
+		return &mirror.Refusal{Reason: reason, Message: "nothing is promised to this claim: " + fmt.Sprintf(format, args...)}
+	}
+	switch name := claim.Spec.VolumeName; {
+	case name != "" && name != PromiseName(claim.UID) && !LostPromise(claim):
+		return refuse(v1alpha1.ReasonVolumeNameUnsupported, "it names volume %s, and is bound to that one or none: leave spec.volumeName out", name)
+	case claim.Spec.Selector != nil:
+		return refuse(v1alpha1.ReasonSelectorUnsupported, "spec.selector chooses among volumes that exist: leave it out")
+	case claim.Spec.DataSource != nil, claim.Spec.DataSourceRef != nil:
+		return refuse(v1alpha1.ReasonDataSourceUnsupported, "%s", pvc.NoDataSource)
+	}
+	return nil
+}
+
+// LostPromise reports whether a claim was bound to a promise that is gone: its own,
+// or one of an earlier claim that it used again. The phase is the host's to write.
+func LostPromise(claim *corev1.PersistentVolumeClaim) bool {
+	return claim.Status.Phase == corev1.ClaimLost && NamesPromise(claim.Spec.VolumeName)
+}
+
+// PromiseFor is the PV that a claim of a promise class is bound to at once: the
+// mock PV of seed 000. The class's parameters are copied into it, for the class
+// may be replaced by the time that they are needed. Its finalizer holds it until
+// it is known that no member has, or will have, a disk for it.
+func PromiseFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) *corev1.PersistentVolume {
+	pv := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: PromiseName(claim.UID),
+			Annotations: map[string]string{
+				v1alpha1.AnnotationMockPV: "true",
+				annotationProvisionedBy:   v1alpha1.ProvisionerName,
+			},
+			Finalizers: []string{v1alpha1.FinalizerLeafVolume},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:    requested(claim),
+			AccessModes: slices.Clone(claim.Spec.AccessModes),
+			VolumeMode:  volumeModeOf(claim),
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim",
+				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID,
+			},
+			PersistentVolumeReclaimPolicy: hostclass.ReclaimPolicy(class),
+			StorageClassName:              class.Name,
+			VolumeAttributesClassName:     fields.Clone(claim.Spec.VolumeAttributesClassName),
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver:           v1alpha1.PromiseDriverName,
+				VolumeHandle:     promiseHandlePrefix + string(claim.UID),
+				VolumeAttributes: ownParameters(class),
+			}},
+		},
+	}
+	if WhenUnused(pv) {
+		pv.Spec.NodeAffinity = affinity(v1alpha1.LabelVirtualNode, "true")
+	}
+	return pv
+}
+
+func volumeModeOf(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeMode {
+	if mode := claim.Spec.VolumeMode; mode != nil {
+		return fields.Clone(mode)
+	}
+	filesystem := corev1.PersistentVolumeFilesystem
+	return &filesystem
+}
+
+func requested(claim *corev1.PersistentVolumeClaim) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]}
+}
+
+func ownParameters(class *storagev1.StorageClass) map[string]string {
+	own := maps.Clone(class.Parameters)
+	maps.DeleteFunc(own, func(key, _ string) bool { return !v1alpha1.Reserved(key) })
+	return own
+}
+
+// IsPromise reports whether a PV of the host is a promise of ours.
+func IsPromise(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.PromiseDriverName &&
+		pv.Annotations[v1alpha1.AnnotationMockPV] == "true" && pv.Annotations[annotationProvisionedBy] == v1alpha1.ProvisionerName
+}
+
+// IsUnfulfilled reports whether a PV is a promise that has no disk. One whose
+// record of its disk is not whole is neither this nor a LeafOf: nothing is
+// made or destroyed for it.
+func IsUnfulfilled(pv *corev1.PersistentVolume) bool {
+	return IsPromise(pv) && pv.Annotations[v1alpha1.AnnotationVolume] == "" && pv.Annotations[v1alpha1.AttributeLeafUID] == ""
+}
+
+// IsPromiseIn reports whether a PV is a promise without a disk that a member has.
+func IsPromiseIn(pv *corev1.PersistentVolume, clusterID string) bool {
+	return IsUnfulfilled(pv) && clusterID != "" && pv.Labels[v1alpha1.LabelClusterID] == clusterID
+}
+
+// IsUnused reports whether a PV is a promise that no member has, or ever had.
+func IsUnused(pv *corev1.PersistentVolume) bool {
+	return IsUnfulfilled(pv) && pv.Labels[v1alpha1.LabelClusterID] == ""
+}
+
+// PromiseClass is the host class of a promise, as it was when it was made.
+func PromiseClass(pv *corev1.PersistentVolume) *storagev1.StorageClass {
+	return &storagev1.StorageClass{
+		ObjectMeta:  metav1.ObjectMeta{Name: pv.Spec.StorageClassName},
+		Provisioner: v1alpha1.ProvisionerName,
+		Parameters:  pv.Spec.CSI.VolumeAttributes,
+	}
+}
+
+// WhenUnused reports whether a PV is a promise whose disk goes with its last Pod.
+func WhenUnused(pv *corev1.PersistentVolume) bool {
+	return IsPromise(pv) && pv.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused
+}
+
+// Releasing reports whether the disk of a fulfilled promise is being destroyed
+// since no Pod uses it.
+func Releasing(pv *corev1.PersistentVolume) bool {
+	uid := pv.Annotations[v1alpha1.AnnotationReleasing]
+	return uid != "" && WhenUnused(pv) && uid == pv.Annotations[v1alpha1.AttributeLeafUID]
+}
+
+// MarkedUnused reports whether a promise says since when no Pod uses its disk.
+func MarkedUnused(pv *corev1.PersistentVolume) bool {
+	_, marked := pv.Annotations[v1alpha1.AnnotationUnusedSince]
+	return marked
+}
+
+// WithMember is a promise with the record that a member has it, and for which Pod.
+func WithMember(pv *corev1.PersistentVolume, m mirror.Member, consumer *corev1.Pod) *corev1.PersistentVolume {
+	after := pv.DeepCopy()
+	after.Labels = fields.Merged(after.Labels, map[string]string{v1alpha1.LabelCluster: m.Registration, v1alpha1.LabelClusterID: m.ClusterID})
+	if consumer != nil {
+		after.Annotations = fields.Merged(after.Annotations, map[string]string{v1alpha1.AnnotationConsumer: ConsumerOf(consumer)})
+	}
+	return after
+}
+
+// ConsumerOf is a Pod as a promise names it.
+func ConsumerOf(pod *corev1.Pod) string {
+	return fmt.Sprintf("%s/%s/%s", pod.Namespace, pod.Name, pod.UID)
+}
+
+// WithoutMember is a promise that no member has any more.
+func WithoutMember(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
+	after := pv.DeepCopy()
+	for _, key := range []string{v1alpha1.LabelCluster, v1alpha1.LabelClusterID} {
+		delete(after.Labels, key)
+	}
+	for _, key := range []string{
+		v1alpha1.AnnotationConsumer, v1alpha1.AnnotationVolume, v1alpha1.AttributeLeafUID, v1alpha1.AttributeDriver,
+		v1alpha1.AttributeHandle, v1alpha1.AnnotationUnusedSince, v1alpha1.AnnotationReleasing, v1alpha1.AnnotationClusterGone,
+	} {
+		delete(after.Annotations, key)
+	}
+	return after
+}
+
+// Fulfil is a promise that a member has with the record of its disk: the leaf PV,
+// its driver and handle, its capacity, Retain if the member retains, and the
+// member's nodes as the only ones, unless the disk goes with its last Pod.
+func Fulfil(pv, leaf *corev1.PersistentVolume, leafPolicy corev1.PersistentVolumeReclaimPolicy, m mirror.Member) *corev1.PersistentVolume {
+	after := pv.DeepCopy()
+	after.Annotations = fields.Merged(after.Annotations, map[string]string{
+		v1alpha1.AnnotationVolume: volumeHandle(m.ClusterID, leaf.Name),
+		v1alpha1.AttributeLeafUID: string(leaf.UID),
+	})
+	driver, handle := SourceOf(leaf)
+	for key, value := range map[string]string{v1alpha1.AttributeDriver: driver, v1alpha1.AttributeHandle: handle} {
+		if value != "" {
+			after.Annotations[key] = sanitize.Plain(value, attributeLimit)
+		}
+	}
+	if storage := storageOf(leaf); storage != nil {
+		after.Spec.Capacity = storage
+	}
+	if leafPolicy != corev1.PersistentVolumeReclaimDelete {
+		after.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+	}
+	if !WhenUnused(pv) {
+		after.Spec.NodeAffinity = affinityTo(m.ClusterID)
+	}
+	return after
+}
+
+// Unfulfil is a promise whose disk is gone, and that may be fulfilled again, in
+// whichever member. Its claim may be gone. Its finalizer, which may have been taken
+// off with its last member, holds it again, if it is not being deleted.
+func Unfulfil(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
+	after := WithoutMember(pv)
+	if claim != nil {
+		after.Spec.Capacity = requested(claim)
+	}
+	if after.DeletionTimestamp == nil && !slices.Contains(after.Finalizers, v1alpha1.FinalizerLeafVolume) {
+		after.Finalizers = append(after.Finalizers, v1alpha1.FinalizerLeafVolume)
+	}
+	return after
+}
+
+// Movable reports whether a PV is a promise that is bound, and that another member
+// may fulfil once nobody minds what is there: it has no disk, or one that is not to
+// outlive its Pods.
+func Movable(pv *corev1.PersistentVolume) bool {
+	if pv.Status.Phase != corev1.VolumeBound || pv.Spec.ClaimRef == nil || pv.DeletionTimestamp != nil {
+		return false
+	}
+	_, _, _, fulfilled := LeafOf(pv)
+	return IsUnfulfilled(pv) || fulfilled && WhenUnused(pv)
+}
+
+// LetGo is a promise that an admin takes from a member without the member's doing:
+// what is there of it stays. It says so, so that the member does not take it back
+// by itself. Its claim may be gone.
+func LetGo(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolume {
+	after := Unfulfil(pv, claim)
+	after.Annotations = fields.Merged(after.Annotations, map[string]string{v1alpha1.AnnotationAbandon: clusterID})
+	if after.DeletionTimestamp == nil && !slices.Contains(after.Finalizers, v1alpha1.FinalizerLeafVolume) {
+		after.Finalizers = append(after.Finalizers, v1alpha1.FinalizerLeafVolume)
+	}
+	return after
+}
+
+// LetGoIn reports whether a PV is a promise that an admin took from a member.
+func LetGoIn(pv *corev1.PersistentVolume, clusterID string) bool {
+	return clusterID != "" && IsPromise(pv) && pv.Annotations[v1alpha1.AnnotationAbandon] == clusterID
+}
+
+// promisedLeaf is LeafOf for promises: label, annotations and node affinity
+// have to agree.
+func promisedLeaf(pv *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
+	pinned := func() bool {
+		if WhenUnused(pv) {
+			return isAffinity(pv.Spec.NodeAffinity, v1alpha1.LabelVirtualNode, "true")
+		}
+		return isAffinityTo(pv.Spec.NodeAffinity, clusterID)
+	}
+	clusterID, leafName, ok = strings.Cut(pv.Annotations[v1alpha1.AnnotationVolume], "/")
+	leafUID = types.UID(pv.Annotations[v1alpha1.AttributeLeafUID])
+	if !ok || !IsPromise(pv) || !isLeaf(pv, clusterID, leafName, leafUID) || !pinned() {
+		return "", "", "", false
+	}
+	return clusterID, leafName, leafUID, true
+}

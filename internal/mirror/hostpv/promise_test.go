@@ -1,0 +1,282 @@
+package hostpv
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+)
+
+var (
+	promisor = &storagev1.StorageClass{
+		ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName,
+		Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterMemberClass: "gp3", "fsType": "xfs"},
+	}
+	promisee = &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "u-1"},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			StorageClassName: mirrortest.Ptr("fast"), AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, VolumeMode: mirrortest.Ptr(corev1.PersistentVolumeBlock),
+			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		},
+	}
+	promiseMember = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
+	promiseLeaf   = &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:               corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}},
+		},
+	}
+)
+
+func whenUnused() *storagev1.StorageClass {
+	class := promisor.DeepCopy()
+	class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
+	return class
+}
+
+func TestPromiseFor(t *testing.T) {
+	want := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "pvc-mock-u-1",
+			Annotations: map[string]string{"virtual-kubelet.io/mock-pv": "true", "pv.kubernetes.io/provisioned-by": "csi.xylem.io"},
+			Finalizers:  []string{"xylem.io/leaf-volume"},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:    corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod}, VolumeMode: mirrortest.Ptr(corev1.PersistentVolumeBlock),
+			ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "data", UID: "u-1"},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete, StorageClassName: "fast",
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: "mock.csi.virtual-kubelet.io", VolumeHandle: "mock-vol-u-1",
+				VolumeAttributes: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterMemberClass: "gp3"},
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, PromiseFor(promisee, promisor)); diff != "" {
+		t.Errorf("promise (-want +got):\n%s", diff)
+	}
+
+	retaining := promisor.DeepCopy()
+	retaining.ReclaimPolicy = mirrortest.Ptr(corev1.PersistentVolumeReclaimRetain)
+	if got := PromiseFor(promisee, retaining).Spec.PersistentVolumeReclaimPolicy; got != corev1.PersistentVolumeReclaimRetain {
+		t.Errorf("policy of a class that retains is %s", got)
+	}
+	held := PromiseFor(promisee, whenUnused()).Spec.NodeAffinity
+	if !isAffinity(held, v1alpha1.LabelVirtualNode, "true") {
+		t.Errorf("a promise that goes with its last Pod is not held to virtual nodes: %v", held)
+	}
+}
+
+func TestPromiseRefusal(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*corev1.PersistentVolumeClaim)
+		reason string
+	}{
+		"plain":                {change: func(*corev1.PersistentVolumeClaim) {}},
+		"bound to its promise": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-1" }},
+		"names a volume":       {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "v" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
+		"has lost another's": {change: func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeName, c.Status.Phase = "pvc-mock-u-2", corev1.ClaimLost
+		}},
+		"has lost a volume": {change: func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.VolumeName, c.Status.Phase = "v", corev1.ClaimLost
+		}, reason: v1alpha1.ReasonVolumeNameUnsupported},
+		"names another's": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "pvc-mock-u-2" }, reason: v1alpha1.ReasonVolumeNameUnsupported},
+		"selector":        {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.Selector = &metav1.LabelSelector{} }, reason: v1alpha1.ReasonSelectorUnsupported},
+		"data source":     {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSource = &corev1.TypedLocalObjectReference{} }, reason: v1alpha1.ReasonDataSourceUnsupported},
+		"data source ref": {change: func(c *corev1.PersistentVolumeClaim) { c.Spec.DataSourceRef = &corev1.TypedObjectReference{} }, reason: v1alpha1.ReasonDataSourceUnsupported},
+	} {
+		t.Run(name, func(t *testing.T) {
+			claim := promisee.DeepCopy()
+			tc.change(claim)
+			got := ""
+			if refusal := PromiseRefusal(claim); refusal != nil {
+				got = refusal.Reason
+			}
+			if got != tc.reason {
+				t.Errorf("reason is %q, want %q", got, tc.reason)
+			}
+		})
+	}
+}
+
+// What is told of a promise in each state, and what is made of it on the way there
+// and back.
+func TestLifeOfAPromise(t *testing.T) {
+	for name, class := range map[string]*storagev1.StorageClass{"on claim deletion": promisor, "when unused": whenUnused()} {
+		t.Run(name, func(t *testing.T) {
+			made := PromiseFor(promisee, class)
+			if !IsPromise(made) || !IsUnused(made) || !IsUnfulfilled(made) || IsPromiseIn(made, promiseMember.ClusterID) {
+				t.Error("a new promise is not an unused one")
+			}
+			if _, _, _, ours := LeafOf(made); ours {
+				t.Error("a new promise stands for a leaf PV")
+			}
+			placed := WithMember(made, promiseMember, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app", UID: "p-1"}})
+			if IsUnused(placed) || !IsPromiseIn(placed, promiseMember.ClusterID) || IsPromiseIn(placed, "id39") || placed.Annotations[v1alpha1.AnnotationConsumer] != "shop/app/p-1" {
+				t.Errorf("a placed promise is not this member's: %v %v", placed.Labels, placed.Annotations)
+			}
+			if diff := cmp.Diff(made, WithoutMember(placed), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("what is left when it is let go of (-new +got):\n%s", diff)
+			}
+
+			full := Fulfil(placed, promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
+			cluster, leaf, uid, ours := LeafOf(full)
+			if !ours || cluster != "id38" || leaf != "pv-1" || uid != "leaf-uid" || IsUnfulfilled(full) {
+				t.Errorf("a fulfilled promise stands for %q %q %q %t", cluster, leaf, uid, ours)
+			}
+			if got := full.Spec.Capacity.Storage().String(); got != "2Gi" {
+				t.Errorf("capacity is %s", got)
+			}
+			if full.Annotations[v1alpha1.AttributeDriver] != "disk.example.com" || full.Annotations[v1alpha1.AttributeHandle] != "d-1" {
+				t.Errorf("driver and handle: %v", full.Annotations)
+			}
+			if pinned := isAffinityTo(full.Spec.NodeAffinity, "id38"); pinned == WhenUnused(full) {
+				t.Errorf("pinned to the member: %t", pinned)
+			}
+			if diff := cmp.Diff(made.Spec.PersistentVolumeSource, full.Spec.PersistentVolumeSource); diff != "" {
+				t.Errorf("the source, which is immutable, has changed:\n%s", diff)
+			}
+
+			if class == promisor {
+				return
+			}
+			full.Annotations[v1alpha1.AnnotationReleasing] = "leaf-uid"
+			if !Releasing(full) {
+				t.Error("it is not being released")
+			}
+			again := Unfulfil(full, promisee)
+			if diff := cmp.Diff(made, again, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("unfulfilled, it is not as it was made (-made +again):\n%s", diff)
+			}
+			full.Finalizers = nil
+			if diff := cmp.Diff(made.Finalizers, Unfulfil(full, nil).Finalizers); diff != "" {
+				t.Errorf("let go of before, it is not held again (-want +got):\n%s", diff)
+			}
+			full.DeletionTimestamp = &metav1.Time{}
+			if got := Unfulfil(full, nil).Finalizers; len(got) != 0 {
+				t.Errorf("being deleted, it cannot be given finalizers: %v", got)
+			}
+			if !IsUnused(again) || again.Annotations[v1alpha1.AnnotationMockPV] != "true" {
+				t.Errorf("labels %v, annotations %v", again.Labels, again.Annotations)
+			}
+		})
+	}
+}
+
+// What an admin takes from a member, another may fulfil; what is there is not taken
+// back by the member itself.
+func TestLetGo(t *testing.T) {
+	boundTo := func(pv *corev1.PersistentVolume) *corev1.PersistentVolume {
+		pv.UID, pv.Status.Phase = "pv-uid", corev1.VolumeBound
+		return pv
+	}
+	placed := func(class *storagev1.StorageClass) *corev1.PersistentVolume {
+		return boundTo(WithMember(PromiseFor(promisee, class), promiseMember, &corev1.Pod{}))
+	}
+	fulfilled := func(class *storagev1.StorageClass) *corev1.PersistentVolume {
+		return boundTo(Fulfil(placed(class), promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember))
+	}
+	with := func(pv *corev1.PersistentVolume, change func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
+		change(pv)
+		return pv
+	}
+	for name, tc := range map[string]struct {
+		pv   *corev1.PersistentVolume
+		want bool
+	}{
+		"no member has it":                {boundTo(PromiseFor(promisee, whenUnused())), true},
+		"placed":                          {placed(promisor), true},
+		"fulfilled, until it is unused":   {fulfilled(whenUnused()), true},
+		"fulfilled, for good":             {fulfilled(promisor), false},
+		"its claim is gone":               {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Status.Phase = corev1.VolumeReleased }), false},
+		"being deleted":                   {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }), false},
+		"its record is not whole":         {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) }), false},
+		"let go of by its member already": {with(fulfilled(whenUnused()), func(pv *corev1.PersistentVolume) { pv.Finalizers = nil }), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Movable(tc.pv); got != tc.want {
+				t.Fatalf("movable: %t, want %t", got, tc.want)
+			}
+			if !tc.want {
+				return
+			}
+			want := boundTo(PromiseFor(promisee, PromiseClass(tc.pv)))
+			want.Spec.StorageClassName, want.Annotations[v1alpha1.AnnotationAbandon] = promisor.Name, promiseMember.ClusterID
+			got := LetGo(tc.pv, promisee, promiseMember.ClusterID)
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("let go of (-want +got):\n%s", diff)
+			}
+			if !IsUnused(got) || !LetGoIn(got, promiseMember.ClusterID) || LetGoIn(got, "id39") || LetGoIn(tc.pv, promiseMember.ClusterID) {
+				t.Error("it is not told from others")
+			}
+		})
+	}
+}
+
+func TestFulfilRetains(t *testing.T) {
+	placed := WithMember(PromiseFor(promisee, promisor), promiseMember, nil)
+	for policy, want := range map[corev1.PersistentVolumeReclaimPolicy]corev1.PersistentVolumeReclaimPolicy{
+		corev1.PersistentVolumeReclaimDelete: corev1.PersistentVolumeReclaimDelete,
+		corev1.PersistentVolumeReclaimRetain: corev1.PersistentVolumeReclaimRetain,
+		"":                                   corev1.PersistentVolumeReclaimRetain,
+	} {
+		if got := Fulfil(placed, promiseLeaf, policy, promiseMember).Spec.PersistentVolumeReclaimPolicy; got != want {
+			t.Errorf("member's policy %q: %s, want %s", policy, got, want)
+		}
+	}
+}
+
+// A record that does not hold together stands for nothing, and is not taken for a
+// promise to fulfil either.
+func TestPromiseTampered(t *testing.T) {
+	for name, change := range map[string]func(*corev1.PersistentVolume){
+		"no label":           func(pv *corev1.PersistentVolume) { pv.Labels = nil },
+		"another's label":    func(pv *corev1.PersistentVolume) { pv.Labels[v1alpha1.LabelClusterID] = "id39" },
+		"no UID":             func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AttributeLeafUID) },
+		"no volume":          func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationVolume) },
+		"no cluster":         func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "pv-1" },
+		"not pinned":         func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = nil },
+		"pinned elsewhere":   func(pv *corev1.PersistentVolume) { pv.Spec.NodeAffinity = affinityTo("id39") },
+		"no name of a PV":    func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationVolume] = "id38/a/b" },
+		"not marked as mock": func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationMockPV) },
+		"another's mock":     func(pv *corev1.PersistentVolume) { delete(pv.Annotations, annotationProvisionedBy) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			pv := Fulfil(WithMember(PromiseFor(promisee, promisor), promiseMember, nil), promiseLeaf, corev1.PersistentVolumeReclaimDelete, promiseMember)
+			change(pv)
+			if _, leaf, _, ours := LeafOf(pv); ours || leaf != "" {
+				t.Errorf("stands for %q", leaf)
+			}
+			if IsUnfulfilled(pv) {
+				t.Error("is to be fulfilled")
+			}
+		})
+	}
+}
+
+func TestPromiseClass(t *testing.T) {
+	pv := PromiseFor(promisee, whenUnused())
+	class, err := hostclass.Read(PromiseClass(pv))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if class.Release != v1alpha1.ReleaseWhenUnused || class.ReleaseGrace != hostclass.DefaultReleaseGrace ||
+		PromiseClass(pv).Parameters[v1alpha1.ParameterMemberClass] != "gp3" || !Promises(PromiseClass(pv)) {
+		t.Errorf("the class of the promise is %+v", class)
+	}
+	if NamesPromise("pvc-"+string(types.UID("u-1"))) || !NamesPromise(pv.Name) {
+		t.Error("names of promises are not told from others")
+	}
+}

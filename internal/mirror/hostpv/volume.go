@@ -1,0 +1,214 @@
+package hostpv
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+// annotationProvisionedBy tells the PV controller whose volume it is: with a
+// name that it does not know, a released volume is left to its provisioner.
+const annotationProvisionedBy = "pv.kubernetes.io/provisioned-by"
+
+// Mirror is the host PV that mirrors a leaf PV for a root claim: the
+// contract of DESIGN.md §1. Its name is the leaf PV's; on a collision, see
+// Name. Labels of the leaf PV are not carried: the scheduler would
+// hold zones and regions among them against the virtual node.
+func Mirror(leaf *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim,
+	policy corev1.PersistentVolumeReclaimPolicy, m mirror.Member,
+) *corev1.PersistentVolume {
+	spec := *leaf.Spec.DeepCopy()
+	fields.Shaped(volumeShape, &spec, Table.Root)
+	sanitize.All(&spec)
+	spec.Capacity = storageOf(leaf)
+	spec.PersistentVolumeSource = corev1.PersistentVolumeSource{CSI: hostSource(leaf, spec.CSI, m)}
+	spec.ClaimRef = &corev1.ObjectReference{
+		APIVersion: "v1",
+		Kind:       "PersistentVolumeClaim",
+		Namespace:  root.Namespace,
+		Name:       root.Name,
+		UID:        root.UID,
+	}
+	spec.PersistentVolumeReclaimPolicy = policy
+	spec.StorageClassName = hostclass.NameOf(root)
+	spec.VolumeAttributesClassName = fields.Clone(root.Spec.VolumeAttributesClassName)
+	spec.NodeAffinity = affinityTo(m.ClusterID)
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: leaf.Name,
+			Labels: map[string]string{
+				v1alpha1.LabelCluster:   m.Registration,
+				v1alpha1.LabelClusterID: m.ClusterID,
+			},
+			Annotations: map[string]string{annotationProvisionedBy: v1alpha1.ProvisionerName},
+			Finalizers:  []string{v1alpha1.FinalizerLeafVolume},
+		},
+		Spec: spec,
+	}
+}
+
+func hostSource(leaf *corev1.PersistentVolume, csi *corev1.CSIPersistentVolumeSource, m mirror.Member) *corev1.CSIPersistentVolumeSource {
+	host := &corev1.CSIPersistentVolumeSource{
+		Driver:           v1alpha1.ProvisionerName,
+		VolumeHandle:     volumeHandle(m.ClusterID, leaf.Name),
+		VolumeAttributes: map[string]string{v1alpha1.AttributeLeafUID: string(leaf.UID)},
+	}
+	driver, handle := SourceOf(leaf)
+	driver, handle = sanitize.Plain(driver, attributeLimit), sanitize.Plain(handle, attributeLimit)
+	if driver != "" {
+		host.VolumeAttributes[v1alpha1.AttributeDriver] = driver
+	}
+	if handle != "" {
+		host.VolumeAttributes[v1alpha1.AttributeHandle] = handle
+	}
+	if csi != nil {
+		host.ReadOnly, host.FSType = csi.ReadOnly, csi.FSType
+	}
+	return host
+}
+
+// attributeLimit in bytes of what the host PV says of the member's volume.
+const attributeLimit = 1024
+
+// storageOf a leaf PV: the one resource that a PV has.
+func storageOf(leaf *corev1.PersistentVolume) corev1.ResourceList {
+	amount, there := leaf.Spec.Capacity[corev1.ResourceStorage]
+	if !there {
+		return nil
+	}
+	return corev1.ResourceList{corev1.ResourceStorage: amount.DeepCopy()}
+}
+
+func affinityTo(clusterID string) *corev1.VolumeNodeAffinity {
+	return affinity(v1alpha1.LabelClusterID, clusterID)
+}
+
+// affinity to the nodes that have a label.
+func affinity(label, value string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key:      label,
+			Operator: corev1.NodeSelectorOpIn,
+			Values:   []string{value},
+		}},
+	}}}}
+}
+
+// suffixBytes of a digest tell volumes apart whose leaves have the same name in
+// two members: with 2^64 suffixes, nobody has as many members.
+const suffixBytes = 8
+
+// Name is the name of the host PV that mirrors a leaf PV: the leaf's,
+// with a suffix made of cluster ID and name if that one is taken. Suffixed
+// names of different leaves differ, also where a long name has to be cut.
+func Name(leafName, clusterID string, collides bool) string {
+	if !collides {
+		return leafName
+	}
+	sum := sha256.Sum256([]byte(volumeHandle(clusterID, leafName)))
+	suffix := "-" + hex.EncodeToString(sum[:suffixBytes])
+	if room := validation.DNS1123SubdomainMaxLength - len(suffix); len(leafName) > room {
+		leafName = strings.TrimRight(leafName[:room], "-.")
+	}
+	return leafName + suffix
+}
+
+func volumeHandle(clusterID, leafName string) string { return clusterID + "/" + leafName }
+
+// LeafOf says which leaf PV a host PV stands for: as its mirror, or as a
+// promise that was fulfilled with it. False for every PV that is not ours, and for
+// one whose record, label and node affinity do not agree on the member, as somebody
+// has written it then.
+func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
+	csi := host.Spec.CSI
+	switch {
+	case csi == nil:
+		return "", "", "", false
+	case csi.Driver == v1alpha1.PromiseDriverName:
+		return promisedLeaf(host)
+	case csi.Driver != v1alpha1.ProvisionerName:
+		return "", "", "", false
+	}
+	clusterID, leafName, ok = strings.Cut(csi.VolumeHandle, "/")
+	leafUID = types.UID(csi.VolumeAttributes[v1alpha1.AttributeLeafUID])
+	if !ok || !isLeaf(host, clusterID, leafName, leafUID) || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {
+		return "", "", "", false
+	}
+	return clusterID, leafName, leafUID, true
+}
+
+// RecordsLeaf reports whether a host PV names a leaf PV, by its handle or by the record
+// of a promise, whatever the UID. LeafOf decides what Xylem may act on, and rejects
+// a PV whose label or node affinity somebody edited. Such a PV counts here: its leaf is
+// mirrored all the same.
+func RecordsLeaf(host *corev1.PersistentVolume, clusterID, leafName string) bool {
+	handle := volumeHandle(clusterID, leafName)
+	csi := host.Spec.CSI
+	return csi != nil && csi.Driver == v1alpha1.ProvisionerName && csi.VolumeHandle == handle ||
+		host.Annotations[v1alpha1.AnnotationVolume] == handle
+}
+
+// isLeaf reports whether what a host PV records can be a leaf PV in the member that
+// its label names.
+func isLeaf(host *corev1.PersistentVolume, clusterID, name string, uid types.UID) bool {
+	if clusterID == "" || uid == "" || host.Labels[v1alpha1.LabelClusterID] != clusterID {
+		return false
+	}
+	// Nearly always it is the host PV's own name, which the API server has validated.
+	return name == host.Name && name != "" || len(validation.IsDNS1123Subdomain(name)) == 0
+}
+
+func isAffinityTo(a *corev1.VolumeNodeAffinity, clusterID string) bool {
+	return isAffinity(a, v1alpha1.LabelClusterID, clusterID)
+}
+
+func isAffinity(a *corev1.VolumeNodeAffinity, label, value string) bool {
+	if a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) != 1 {
+		return false
+	}
+	term := a.Required.NodeSelectorTerms[0]
+	if len(term.MatchExpressions) != 1 || len(term.MatchFields) != 0 {
+		return false
+	}
+	e := term.MatchExpressions[0]
+	return e.Key == label && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 && e.Values[0] == value
+}
+
+// Ended reports whether the host's PV controller says that a PV's claim is gone: the PV is
+// Released, or reclaiming it has failed since then.
+func Ended(pv *corev1.PersistentVolume) bool {
+	return pv.Spec.ClaimRef != nil && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)
+}
+
+// Abandoned reports whether an admin gives up the volume that a host PV represents.
+func Abandoned(pv *corev1.PersistentVolume) bool {
+	return pv.Annotations[v1alpha1.AnnotationAbandon] == "true"
+}
+
+// Policy is the reclaim policy of a host PV: Delete only if the host's class
+// and the leaf PV's own policy both say so. A class that is not there any more
+// (nil) cannot say so, and neither does Recycle: what nobody has asked to be
+// destroyed is retained. leafPolicy is the one that the member gave, not the
+// Retain that stands on leaf PVs in use.
+func Policy(hostClass *storagev1.StorageClass, leafPolicy corev1.PersistentVolumeReclaimPolicy) corev1.PersistentVolumeReclaimPolicy {
+	if hostClass == nil || leafPolicy != corev1.PersistentVolumeReclaimDelete {
+		return corev1.PersistentVolumeReclaimRetain
+	}
+	// The API defaults a class's policy to Delete.
+	if p := hostClass.ReclaimPolicy; p != nil && *p != corev1.PersistentVolumeReclaimDelete {
+		return corev1.PersistentVolumeReclaimRetain
+	}
+	return corev1.PersistentVolumeReclaimDelete
+}

@@ -1,0 +1,288 @@
+package hostpv
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+)
+
+func leafVolume() *corev1.PersistentVolume {
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "pvc-1", UID: "leaf-uid",
+			Labels:      map[string]string{"topology.kubernetes.io/zone": "a", "xylem.io/host": mirrortest.HostID},
+			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "ebs.csi.aws.com", "note": "the member's"},
+			Finalizers:  []string{"external-provisioner.volume.kubernetes.io/finalizer"},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      mirrortest.Storage("10Gi"),
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			ClaimRef:                      &corev1.ObjectReference{Namespace: "shop", Name: "disk", UID: "leaf-claim-uid"},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+			StorageClassName:              "gp3",
+			MountOptions:                  []string{"noatime"},
+			VolumeMode:                    mirrortest.Ptr(corev1.PersistentVolumeFilesystem),
+			NodeAffinity:                  &corev1.VolumeNodeAffinity{Required: mirrortest.Required(mirrortest.Term(mirrortest.Expr("topology.kubernetes.io/zone", "a")))},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: "ebs.csi.aws.com", VolumeHandle: "vol-1", FSType: "ext4",
+				VolumeAttributes:   map[string]string{"secret": "path"},
+				NodeStageSecretRef: &corev1.SecretReference{Namespace: "kube-system", Name: "key"},
+			}},
+		},
+	}
+}
+
+func mirrored() *corev1.PersistentVolume {
+	root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{StorageClassName: mirrortest.Ptr("ssd"), VolumeAttributesClassName: mirrortest.Ptr("gold")})
+	return Mirror(leafVolume(), root, corev1.PersistentVolumeReclaimDelete, mirrortest.Member)
+}
+
+func TestHostVolume(t *testing.T) {
+	want := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        "pvc-1",
+			Labels:      map[string]string{"xylem.io/cluster": "cluster38", "xylem.io/cluster-id": "member-id"},
+			Annotations: map[string]string{"pv.kubernetes.io/provisioned-by": "csi.xylem.io"},
+			Finalizers:  []string{"xylem.io/leaf-volume"},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      mirrortest.Storage("10Gi"),
+			AccessModes:                   []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			ClaimRef:                      &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolumeClaim", Namespace: "shop", Name: "disk", UID: "claim-uid"},
+			PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimDelete,
+			StorageClassName:              "ssd",
+			VolumeMode:                    mirrortest.Ptr(corev1.PersistentVolumeFilesystem),
+			VolumeAttributesClassName:     mirrortest.Ptr("gold"),
+			NodeAffinity:                  &corev1.VolumeNodeAffinity{Required: mirrortest.Required(mirrortest.Term(mirrortest.Expr("xylem.io/cluster-id", "member-id")))},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{
+				Driver: "csi.xylem.io", VolumeHandle: "member-id/pvc-1", FSType: "ext4",
+				VolumeAttributes: map[string]string{
+					"xylem.io/driver": "ebs.csi.aws.com", "xylem.io/handle": "vol-1", "xylem.io/leaf-uid": "leaf-uid",
+				},
+			}},
+		},
+	}
+	if diff := cmp.Diff(want, mirrored()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestHostVolumeOfAClaimWithoutClass(t *testing.T) {
+	host := Mirror(leafVolume(), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
+	if host.Spec.StorageClassName != "" || host.Spec.VolumeAttributesClassName != nil {
+		t.Errorf("classes %q, %v", host.Spec.StorageClassName, host.Spec.VolumeAttributesClassName)
+	}
+}
+
+func TestLeafVolumeOf(t *testing.T) {
+	cases := map[string]struct {
+		change func(*corev1.PersistentVolume)
+		ok     bool
+	}{
+		"ours":                     {func(*corev1.PersistentVolume) {}, true},
+		"ours under another name":  {func(v *corev1.PersistentVolume) { v.Name = "pvc-1-0123" }, true},
+		"renamed registration":     {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster"] = "other" }, true},
+		"another driver":           {func(v *corev1.PersistentVolume) { v.Spec.CSI.Driver = "ebs.csi.aws.com" }, false},
+		"no CSI volume":            {func(v *corev1.PersistentVolume) { v.Spec.CSI = nil }, false},
+		"a handle without cluster": {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "/pvc-1" }, false},
+		"a handle without name":    {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/" }, false},
+		"a handle without both":    {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "pvc-1" }, false},
+		"a handle with a path":     {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "member-id/../pvc-1" }, false},
+		"another member's handle":  {func(v *corev1.PersistentVolume) { v.Spec.CSI.VolumeHandle = "other/pvc-1" }, false},
+		"another member's label":   {func(v *corev1.PersistentVolume) { v.Labels["xylem.io/cluster-id"] = "other" }, false},
+		"no label":                 {func(v *corev1.PersistentVolume) { v.Labels = nil }, false},
+		"no leaf UID":              {func(v *corev1.PersistentVolume) { delete(v.Spec.CSI.VolumeAttributes, "xylem.io/leaf-uid") }, false},
+		"no affinity":              {func(v *corev1.PersistentVolume) { v.Spec.NodeAffinity = nil }, false},
+		"another affinity": {func(v *corev1.PersistentVolume) {
+			v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0] = "other"
+		}, false},
+		"affinity to two": {func(v *corev1.PersistentVolume) {
+			e := &v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0]
+			e.Values = append(e.Values, "other")
+		}, false},
+		"affinity to another key": {func(v *corev1.PersistentVolume) {
+			v.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Key = "xylem.io/cluster"
+		}, false},
+		"affinity or another": {func(v *corev1.PersistentVolume) {
+			v.Spec.NodeAffinity.Required.NodeSelectorTerms = append(v.Spec.NodeAffinity.Required.NodeSelectorTerms, mirrortest.Term(mirrortest.Expr("a", "b")))
+		}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			host := mirrored()
+			c.change(host)
+			clusterID, leafName, leafUID, ok := LeafOf(host)
+			if ok != c.ok {
+				t.Fatalf("got %v", ok)
+			}
+			want := [3]string{}
+			if c.ok {
+				want = [3]string{"member-id", "pvc-1", "leaf-uid"}
+			}
+			if diff := cmp.Diff(want, [3]string{clusterID, leafName, string(leafUID)}); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSourceOf(t *testing.T) {
+	cases := map[string]struct {
+		source         corev1.PersistentVolumeSource
+		driver, handle string
+	}{
+		"CSI":      {corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "d", VolumeHandle: "h"}}, "d", "h"},
+		"local":    {corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: "/disk"}}, "kubernetes.io/local", "/disk"},
+		"hostPath": {corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/p"}}, "kubernetes.io/hostPath", "/p"},
+		"nfs":      {corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "s", Path: "/p"}}, "kubernetes.io/nfs", "s:/p"},
+		"fc":       {corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{WWIDs: []string{"a", "b"}}}, "kubernetes.io/fc", "a,b"},
+		"iscsi":    {corev1.PersistentVolumeSource{ISCSI: &corev1.ISCSIPersistentVolumeSource{TargetPortal: "p", IQN: "i"}}, "kubernetes.io/iscsi", "p/i"},
+		"quobyte":  {corev1.PersistentVolumeSource{Quobyte: &corev1.QuobyteVolumeSource{}}, "kubernetes.io/quobyte", ""},
+		"nothing":  {},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			leaf := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: c.source}}
+			if driver, handle := SourceOf(leaf); driver != c.driver || handle != c.handle {
+				t.Errorf("got %q, %q; want %q, %q", driver, handle, c.driver, c.handle)
+			}
+		})
+	}
+}
+
+// Whatever is behind a leaf volume, the host sees Xylem's driver and no other.
+func TestHostVolumeNeverCarriesASource(t *testing.T) {
+	for _, f := range fields.JsonFields(reflect.TypeFor[corev1.PersistentVolumeSource]()) {
+		t.Run(f.Name, func(t *testing.T) {
+			leaf := leafVolume()
+			leaf.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{}
+			(&mirrortest.Filler{}).Fill(reflect.ValueOf(&leaf.Spec.PersistentVolumeSource).Elem().FieldByIndex(f.Index))
+			host := Mirror(leaf, mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, mirrortest.Member)
+			want := corev1.PersistentVolumeSource{CSI: host.Spec.CSI}
+			if diff := cmp.Diff(want, host.Spec.PersistentVolumeSource); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if host.Spec.CSI.Driver != "csi.xylem.io" || host.Spec.CSI.VolumeAttributes["xylem.io/driver"] == "" {
+				t.Errorf("source: %+v", host.Spec.CSI)
+			}
+		})
+	}
+}
+
+func TestVolumeDrift(t *testing.T) {
+	cases := map[string]struct {
+		leaf func(*corev1.PersistentVolume)
+		host func(*corev1.PersistentVolume)
+		want Change
+	}{
+		"none":                    {},
+		"grown":                   {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("20Gi") }, want: Change{Capacity: mirrortest.Storage("20Gi")}},
+		"the same in other words": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("10240Mi") }},
+		"a leaf without capacity": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = nil }},
+		"other attributes":        {leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") }, want: Change{VolumeAttributesClassName: mirrortest.Ptr("silver")}},
+		"other attributes, before it is bound": {
+			leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") },
+			host: func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumePending },
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			host, leaf := mirrored(), leafVolume()
+			host.Status.Phase = corev1.VolumeBound
+			if c.leaf != nil {
+				c.leaf(leaf)
+			}
+			if c.host != nil {
+				c.host(host)
+			}
+			got := Drift(host, leaf)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if got.Empty() != reflect.DeepEqual(got, Change{}) {
+				t.Errorf("empty: %v", got.Empty())
+			}
+		})
+	}
+}
+
+func FuzzHostVolumeName(f *testing.F) {
+	long := strings.Repeat("a", 253)
+	f.Add("pvc-1", "a", "pvc-1", "b")
+	f.Add("pvc-1", "a", "pvc-2", "a")
+	f.Add(long, "a", long[:252], "a")
+	f.Add(long, "a", long, "b")
+	f.Add(strings.Repeat("a", 235)+"."+strings.Repeat("b", 17), "a", strings.Repeat("a", 235)+"-"+strings.Repeat("b", 17), "a")
+	f.Fuzz(func(t *testing.T, name1, cluster1, name2, cluster2 string) {
+		for _, name := range []string{name1, name2} {
+			if len(validation.IsDNS1123Subdomain(name)) > 0 {
+				t.Skip("no volume is called that")
+			}
+		}
+		if Name(name1, cluster1, false) != name1 {
+			t.Error("renamed without need")
+		}
+		host1, host2 := Name(name1, cluster1, true), Name(name2, cluster2, true)
+		if problems := validation.IsDNS1123Subdomain(host1); len(problems) > 0 {
+			t.Errorf("%q is no name: %v", host1, problems)
+		}
+		same := name1 == name2 && cluster1 == cluster2
+		if (host1 == host2) != same {
+			t.Errorf("%s of %s and %s of %s are both called %s", name1, cluster1, name2, cluster2, host1)
+		}
+		if host1 == name1 {
+			t.Error("not renamed")
+		}
+	})
+}
+
+func FuzzHostVolumeRoundTrip(f *testing.F) {
+	f.Add("pvc-1", "member-id", "leaf-uid")
+	f.Fuzz(func(t *testing.T, name, clusterID, uid string) {
+		if len(validation.IsDNS1123Subdomain(name)) > 0 || len(validation.IsValidLabelValue(clusterID)) > 0 || clusterID == "" || uid == "" {
+			t.Skip("no volume is called that")
+		}
+		leaf, m := leafVolume(), mirrortest.Member
+		leaf.Name, leaf.UID, m.ClusterID = name, types.UID(uid), clusterID
+		host := Mirror(leaf, mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeReclaimRetain, m)
+		host.Name = Name(name, clusterID, true)
+		gotCluster, gotName, gotUID, ok := LeafOf(host)
+		if !ok || gotCluster != clusterID || gotName != name || string(gotUID) != uid {
+			t.Errorf("got %q, %q, %q, %v", gotCluster, gotName, gotUID, ok)
+		}
+	})
+}
+
+func TestPolicy(t *testing.T) {
+	const retain, del, recycle = corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle
+	cases := map[string]struct {
+		host       *storagev1.StorageClass
+		leaf, want corev1.PersistentVolumeReclaimPolicy
+	}{
+		"both delete":                    {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, del, del},
+		"the host's class says nothing":  {&storagev1.StorageClass{}, del, del},
+		"the host retains":               {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(retain)}, del, retain},
+		"the member retains":             {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, retain, retain},
+		"the host's class is gone":       {nil, del, retain},
+		"the member recycles":            {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, recycle, retain},
+		"the host recycles":              {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(recycle)}, del, retain},
+		"nobody knows what the leaf was": {&storagev1.StorageClass{ReclaimPolicy: mirrortest.Ptr(del)}, "", retain},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := Policy(c.host, c.leaf); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,96 @@
+package mirrortest
+
+import (
+	"net/netip"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const HostID = "host-id"
+
+// Member of most tests.
+var Member = mirror.Member{
+	Registration: "cluster38",
+	ClusterID:    "member-id",
+	NodeName:     "kosmos-cluster38",
+	HostID:       HostID,
+}
+
+func MemberWithCIDRs(cidrs ...string) mirror.Member {
+	m := Member
+	for _, cidr := range cidrs {
+		m.PodCIDRs = append(m.PodCIDRs, netip.MustParsePrefix(cidr))
+	}
+	return m
+}
+
+// RootPod is a root Pod with a spec.
+func RootPod(spec corev1.PodSpec) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "pod-uid", Generation: 3},
+		Spec:       spec,
+	}
+}
+
+func Ptr[T any](v T) *T { return &v }
+
+func Amounts(pairs ...string) corev1.ResourceList {
+	list := corev1.ResourceList{}
+	for pair := range slices.Chunk(pairs, 2) {
+		list[corev1.ResourceName(pair[0])] = resource.MustParse(pair[1])
+	}
+	return list
+}
+
+func Storage(amount string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(amount)}
+}
+
+func RootClaim(spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaim {
+	return &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "disk", UID: "claim-uid"},
+		Spec:       spec,
+	}
+}
+
+// Copies of the namespace of roots in this package's tests.
+var Copies = mirror.Copies{HostID: HostID, Namespace: "shop-uid"}
+
+func Expr(key string, values ...string) corev1.NodeSelectorRequirement {
+	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
+}
+
+func Term(expressions ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
+	return corev1.NodeSelectorTerm{MatchExpressions: expressions}
+}
+
+func Required(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: terms}
+}
+
+// TokenVolume is what ServiceAccount admission puts into every Pod.
+func TokenVolume(name string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
+		Sources: []corev1.VolumeProjection{
+			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: Ptr(int64(3607))}},
+			{ConfigMap: &corev1.ConfigMapProjection{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
+				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
+			}},
+			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{
+				{Path: "namespace", FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}},
+			}}},
+		},
+	}}}
+}
+
+func ClaimVolume(name, claim string) corev1.Volume {
+	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}}
+}

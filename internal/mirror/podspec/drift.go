@@ -1,0 +1,198 @@
+package podspec
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+)
+
+// pushed is the record. Maps hold digests of what was pushed under each key.
+type pushed struct {
+	Labels         map[string]string `json:"labels,omitempty"`
+	Annotations    map[string]string `json:"annotations,omitempty"`
+	Images         map[string]string `json:"images,omitempty"`
+	InitImages     map[string]string `json:"initImages,omitempty"`
+	ActiveDeadline *int64            `json:"activeDeadlineSeconds,omitempty"`
+	Tolerations    string            `json:"tolerations,omitempty"`
+}
+
+// recordPush writes the record on a translated Pod that has no origin yet.
+func recordPush(leaf *corev1.Pod) {
+	record := pushed{
+		Labels:         digests(leaf.Labels),
+		Annotations:    digests(leaf.Annotations),
+		Images:         digests(images(leaf.Spec.Containers)),
+		InitImages:     digests(images(leaf.Spec.InitContainers)),
+		ActiveDeadline: leaf.Spec.ActiveDeadlineSeconds,
+	}
+	if len(leaf.Spec.Tolerations) > 0 {
+		record.Tolerations = digest(leaf.Spec.Tolerations)
+	}
+	leaf.Annotations[v1alpha1.AnnotationPushed] = string(mustJSON(record))
+}
+
+func recordOf(leaf *corev1.Pod) pushed {
+	var record pushed
+	if json.Unmarshal([]byte(leaf.Annotations[v1alpha1.AnnotationPushed]), &record) != nil {
+		// Whatever stands there, we have not pushed it: nothing is removed.
+		return pushed{}
+	}
+	return record
+}
+
+// Drift is what of a leaf Pod has to change because its root has.
+type Drift struct {
+	// Labels and Annotations to set, or to remove where nil.
+	Labels, Annotations map[string]*string
+	// Images and InitImages to set, by container name.
+	Images, InitImages map[string]string
+	// ActiveDeadlineSeconds to set.
+	ActiveDeadlineSeconds *int64
+	// Tolerations is the leaf's whole new list, if any are to be added.
+	Tolerations []corev1.Toleration
+}
+
+// Empty reports whether nothing has to change.
+func (d Drift) Empty() bool {
+	return len(d.Labels) == 0 && len(d.Annotations) == 0 && len(d.Images) == 0 && len(d.InitImages) == 0 &&
+		d.ActiveDeadlineSeconds == nil && d.Tolerations == nil
+}
+
+// SpecChanged reports whether more than metadata has to change.
+func (d Drift) SpecChanged() bool {
+	return len(d.Images) > 0 || len(d.InitImages) > 0 || d.ActiveDeadlineSeconds != nil || d.Tolerations != nil
+}
+
+// LeafDrift compares the leaf with what its root asks for by now, in the
+// fields that the API lets change: labels, annotations, images, the active
+// deadline, more tolerations. A field drifts when the root changed it since it
+// was pushed and the leaf is different still; keys that were never pushed are
+// the member's. A leaf of another origin does not drift: it is not ours to change.
+func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
+	if origin, ok := mirror.OriginIn(m.HostID, leaf); !ok || origin != mirror.OriginFor(m.HostID, root) {
+		return Drift{}
+	}
+	want, err := Translate(root, m)
+	if err != nil {
+		// What is refused cannot change after creation: the leaf would not exist.
+		return Drift{}
+	}
+	was, is := recordOf(leaf), recordOf(want)
+	d := Drift{
+		Labels:      keyDrift(want.Labels, leaf.Labels, is.Labels, was.Labels),
+		Annotations: keyDrift(want.Annotations, leaf.Annotations, is.Annotations, was.Annotations),
+		Images:      imageDrift(want.Spec.Containers, leaf.Spec.Containers, is.Images, was.Images),
+		InitImages:  imageDrift(want.Spec.InitContainers, leaf.Spec.InitContainers, is.InitImages, was.InitImages),
+	}
+	if now := is.ActiveDeadline; now != nil && !equality.Semantic.DeepEqual(now, was.ActiveDeadline) &&
+		!equality.Semantic.DeepEqual(now, leaf.Spec.ActiveDeadlineSeconds) {
+		d.ActiveDeadlineSeconds = now
+	}
+	if is.Tolerations != was.Tolerations {
+		d.Tolerations = addedTolerations(want.Spec.Tolerations, leaf.Spec.Tolerations)
+	}
+	if record := want.Annotations[v1alpha1.AnnotationPushed]; leaf.Annotations[v1alpha1.AnnotationPushed] != record {
+		if d.Annotations == nil {
+			d.Annotations = map[string]*string{}
+		}
+		d.Annotations[v1alpha1.AnnotationPushed] = &record
+	}
+	return d
+}
+
+// keyDrift compares labels or annotations; is and was are the records.
+func keyDrift(want, leaf, is, was map[string]string) map[string]*string {
+	var drift map[string]*string
+	set := func(key string, value *string) {
+		if drift == nil {
+			drift = map[string]*string{}
+		}
+		drift[key] = value
+	}
+	for key, digest := range is {
+		value := want[key]
+		if has, ok := leaf[key]; digest != was[key] && (!ok || has != value) {
+			set(key, &value)
+		}
+	}
+	for key := range was {
+		_, wanted := is[key]
+		// The record can be written in the member: it never makes us touch a stamp.
+		if _, has := leaf[key]; has && !wanted && fields.IsCarried(key) {
+			set(key, nil)
+		}
+	}
+	return drift
+}
+
+func imageDrift(want, leaf []corev1.Container, is, was map[string]string) map[string]string {
+	var drift map[string]string
+	has := images(leaf)
+	for _, c := range want {
+		image, ok := has[c.Name]
+		if !ok || is[c.Name] == was[c.Name] || image == c.Image {
+			continue
+		}
+		if drift == nil {
+			drift = map[string]string{}
+		}
+		drift[c.Name] = c.Image
+	}
+	return drift
+}
+
+// addedTolerations is the leaf's list with what it lacks; nil if it lacks
+// nothing. The API lets tolerations be added only.
+func addedTolerations(want, leaf []corev1.Toleration) []corev1.Toleration {
+	list := slices.Clone(leaf)
+	for _, t := range want {
+		if !slices.ContainsFunc(leaf, func(has corev1.Toleration) bool { return equality.Semantic.DeepEqual(t, has) }) {
+			list = append(list, t)
+		}
+	}
+	if len(list) == len(leaf) {
+		return nil
+	}
+	return list
+}
+
+func images(containers []corev1.Container) map[string]string {
+	m := make(map[string]string, len(containers))
+	for _, c := range containers {
+		m[c.Name] = c.Image
+	}
+	return m
+}
+
+func digests(m map[string]string) map[string]string {
+	d := make(map[string]string, len(m))
+	for key, value := range m {
+		d[key] = digest(value)
+	}
+	return d
+}
+
+// digestBytes of a value make a change go unnoticed once in 2^64.
+const digestBytes = 8
+
+func digest(v any) string {
+	sum := sha256.Sum256(mustJSON(v))
+	return hex.EncodeToString(sum[:digestBytes])
+}
+
+// mustJSON is for values that consist of strings, numbers, lists and maps.
+func mustJSON(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic("mirror: " + err.Error())
+	}
+	return data
+}

@@ -1,0 +1,156 @@
+package podspec
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+)
+
+func TestLeafPodDrift(t *testing.T) {
+	exists := func(key string) corev1.Toleration { return corev1.Toleration{Key: key, Operator: "Exists"} }
+	cases := map[string]struct {
+		root func(*corev1.Pod)
+		leaf func(*corev1.Pod)
+		want Drift
+		// record: the record has to be written, with or without anything else.
+		record bool
+	}{
+		"nothing": {},
+		"the member's admission": {
+			leaf: func(p *corev1.Pod) {
+				p.Labels["sidecar"] = "injected"
+				p.Labels["app"] = "renamed"
+				p.Annotations["member/note"] = "set"
+				p.Spec.Containers[0].Image = "mirror.example/web:1"
+				p.Spec.Containers = append(p.Spec.Containers, corev1.Container{Name: "proxy", Image: "proxy:1"})
+				p.Spec.Tolerations = append(p.Spec.Tolerations, exists("node.kubernetes.io/not-ready"))
+				p.Spec.ActiveDeadlineSeconds = mirrortest.Ptr(int64(50))
+				p.Spec.ServiceAccountName = "default"
+			},
+		},
+		"labels added, changed and removed": {
+			root: func(p *corev1.Pod) {
+				p.Labels = map[string]string{"app": "shop", "new": ""}
+			},
+			want:   Drift{Labels: map[string]*string{"app": mirrortest.Ptr("shop"), "new": mirrortest.Ptr(""), "tier": nil}},
+			record: true,
+		},
+		"annotations added, changed and removed": {
+			root: func(p *corev1.Pod) {
+				p.Annotations = map[string]string{"note": "2", "new": "n"}
+			},
+			want:   Drift{Annotations: map[string]*string{"note": mirrortest.Ptr("2"), "new": mirrortest.Ptr("n"), "old": nil}},
+			record: true,
+		},
+		"a key that the member has too, removed from the root": {
+			root:   func(p *corev1.Pod) { delete(p.Labels, "tier") },
+			leaf:   func(p *corev1.Pod) { delete(p.Labels, "tier") },
+			record: true,
+		},
+		"a value that the leaf has already": {
+			root:   func(p *corev1.Pod) { p.Labels["app"] = "shop" },
+			leaf:   func(p *corev1.Pod) { p.Labels["app"] = "shop" },
+			record: true,
+		},
+		"a label changes nothing of an image that the member rewrote": {
+			root:   func(p *corev1.Pod) { p.Labels["app"] = "shop" },
+			leaf:   func(p *corev1.Pod) { p.Spec.Containers[0].Image = "mirror.example/web:1" },
+			want:   Drift{Labels: map[string]*string{"app": mirrortest.Ptr("shop")}},
+			record: true,
+		},
+		"a reserved key on the root": {
+			root: func(p *corev1.Pod) { p.Labels["xylem.io/host"] = "forged" },
+		},
+		"images": {
+			root: func(p *corev1.Pod) {
+				p.Spec.Containers[0].Image = "web:2"
+				p.Spec.InitContainers[0].Image = "init:2"
+			},
+			want:   Drift{Images: map[string]string{"web": "web:2"}, InitImages: map[string]string{"init": "init:2"}},
+			record: true,
+		},
+		"an active deadline": {
+			root:   func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = mirrortest.Ptr(int64(10)) },
+			want:   Drift{ActiveDeadlineSeconds: mirrortest.Ptr(int64(10))},
+			record: true,
+		},
+		"more tolerations, beside the member's": {
+			root: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("b")) },
+			leaf: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("member")) },
+			want: Drift{Tolerations: []corev1.Toleration{exists("a"), exists("member"), exists("b")}},
+
+			record: true,
+		},
+		"a toleration that the member took away": {
+			leaf: func(p *corev1.Pod) { p.Spec.Tolerations = nil },
+		},
+		"a toleration of the virtual node is none of the leaf's": {
+			root: func(p *corev1.Pod) { p.Spec.Tolerations = append(p.Spec.Tolerations, exists("kosmos.io/node")) },
+		},
+		"a record that somebody broke": {
+			leaf:   func(p *corev1.Pod) { p.Annotations[v1alpha1.AnnotationPushed] = "{" },
+			record: true,
+		},
+		"a record that claims the stamp": {
+			leaf: func(p *corev1.Pod) {
+				p.Annotations[v1alpha1.AnnotationPushed] = `{"labels":{"xylem.io/host":"1","app.kubernetes.io/managed-by":"2"},"annotations":{"xylem.io/root-uid":"3"}}`
+			},
+			record: true,
+		},
+		"the leaf of an earlier root": {
+			root: func(p *corev1.Pod) { p.UID = "another"; p.Labels["app"] = "shop" },
+		},
+		"a foreign Pod": {
+			root: func(p *corev1.Pod) { p.Labels["app"] = "shop" },
+			leaf: func(p *corev1.Pod) { delete(p.Labels, "xylem.io/host") },
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := mirrortest.RootPod(corev1.PodSpec{
+				InitContainers: []corev1.Container{{Name: "init", Image: "init:1"}},
+				Containers:     []corev1.Container{{Name: "web", Image: "web:1"}},
+				Tolerations:    []corev1.Toleration{exists("a")},
+
+				ActiveDeadlineSeconds: mirrortest.Ptr(int64(100)),
+			})
+			root.Labels = map[string]string{"app": "web", "tier": "front"}
+			root.Annotations = map[string]string{"note": "1", "old": "o"}
+			leaf, err := Translate(root, mirrortest.Member)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.root != nil {
+				c.root(root)
+			}
+			if c.leaf != nil {
+				c.leaf(leaf)
+			}
+			got := LeafDrift(root, leaf, mirrortest.Member)
+			if got.Empty() == c.record {
+				t.Errorf("empty: %v", got.Empty())
+			}
+			if c.record {
+				before := leaf.DeepCopy()
+				again := ApplyDrift(leaf, got)
+				if diff := cmp.Diff(before, leaf); diff != "" {
+					t.Errorf("the leaf itself was changed:\n%s", diff)
+				}
+				if drift := LeafDrift(root, again, mirrortest.Member); !drift.Empty() {
+					t.Errorf("drifts again once it is written: %+v", drift)
+				}
+				delete(got.Annotations, v1alpha1.AnnotationPushed)
+				if len(got.Annotations) == 0 {
+					got.Annotations = nil
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

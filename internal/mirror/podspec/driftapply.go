@@ -1,0 +1,45 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+)
+
+// ApplyDrift is a copy of the leaf with the drift made good.
+func ApplyDrift(leaf *corev1.Pod, d Drift) *corev1.Pod {
+	leaf = leaf.DeepCopy()
+	leaf.Labels = withKeys(leaf.Labels, d.Labels)
+	leaf.Annotations = withKeys(leaf.Annotations, d.Annotations)
+	setImages(leaf.Spec.Containers, d.Images)
+	setImages(leaf.Spec.InitContainers, d.InitImages)
+	if d.ActiveDeadlineSeconds != nil {
+		leaf.Spec.ActiveDeadlineSeconds = fields.Clone(d.ActiveDeadlineSeconds)
+	}
+	if d.Tolerations != nil {
+		leaf.Spec.Tolerations = (&corev1.PodSpec{Tolerations: d.Tolerations}).DeepCopy().Tolerations
+	}
+	return leaf
+}
+
+func withKeys(has map[string]string, change map[string]*string) map[string]string {
+	if has == nil {
+		has = map[string]string{}
+	}
+	for key, value := range change {
+		if value == nil {
+			delete(has, key)
+		} else {
+			has[key] = *value
+		}
+	}
+	return has
+}
+
+func setImages(containers []corev1.Container, images map[string]string) {
+	for i := range containers {
+		if image, changed := images[containers[i].Name]; changed {
+			containers[i].Image = image
+		}
+	}
+}

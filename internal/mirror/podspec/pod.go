@@ -1,0 +1,45 @@
+package podspec
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/scheduling"
+)
+
+// Translate is the leaf Pod of a root Pod, origin and push record included,
+// by the decisions of FIELDS.md. The error, if any, is a *Refusal whose message
+// names every field that stands in the way.
+//
+// It still refers to ConfigMaps and Secrets by the names of the roots: see refs.PointAt.
+// What the member's admission adds to the leaf later (defaults, its service
+// account, sidecars) is the member's: see LeafDrift.
+func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
+	leaf := &corev1.Pod{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
+	dropTokenVolume(&leaf.Spec)
+	claimEphemeralVolumes(root.Name, &leaf.Spec)
+	scheduling.Place(&leaf.Spec, root.Labels, m)
+	leaf.Spec.AutomountServiceAccountToken = new(bool)
+
+	if refused := fields.Shaped(podShape, &leaf.Spec, Table.Root); len(refused) > 0 {
+		return nil, &mirror.Refusal{
+			Reason:  v1alpha1.ReasonPodUnsupported,
+			Message: "the Pod cannot run in a member cluster: " + strings.Join(refused, "; "),
+		}
+	}
+	recordPush(leaf)
+	mirror.OriginFor(m.HostID, root).Stamp(leaf)
+	return leaf, nil
+}
+
+// IsDaemonSetPod reports whether a DaemonSet controls the Pod. Those are not
+// pushed: they are about the node itself, and a virtual node has no machine.
+func IsDaemonSetPod(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet" && strings.HasPrefix(owner.APIVersion, "apps/")
+}

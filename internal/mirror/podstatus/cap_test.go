@@ -1,0 +1,105 @@
+package podstatus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+)
+
+// The host's quotas count the larger of what a Pod requests and what its status says:
+// a member must not use up a tenant's quota with the latter (I7).
+func TestPodResourcesAreCapped(t *testing.T) {
+	asks := corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "1", "memory", "1Gi"), Limits: mirrortest.Amounts("cpu", "2")}
+	for name, tc := range map[string]struct {
+		reported, want corev1.ContainerStatus
+	}{
+		"as requested": {
+			corev1.ContainerStatus{AllocatedResources: asks.Requests, Resources: &asks},
+			corev1.ContainerStatus{AllocatedResources: asks.Requests, Resources: &asks},
+		},
+		"less, as before a resize": {
+			corev1.ContainerStatus{AllocatedResources: mirrortest.Amounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "500m")}},
+			corev1.ContainerStatus{AllocatedResources: mirrortest.Amounts("cpu", "500m"), Resources: &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "500m")}},
+		},
+		"more, and what was not requested": {
+			corev1.ContainerStatus{
+				AllocatedResources: mirrortest.Amounts("cpu", "1M", "memory", "1Ei", "example.com/gpu", "8"),
+				Resources:          &corev1.ResourceRequirements{Requests: mirrortest.Amounts("cpu", "1M", "memory", "1Ei"), Limits: mirrortest.Amounts("cpu", "1M", "memory", "1Ei")},
+			},
+			corev1.ContainerStatus{AllocatedResources: asks.Requests, Resources: &asks},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Resources: asks}}})
+			tc.reported.Name, tc.want.Name = "main", "main"
+			leaf := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{tc.reported}}}
+			got := Translate(root, leaf, mirrortest.Member)
+			if diff := cmp.Diff([]corev1.ContainerStatus{tc.want}, got.ContainerStatuses); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// Mounts that the root does not have are the member's own, or made up to fill the
+// host's etcd.
+func TestVolumeMountsAreTheRoots(t *testing.T) {
+	root := mirrortest.RootPod(corev1.PodSpec{Containers: []corev1.Container{{Name: "main", VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}}})
+	leaf := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "main", VolumeMounts: []corev1.VolumeMountStatus{
+		{Name: "data", MountPath: "/data"}, {Name: "data", MountPath: "/etc"}, {Name: "token", MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"},
+	}}}}}
+	want := []corev1.VolumeMountStatus{{Name: "data", MountPath: "/data"}}
+	if diff := cmp.Diff(want, Translate(root, leaf, mirrortest.Member).ContainerStatuses[0].VolumeMounts); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Whatever a member reports, a Pod's status has 64 KiB at most; what fits is shown as
+// it is, and what does not is shortened to the same each time (I5).
+func TestPodStatusIsShort(t *testing.T) {
+	statuses := func(containers, text int) (root, leaf *corev1.Pod) {
+		root, leaf = mirrortest.RootPod(corev1.PodSpec{}), &corev1.Pod{}
+		for i := range containers {
+			name, long := fmt.Sprintf("c%d", i), strings.Repeat("x", text)
+			root.Spec.Containers = append(root.Spec.Containers, corev1.Container{Name: name})
+			state := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: long, Reason: long}}
+			leaf.Status.ContainerStatuses = append(leaf.Status.ContainerStatuses, corev1.ContainerStatus{
+				Name: name, Image: long, ImageID: long, ContainerID: long, State: state, LastTerminationState: state,
+			})
+		}
+		return root, leaf
+	}
+	for name, tc := range map[string]struct {
+		containers, text int
+		shortened        bool
+		shown            int
+	}{
+		"a Pod with much to say":        {3, 2000, false, 3},
+		"long texts":                    {4, 4000, true, 4},
+		"long texts of many containers": {80, 4000, true, 80},
+		"more than can be shown":        {2000, 4000, true, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, leaf := statuses(tc.containers, tc.text)
+			got := Translate(root, leaf, mirrortest.Member)
+			if got.Size() > StatusLimit {
+				t.Errorf("%d bytes", got.Size())
+			}
+			if (got.Message == shortened) != tc.shortened {
+				t.Errorf("message %.100q", got.Message)
+			}
+			if n := len(got.ContainerStatuses); tc.shown >= 0 && n != tc.shown || n == 0 {
+				t.Errorf("%d containers are shown", n)
+			}
+			root.Status = got
+			if !Current(root, Translate(root, leaf, mirrortest.Member)) {
+				t.Error("it would be written again and again")
+			}
+		})
+	}
+}

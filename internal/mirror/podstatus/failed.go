@@ -1,0 +1,96 @@
+package podstatus
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+)
+
+// What a kubelet says of containers whose end it has not seen
+// (pkg/kubelet/status/status_manager.go, TerminatePod).
+const (
+	messageContainerStatusUnknown = "The container could not be located when the pod was terminated"
+	exitCodeUnknown               = 137
+)
+
+// Failed is the last status of a root Pod whose leaf is gone, or was
+// never let in: phase Failed, containers whose end was not seen terminated with
+// exit code 137, as a kubelet reports them. All else that was shown stays. A
+// Pod that has ended already keeps its end.
+//
+// Conditions that change have no transition time yet: see Dated.
+func Failed(root *corev1.Pod, reason, message string) corev1.PodStatus {
+	target := Condition(root.Status.Conditions, corev1.DisruptionTarget)
+	var also []corev1.PodCondition
+	if target != nil {
+		// Left out of the apply, it would be removed if it came from the leaf.
+		also = append(also, *target)
+	}
+	status := ownPodStatus(root, also)
+	if Finished(root) {
+		return status
+	}
+	status.Phase, status.Reason, status.Message = corev1.PodFailed, reason, message
+	status.ObservedGeneration = root.Generation
+
+	initialized := Condition(status.Conditions, corev1.PodInitialized)
+	started := initialized != nil && initialized.Status == corev1.ConditionTrue
+	endContainers(status.InitContainerStatuses, false)
+	endContainers(status.ContainerStatuses, started)
+	for _, t := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
+		status.Conditions = withFalse(status.Conditions, t, root.Generation)
+	}
+	for i := range status.Conditions {
+		status.Conditions[i].LastProbeTime = metav1.Time{}
+	}
+	return status
+}
+
+// endContainers terminates the statuses of containers that ran, and, if all is
+// set, of those that waited: a Pod that was initialized may have started them.
+func endContainers(statuses []corev1.ContainerStatus, all bool) {
+	for i := range statuses {
+		s := &statuses[i]
+		if s.State.Running == nil && (!all || s.State.Terminated != nil) {
+			continue
+		}
+		terminated := &corev1.ContainerStateTerminated{
+			Reason:      v1alpha1.ReasonContainerStatusUnknown,
+			Message:     messageContainerStatusUnknown,
+			ExitCode:    exitCodeUnknown,
+			ContainerID: s.ContainerID,
+		}
+		if s.State.Running != nil {
+			terminated.StartedAt = s.State.Running.StartedAt
+		}
+		s.State = corev1.ContainerState{Terminated: terminated}
+		s.Ready, s.Started = false, new(bool)
+	}
+}
+
+func withFalse(conditions []corev1.PodCondition, t corev1.PodConditionType, generation int64) []corev1.PodCondition {
+	c := Condition(conditions, t)
+	if c == nil {
+		conditions = append(conditions, corev1.PodCondition{Type: t})
+		c = &conditions[len(conditions)-1]
+	}
+	if c.Status != corev1.ConditionFalse {
+		c.LastTransitionTime = metav1.Time{}
+	}
+	c.Status, c.Reason, c.Message = corev1.ConditionFalse, v1alpha1.ReasonPodFailed, ""
+	c.ObservedGeneration = generation
+	return conditions
+}
+
+// Dated is want with now as the transition time of every condition that lacks
+// one. It belongs to the write, not to the comparison with the root.
+func Dated(want corev1.PodStatus, now metav1.Time) corev1.PodStatus {
+	want = *want.DeepCopy()
+	for i := range want.Conditions {
+		if c := &want.Conditions[i]; c.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = now
+		}
+	}
+	return want
+}

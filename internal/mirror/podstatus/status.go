@@ -1,0 +1,194 @@
+package podstatus
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+// kubeletConditions are the condition types that a kubelet, and so Xylem, sets.
+var kubeletConditions = []corev1.PodConditionType{
+	corev1.ContainersReady,
+	corev1.PodInitialized,
+	corev1.PodReady,
+	corev1.PodReadyToStartContainers,
+	corev1.PodResizePending,
+	corev1.PodResizeInProgress,
+	corev1.AllContainersRestarting,
+}
+
+// Translate is what the host is to show of a leaf Pod: the fields of the
+// root's status that are Xylem's, by the decisions of FIELDS.md, and no others.
+func Translate(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatus {
+	want := *leaf.Status.DeepCopy()
+	fields.Shaped(podStatusShape, &want, Table.Root)
+	want.Phase = shownPhase(want.Phase)
+	want.PodIPs = shownIPs(leaf.Status, m.PodCIDRs)
+	want.PodIP = ""
+	if len(want.PodIPs) > 0 {
+		want.PodIP = want.PodIPs[0].IP
+	}
+	want.HostIP, want.HostIPs = sanitize.Address(want.HostIP), shownHostIPs(leaf.Status)
+	if len(want.HostIPs) > 0 { // API servers compare the two
+		want.HostIP = want.HostIPs[0].IP
+	}
+	want.InitContainerStatuses = statusesOf(root.Spec.InitContainers, want.InitContainerStatuses)
+	want.ContainerStatuses = statusesOf(root.Spec.Containers, want.ContainerStatuses)
+	want.ObservedGeneration = observed(root, leaf, m)
+	want.Conditions = shownConditions(root, leaf, want.ObservedGeneration)
+	sanitize.All(&want)
+	fit(&want)
+	return want
+}
+
+// shownPhase is a phase that Pods have: the host's controllers decide by it.
+func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
+	switch phase {
+	case "":
+		return corev1.PodPending
+	case corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded, corev1.PodFailed, corev1.PodUnknown:
+		return phase
+	}
+	return corev1.PodUnknown
+}
+
+// observed is the generation of the root that the leaf's status is about: that of
+// a kubelet which has taken the leaf up, and been told of a deletion, which is a
+// generation as well. Kubelets before 1.33 tell nothing, and are taken to be prompt.
+func observed(root, leaf *corev1.Pod, m mirror.Member) int64 {
+	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
+	untold := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
+	behind := leaf.Status.ObservedGeneration != 0 && leaf.Status.ObservedGeneration < leaf.Generation
+	if waits || untold || behind || podspec.LeafDrift(root, leaf, m).SpecChanged() {
+		return root.Status.ObservedGeneration
+	}
+	return root.Generation
+}
+
+func statusesOf(containers []corev1.Container, statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	statuses = slices.DeleteFunc(statuses, func(s corev1.ContainerStatus) bool {
+		return !slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Name == s.Name })
+	})
+	statuses = sanitize.FirstOf(statuses, func(s corev1.ContainerStatus) string { return s.Name })
+	for i := range statuses {
+		of := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == statuses[i].Name })
+		cappedStatus(&statuses[i], containers[of])
+		statuses[i].VolumeMounts = sanitize.FirstOf(statuses[i].VolumeMounts, func(m corev1.VolumeMountStatus) string { return m.MountPath })
+	}
+	return statuses
+}
+
+func shownConditions(root, leaf *corev1.Pod, generation int64) []corev1.PodCondition {
+	var shown []corev1.PodCondition
+	for _, c := range leaf.Status.Conditions {
+		target := c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+		if !target && !slices.Contains(kubeletConditions, c.Type) {
+			continue
+		}
+		if c.Type == corev1.PodReady {
+			c = gated(root, c)
+		}
+		if c.ObservedGeneration != 0 {
+			c.ObservedGeneration = generation
+		}
+		c.LastProbeTime = metav1.Time{}
+		shown = append(shown, c)
+	}
+	return sanitize.FirstOf(shown, func(c corev1.PodCondition) corev1.PodConditionType { return c.Type })
+}
+
+// gated is the leaf's Ready condition, less what the root's readiness gates
+// still lack, in the kubelet's words.
+func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
+	if ready.Status != corev1.ConditionTrue {
+		return ready
+	}
+	var missing []string
+	for _, gate := range root.Spec.ReadinessGates {
+		c := Condition(root.Status.Conditions, gate.ConditionType)
+		switch {
+		case c == nil:
+			missing = append(missing, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+			continue
+		case c.Status != corev1.ConditionTrue:
+			missing = append(missing, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, c.Status))
+		}
+		// Ready since the last of them turned, or not since then.
+		if ready.LastTransitionTime.Before(&c.LastTransitionTime) {
+			ready.LastTransitionTime = c.LastTransitionTime
+		}
+	}
+	if len(missing) > 0 {
+		ready.Status = corev1.ConditionFalse
+		ready.Reason = v1alpha1.ReasonReadinessGates
+		ready.Message = strings.Join(missing, ", ")
+	}
+	return ready
+}
+
+func Condition(conditions []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
+	for i := range conditions {
+		if conditions[i].Type == t {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// podIPsOf a status; kubelets before dual stack report podIP alone.
+func podIPsOf(status corev1.PodStatus) []corev1.PodIP {
+	if len(status.PodIPs) == 0 && status.PodIP != "" {
+		return []corev1.PodIP{{IP: status.PodIP}}
+	}
+	return status.PodIPs
+}
+
+// shownIPs are the Pod addresses inside the registration's podCIDRs.
+func shownIPs(status corev1.PodStatus, cidrs []netip.Prefix) []corev1.PodIP {
+	var shown []corev1.PodIP
+	for _, ip := range podIPsOf(status) {
+		if usual := sanitize.Address(ip.IP); usual != "" && sanitize.InAny(netip.MustParseAddr(usual), cidrs) {
+			shown = append(shown, corev1.PodIP{IP: usual})
+		}
+	}
+	return sanitize.FirstOf(shown, func(ip corev1.PodIP) bool { return sanitize.IsIPv4(ip.IP) })
+}
+
+// shownHostIPs are the addresses of the member's node.
+func shownHostIPs(status corev1.PodStatus) []corev1.HostIP {
+	var shown []corev1.HostIP
+	for _, ip := range status.HostIPs {
+		if usual := sanitize.Address(ip.IP); usual != "" {
+			shown = append(shown, corev1.HostIP{IP: usual})
+		}
+	}
+	return sanitize.FirstOf(shown, func(ip corev1.HostIP) bool { return sanitize.IsIPv4(ip.IP) })
+}
+
+// HiddenPodIP is the first Pod address of a leaf that the root does not show
+// although the registration has podCIDRs; empty if there is none. Where it has no
+// podCIDRs, no address is expected.
+func HiddenPodIP(leaf *corev1.Pod, m mirror.Member) string {
+	if len(m.PodCIDRs) == 0 {
+		return ""
+	}
+	for _, ip := range podIPsOf(leaf.Status) {
+		if usual := sanitize.Address(ip.IP); usual == "" || !sanitize.InAny(netip.MustParseAddr(usual), m.PodCIDRs) {
+			return sanitize.Plain(ip.IP, addressLimit)
+		}
+	}
+	return ""
+}
+
+// addressLimit in bytes of an address in a message.
+const addressLimit = 64

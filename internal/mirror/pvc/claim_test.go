@@ -1,0 +1,273 @@
+package pvc
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+)
+
+func TestTranslateClaim(t *testing.T) {
+	root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{
+		AccessModes:               []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod},
+		Resources:                 corev1.VolumeResourceRequirements{Requests: mirrortest.Storage("5Gi")},
+		VolumeName:                "pvc-1",
+		StorageClassName:          mirrortest.Ptr("virtual-disk-ssd"),
+		VolumeMode:                mirrortest.Ptr(corev1.PersistentVolumeBlock),
+		VolumeAttributesClassName: mirrortest.Ptr("gold"),
+	})
+	root.Labels = map[string]string{"app": "web", "xylem.io/cluster": "forged"}
+	root.Annotations = map[string]string{
+		"note":                                             "kept",
+		"xylem.io/placed-in":                               "member-id",
+		"pv.kubernetes.io/bound-by-controller":             "yes",
+		"pv.kubernetes.io/bind-completed":                  "yes",
+		"volume.kubernetes.io/selected-node":               "kosmos-cluster38",
+		"volume.kubernetes.io/storage-provisioner":         "csi.xylem.io",
+		"volume.beta.kubernetes.io/storage-provisioner":    "csi.xylem.io",
+		"volume.beta.kubernetes.io/storage-class":          "old",
+		"kubectl.kubernetes.io/last-applied-configuration": "{}",
+	}
+	root.Finalizers = []string{"kubernetes.io/pvc-protection"}
+	root.OwnerReferences = []metav1.OwnerReference{{Kind: "Pod", Name: "web"}}
+
+	got, err := Translate(root, mirrortest.Ptr("gp3"), mirrortest.Member)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:   "shop",
+			Name:        "disk",
+			Labels:      map[string]string{"app": "web", "xylem.io/host": mirrortest.HostID, "app.kubernetes.io/managed-by": "xylem"},
+			Annotations: map[string]string{"note": "kept", "xylem.io/root": "shop/disk", "xylem.io/root-uid": "claim-uid"},
+		},
+		Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes:               []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod},
+			Resources:                 corev1.VolumeResourceRequirements{Requests: mirrortest.Storage("5Gi")},
+			StorageClassName:          mirrortest.Ptr("gp3"),
+			VolumeMode:                mirrortest.Ptr(corev1.PersistentVolumeBlock),
+			VolumeAttributesClassName: mirrortest.Ptr("gold"),
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+
+	named := WithVolume(got, "pv-7")
+	if named.Spec.VolumeName != "pv-7" || got.Spec.VolumeName != "" {
+		t.Errorf("WithVolume: copy has %q, original %q", named.Spec.VolumeName, got.Spec.VolumeName)
+	}
+}
+
+func TestTranslateClaimRefuses(t *testing.T) {
+	cases := map[string]struct {
+		spec corev1.PersistentVolumeClaimSpec
+		path string
+	}{
+		"a snapshot":  {corev1.PersistentVolumeClaimSpec{DataSource: &corev1.TypedLocalObjectReference{Kind: "VolumeSnapshot", Name: "s"}}, "spec.dataSource: "},
+		"a populator": {corev1.PersistentVolumeClaimSpec{DataSourceRef: &corev1.TypedObjectReference{Kind: "Image", Name: "i"}}, "spec.dataSourceRef: "},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			leaf, err := Translate(mirrortest.RootClaim(c.spec), nil, mirrortest.Member)
+			var refusal *mirror.Refusal
+			if !errors.As(err, &refusal) || leaf != nil {
+				t.Fatalf("want a refusal, got %v, %v", leaf, err)
+			}
+			if refusal.Reason != v1alpha1.ReasonDataSourceUnsupported || !strings.Contains(refusal.Message, c.path) {
+				t.Errorf("got %s: %s", refusal.Reason, refusal.Message)
+			}
+		})
+	}
+}
+
+func TestGrowth(t *testing.T) {
+	cases := map[string]struct {
+		root, leaf, capacity string
+		phase                corev1.PersistentVolumeClaimPhase
+		want                 string
+		changes              bool
+	}{
+		"the same":                               {root: "5Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "5Gi"},
+		"the same in other words":                {root: "5120Mi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "5Gi"},
+		"grown":                                  {root: "8Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi", changes: true},
+		"grown, leaf not bound":                  {root: "8Gi", leaf: "5Gi", phase: corev1.ClaimPending, want: "5Gi"},
+		"grown, leaf lost":                       {root: "8Gi", leaf: "5Gi", capacity: "5Gi", phase: corev1.ClaimLost, want: "5Gi"},
+		"taken back, above what is there":        {root: "6Gi", leaf: "8Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "6Gi", changes: true},
+		"taken back to what is there":            {root: "5Gi", leaf: "8Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi"},
+		"below what is there":                    {root: "4Gi", leaf: "8Gi", capacity: "5Gi", phase: corev1.ClaimBound, want: "8Gi"},
+		"taken back, nobody knows what is there": {root: "6Gi", leaf: "8Gi", phase: corev1.ClaimBound, want: "8Gi"},
+		"no request":                             {root: "0", leaf: "8Gi", phase: corev1.ClaimBound, want: "8Gi"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.Storage(c.root)}})
+			leaf := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.Storage(c.leaf)}})
+			leaf.Status.Phase = c.phase
+			if c.capacity != "" {
+				leaf.Status.Capacity = mirrortest.Storage(c.capacity)
+			}
+			got, changes := Growth(root, leaf)
+			if changes != c.changes || got.Cmp(resource.MustParse(c.want)) != 0 {
+				t.Errorf("got %s, %v; want %s, %v", got.String(), changes, c.want, c.changes)
+			}
+		})
+	}
+}
+
+func claimCond(t corev1.PersistentVolumeClaimConditionType, message string) corev1.PersistentVolumeClaimCondition {
+	return corev1.PersistentVolumeClaimCondition{Type: t, Status: "True", Message: message}
+}
+
+// resizing is the status of a leaf claim in the middle of a resize.
+func resizing() corev1.PersistentVolumeClaimStatus {
+	return corev1.PersistentVolumeClaimStatus{
+		Phase:       corev1.ClaimBound,
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Capacity:    mirrortest.Storage("5Gi"),
+		Conditions: []corev1.PersistentVolumeClaimCondition{
+			claimCond(corev1.PersistentVolumeClaimResizing, ""),
+			claimCond(corev1.PersistentVolumeClaimUnused, "the member's"),
+			claimCond(corev1.PersistentVolumeClaimFileSystemResizePending, "waiting for a Pod"),
+		},
+		AllocatedResources: mirrortest.Storage("8Gi"),
+		AllocatedResourceStatuses: map[corev1.ResourceName]corev1.ClaimResourceStatus{
+			corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending,
+		},
+		CurrentVolumeAttributesClassName: mirrortest.Ptr("gold"),
+	}
+}
+
+// asking is the spec of a claim that requests so much.
+func asking(size string) corev1.PersistentVolumeClaimSpec {
+	return corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: mirrortest.Storage(size)}}
+}
+
+func TestRootClaimStatus(t *testing.T) {
+	shown := resizing()
+	shown.Phase, shown.AccessModes = "", nil
+	shown.Conditions = []corev1.PersistentVolumeClaimCondition{shown.Conditions[0], shown.Conditions[2]}
+	cases := map[string]struct {
+		root, leaf corev1.PersistentVolumeClaimPhase
+		want       corev1.PersistentVolumeClaimStatus
+	}{
+		"both bound":     {corev1.ClaimBound, corev1.ClaimBound, shown},
+		"root not bound": {corev1.ClaimPending, corev1.ClaimBound, corev1.PersistentVolumeClaimStatus{}},
+		"root lost":      {corev1.ClaimLost, corev1.ClaimBound, corev1.PersistentVolumeClaimStatus{}},
+		"leaf not bound": {corev1.ClaimBound, corev1.ClaimPending, corev1.PersistentVolumeClaimStatus{}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			root, leaf := mirrortest.RootClaim(asking("8Gi")), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			leaf.Status = resizing()
+			root.Status.Phase, leaf.Status.Phase = c.root, c.leaf
+			if diff := cmp.Diff(c.want, TranslateStatus(root, leaf)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestClaimStatusCurrent(t *testing.T) {
+	cases := map[string]struct {
+		root func(*corev1.PersistentVolumeClaimStatus)
+		want func(*corev1.PersistentVolumeClaimStatus)
+		is   bool
+	}{
+		"the same": {is: true},
+		"conditions in another order": {is: true, root: func(s *corev1.PersistentVolumeClaimStatus) {
+			s.Conditions[0], s.Conditions[2] = s.Conditions[2], s.Conditions[0]
+		}},
+		"an amount in other words": {is: true, root: func(s *corev1.PersistentVolumeClaimStatus) { s.Capacity = mirrortest.Storage("5120Mi") }},
+		"capacity that only the host's PV controller has set": {is: true, want: func(s *corev1.PersistentVolumeClaimStatus) {
+			s.Capacity, s.CurrentVolumeAttributesClassName = nil, nil
+		}},
+		"another capacity":   {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Capacity = mirrortest.Storage("8Gi") }},
+		"the resize is over": {want: func(s *corev1.PersistentVolumeClaimStatus) { s.AllocatedResourceStatuses = nil }},
+		"a condition less":   {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Conditions = s.Conditions[:1] }},
+		"another message":    {want: func(s *corev1.PersistentVolumeClaimStatus) { s.Conditions[0].Message = "x" }},
+		"another class": {want: func(s *corev1.PersistentVolumeClaimStatus) {
+			s.CurrentVolumeAttributesClassName = mirrortest.Ptr("silver")
+		}},
+		"a change of class":    {want: func(s *corev1.PersistentVolumeClaimStatus) { s.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{} }},
+		"nothing to show left": {want: func(s *corev1.PersistentVolumeClaimStatus) { *s = corev1.PersistentVolumeClaimStatus{} }},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			root, leaf := mirrortest.RootClaim(asking("8Gi")), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			root.Status, leaf.Status = resizing(), resizing()
+			want := TranslateStatus(root, leaf)
+			if c.root != nil {
+				c.root(&root.Status)
+			}
+			if c.want != nil {
+				c.want(&want)
+			}
+			if got := StatusCurrent(root, want); got != c.is {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestClaimStatusApply(t *testing.T) {
+	got := StatusApply(mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), corev1.PersistentVolumeClaimStatus{
+		Capacity:   mirrortest.Storage("5Gi"),
+		Conditions: []corev1.PersistentVolumeClaimCondition{claimCond(corev1.PersistentVolumeClaimResizing, "")},
+	})
+	want := map[string]any{
+		"apiVersion": "v1",
+		"kind":       "PersistentVolumeClaim",
+		"metadata":   map[string]any{"namespace": "shop", "name": "disk", "uid": "claim-uid"},
+		"status": map[string]any{
+			"capacity":   map[string]any{"storage": "5Gi"},
+			"conditions": []any{map[string]any{"type": "Resizing", "status": "True"}},
+		},
+	}
+	if diff := cmp.Diff(want, got.Object); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// As of Pods: quotas count the larger of what a claim requests and what is allocated.
+func TestClaimStatusIsCapped(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	root, leaf := mirrortest.RootClaim(asking("1Gi")), mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+	root.Status.Phase = corev1.ClaimBound
+	leaf.Status = corev1.PersistentVolumeClaimStatus{
+		Phase: corev1.ClaimBound, Capacity: mirrortest.Amounts("storage", "2Gi", "cpu", "1"), AllocatedResources: mirrortest.Amounts("storage", "4Ei", "cpu", "1"),
+		AllocatedResourceStatuses: map[corev1.ResourceName]corev1.ClaimResourceStatus{corev1.ResourceStorage: corev1.PersistentVolumeClaimNodeResizePending},
+		ModifyVolumeStatus:        &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: long, Status: corev1.PersistentVolumeClaimModifyVolumeStatus(long)},
+	}
+	for i := range 1000 {
+		leaf.Status.AllocatedResourceStatuses[corev1.ResourceName(fmt.Sprintf("example.com/x%d", i))] = corev1.ClaimResourceStatus(long)
+	}
+	for _, kind := range volumeConditions {
+		leaf.Status.Conditions = append(leaf.Status.Conditions, corev1.PersistentVolumeClaimCondition{Type: kind, Status: "True", Reason: long, Message: long})
+	}
+	got := TranslateStatus(root, leaf)
+	if diff := cmp.Diff(mirrortest.Amounts("storage", "1Gi"), got.AllocatedResources); diff != "" {
+		t.Errorf("allocated -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(mirrortest.Amounts("storage", "2Gi"), got.Capacity); diff != "" {
+		t.Errorf("capacity -want +got:\n%s", diff)
+	}
+	if len(got.AllocatedResourceStatuses) != 1 || got.Size() > podstatus.StatusLimit {
+		t.Errorf("%d resize states, %d bytes", len(got.AllocatedResourceStatuses), got.Size())
+	}
+	root.Status = got
+	if !StatusCurrent(root, got) {
+		t.Error("it would be written again and again")
+	}
+}

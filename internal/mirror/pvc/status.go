@@ -1,0 +1,88 @@
+package pvc
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+// volumeConditions are the claim conditions that resizers and kubelets set.
+var volumeConditions = []corev1.PersistentVolumeClaimConditionType{
+	corev1.PersistentVolumeClaimResizing,
+	corev1.PersistentVolumeClaimFileSystemResizePending,
+	corev1.PersistentVolumeClaimControllerResizeError,
+	corev1.PersistentVolumeClaimNodeResizeError,
+	corev1.PersistentVolumeClaimVolumeModifyVolumeError,
+	corev1.PersistentVolumeClaimVolumeModifyingVolume,
+}
+
+// TranslateStatus is what the host is to show of a leaf claim: the fields of
+// the root's status that are Xylem's, by the decisions of FIELDS.md. A leaf
+// that is not bound has nothing to show, and neither has one whose root is not:
+// until then the host's PV controller has the word.
+func TranslateStatus(root, leaf *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimStatus {
+	if leaf.Status.Phase != corev1.ClaimBound || root.Status.Phase != corev1.ClaimBound {
+		return corev1.PersistentVolumeClaimStatus{}
+	}
+	want := ownClaimStatus(leaf)
+	want.AllocatedResources = sanitize.Capped(want.AllocatedResources, root.Spec.Resources.Requests)
+	return want
+}
+
+// ownClaimStatus is what of a claim's status is Xylem's on roots.
+func ownClaimStatus(claim *corev1.PersistentVolumeClaim) corev1.PersistentVolumeClaimStatus {
+	own := *claim.Status.DeepCopy()
+	fields.Shaped(claimStatusShape, &own, StatusTable.Root)
+	own.Conditions = slices.DeleteFunc(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) bool {
+		return !slices.Contains(volumeConditions, c.Type)
+	})
+	own.Conditions = sanitize.FirstOf(own.Conditions, func(c corev1.PersistentVolumeClaimCondition) corev1.PersistentVolumeClaimConditionType { return c.Type })
+	storageOnly(&own)
+	sanitize.All(&own)
+	return own
+}
+
+// StatusCurrent reports whether the root shows want already, and nothing
+// of Xylem's besides. Capacity and volume attributes class that want does not
+// have are the host PV controller's, who sets them at binding.
+func StatusCurrent(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) bool {
+	has := ownClaimStatus(root)
+	if len(want.Capacity) == 0 {
+		has.Capacity = nil
+	}
+	if want.CurrentVolumeAttributesClassName == nil {
+		has.CurrentVolumeAttributesClassName = nil
+	}
+	byType := func(a, b corev1.PersistentVolumeClaimCondition) int {
+		return slices.Index(volumeConditions, a.Type) - slices.Index(volumeConditions, b.Type)
+	}
+	want = *want.DeepCopy()
+	slices.SortStableFunc(has.Conditions, byType)
+	slices.SortStableFunc(want.Conditions, byType)
+	return equality.Semantic.DeepEqual(has, want)
+}
+
+// StatusApply is the body of a server-side apply of want to the root's
+// status subresource. It names the root by UID, and all that is Xylem's of the
+// status, since what an apply no longer names is removed.
+func StatusApply(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolumeClaimStatus) *unstructured.Unstructured {
+	return fields.StatusApply("PersistentVolumeClaim", root, fields.ToMap(&want))
+}
+
+// storageOnly leaves out of a claim's status what is of other resources: claims
+// have none.
+func storageOnly(status *corev1.PersistentVolumeClaimStatus) {
+	for _, list := range []corev1.ResourceList{status.Capacity, status.AllocatedResources} {
+		maps.DeleteFunc(list, func(name corev1.ResourceName, _ resource.Quantity) bool { return name != corev1.ResourceStorage })
+	}
+	maps.DeleteFunc(status.AllocatedResourceStatuses, func(name corev1.ResourceName, _ corev1.ClaimResourceStatus) bool {
+		return name != corev1.ResourceStorage
+	})
+}

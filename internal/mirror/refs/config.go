@@ -1,0 +1,96 @@
+package refs
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+)
+
+// copyMeta is the metadata of the copy of a ConfigMap or Secret, without its origin.
+func copyMeta(root metav1.ObjectMeta, copies mirror.Copies) metav1.ObjectMeta {
+	meta := fields.LeafMeta(root)
+	meta.Name = copies.Name(root.Name)
+	return meta
+}
+
+// TranslateConfigMap is the copy of a root ConfigMap, origin included.
+func TranslateConfigMap(root *corev1.ConfigMap, copies mirror.Copies) *corev1.ConfigMap {
+	root = root.DeepCopy()
+	leaf := &corev1.ConfigMap{
+		ObjectMeta: copyMeta(root.ObjectMeta, copies),
+		Immutable:  root.Immutable,
+		Data:       root.Data,
+		BinaryData: root.BinaryData,
+	}
+	mirror.OriginFor(copies.HostID, root).Stamp(leaf)
+	return leaf
+}
+
+// TranslateSecret is the copy of a root Secret, origin included. The error, if any,
+// is a *Refusal: credentials for the host's own API server stay in the host.
+func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret, error) {
+	switch root.Type { //nolint:exhaustive // all others are carried
+	case corev1.SecretTypeServiceAccountToken:
+		return nil, &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: fmt.Sprintf(
+			"Secret %q is not copied to members: it is a service account's token, which only the host accepts. Take it out of the Pod", root.Name)}
+	case corev1.SecretTypeBootstrapToken:
+		return nil, &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: fmt.Sprintf(
+			"Secret %q is not copied to members: it is a bootstrap token, with which nodes join the host. Take it out of the Pod", root.Name)}
+	}
+	root = root.DeepCopy()
+	leaf := &corev1.Secret{
+		ObjectMeta: copyMeta(root.ObjectMeta, copies),
+		Immutable:  root.Immutable,
+		Data:       root.Data,
+		Type:       root.Type,
+	}
+	mirror.OriginFor(copies.HostID, root).Stamp(leaf)
+	return leaf, nil
+}
+
+// ConfigDrift says what a pushed ConfigMap or Secret needs to become its root's
+// current translation.
+type ConfigDrift string
+
+const (
+	// ConfigCurrent means nothing.
+	ConfigCurrent ConfigDrift = "Current"
+	// ConfigChanged means that data and immutable have to be written.
+	ConfigChanged ConfigDrift = "Changed"
+	// ConfigImmutable means that the leaf cannot be changed any more, but has to be deleted
+	// and made anew.
+	ConfigImmutable ConfigDrift = "Immutable"
+)
+
+// ConfigMapDrift compares a leaf ConfigMap with the translation of its root, in
+// what Pods see of it.
+func ConfigMapDrift(want, leaf *corev1.ConfigMap) ConfigDrift {
+	same := equality.Semantic.DeepEqual(want.Data, leaf.Data) && equality.Semantic.DeepEqual(want.BinaryData, leaf.BinaryData)
+	return configDrift(same, want.Immutable, leaf.Immutable)
+}
+
+// SecretDrift compares a leaf Secret with the translation of its root, in what
+// Pods see of it. The type of a Secret is immutable.
+func SecretDrift(want, leaf *corev1.Secret) ConfigDrift {
+	if want.Type != leaf.Type {
+		return ConfigImmutable
+	}
+	return configDrift(equality.Semantic.DeepEqual(want.Data, leaf.Data), want.Immutable, leaf.Immutable)
+}
+
+func configDrift(same bool, want, has *bool) ConfigDrift {
+	switch {
+	case same && isTrue(want) == isTrue(has):
+		return ConfigCurrent
+	case isTrue(has):
+		return ConfigImmutable
+	default:
+		return ConfigChanged
+	}
+}

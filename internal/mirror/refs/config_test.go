@@ -1,0 +1,120 @@
+package refs
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+)
+
+func configMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: "shop", Name: "settings", UID: "config-uid", ResourceVersion: "7",
+		Labels:          map[string]string{"app": "web"},
+		Annotations:     map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "kept"},
+		OwnerReferences: []metav1.OwnerReference{{Kind: "Deployment"}},
+	}
+}
+
+func leafConfigMeta() metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: "shop", Name: mirrortest.Copies.Name("settings"),
+		Labels:      map[string]string{"app": "web", "xylem.io/host": mirrortest.HostID, "app.kubernetes.io/managed-by": "xylem"},
+		Annotations: map[string]string{"note": "kept", "xylem.io/root": "shop/settings", "xylem.io/root-uid": "config-uid"},
+	}
+}
+
+func TestTranslateConfigMap(t *testing.T) {
+	root := &corev1.ConfigMap{
+		ObjectMeta: configMeta(), Immutable: mirrortest.Ptr(true),
+		Data: map[string]string{"a": "b"}, BinaryData: map[string][]byte{"c": {1}},
+	}
+	before := root.DeepCopy()
+	got := TranslateConfigMap(root, mirrortest.Copies)
+	want := &corev1.ConfigMap{
+		ObjectMeta: leafConfigMeta(), Immutable: mirrortest.Ptr(true),
+		Data: map[string]string{"a": "b"}, BinaryData: map[string][]byte{"c": {1}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	got.Data["a"], got.BinaryData["c"][0], *got.Immutable = "changed", 2, false
+	if diff := cmp.Diff(before, root); diff != "" {
+		t.Errorf("the root shares memory with its leaf:\n%s", diff)
+	}
+}
+
+func TestTranslateSecret(t *testing.T) {
+	cases := map[string]struct {
+		secretType corev1.SecretType
+		refused    bool
+	}{
+		"Opaque":                  {secretType: corev1.SecretTypeOpaque},
+		"an image pull secret":    {secretType: corev1.SecretTypeDockerConfigJson},
+		"a certificate":           {secretType: corev1.SecretTypeTLS},
+		"somebody's own":          {secretType: "example.org/own"},
+		"a service account token": {secretType: corev1.SecretTypeServiceAccountToken, refused: true},
+		"a bootstrap token":       {secretType: corev1.SecretTypeBootstrapToken, refused: true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			root := &corev1.Secret{ObjectMeta: configMeta(), Type: c.secretType, Data: map[string][]byte{"k": {1}}}
+			before := root.DeepCopy()
+			got, err := TranslateSecret(root, mirrortest.Copies)
+			if c.refused {
+				var refusal *mirror.Refusal
+				if !errors.As(err, &refusal) || refusal.Reason != v1alpha1.ReasonSecretUnsupported || got != nil {
+					t.Fatalf("want a refusal, got %v, %v", got, err)
+				}
+				return
+			}
+			want := &corev1.Secret{ObjectMeta: leafConfigMeta(), Type: c.secretType, Data: map[string][]byte{"k": {1}}}
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Fatalf("error %v, -want +got:\n%s", err, diff)
+			}
+			got.Data["k"][0] = 2
+			if diff := cmp.Diff(before, root); diff != "" {
+				t.Errorf("the root shares memory with its leaf:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestConfigDrift(t *testing.T) {
+	cases := map[string]struct {
+		want, leaf corev1.ConfigMap
+		drift      ConfigDrift
+	}{
+		"the same":                    {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{Data: map[string]string{"a": "b"}}, ConfigCurrent},
+		"immutable and the same":      {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigCurrent},
+		"no data in two ways":         {corev1.ConfigMap{Data: map[string]string{}, Immutable: mirrortest.Ptr(false)}, corev1.ConfigMap{}, ConfigCurrent},
+		"labels, which no Pod sees":   {corev1.ConfigMap{ObjectMeta: configMeta()}, corev1.ConfigMap{}, ConfigCurrent},
+		"other data":                  {corev1.ConfigMap{Data: map[string]string{"a": "b"}}, corev1.ConfigMap{}, ConfigChanged},
+		"other binary data":           {corev1.ConfigMap{BinaryData: map[string][]byte{"a": {1}}}, corev1.ConfigMap{}, ConfigChanged},
+		"immutable from now on":       {corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{}, ConfigChanged},
+		"other data, leaf immutable":  {corev1.ConfigMap{Data: map[string]string{"a": "b"}, Immutable: mirrortest.Ptr(true)}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
+		"made anew and not immutable": {corev1.ConfigMap{}, corev1.ConfigMap{Immutable: mirrortest.Ptr(true)}, ConfigImmutable},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := ConfigMapDrift(&c.want, &c.leaf); got != c.drift {
+				t.Errorf("got %s, want %s", got, c.drift)
+			}
+		})
+	}
+	opaque := &corev1.Secret{Type: corev1.SecretTypeOpaque, Data: map[string][]byte{"a": {1}}}
+	changed, retyped := opaque.DeepCopy(), opaque.DeepCopy()
+	changed.Data["a"][0] = 2
+	retyped.Type = corev1.SecretTypeTLS
+	for want, other := range map[ConfigDrift]*corev1.Secret{ConfigCurrent: opaque, ConfigChanged: changed, ConfigImmutable: retyped} {
+		if got := SecretDrift(other, opaque); got != want {
+			t.Errorf("Secret: got %s, want %s", got, want)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package refs
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+)
+
+// Kinds of References.
+const (
+	KindConfigMap = "ConfigMap"
+	KindSecret    = "Secret"
+)
+
+// Reference is an object of the Pod's namespace that its leaf needs.
+type Reference struct {
+	Kind string
+	Name string
+	// Optional: the Pod also runs without it.
+	Optional bool
+}
+
+// Of are the ConfigMaps and Secrets that the leaf of a root Pod needs,
+// each once, by kind and name; one that is needed somewhere and optional
+// elsewhere is needed. What translation drops needs nothing, and the member's
+// own kube-root-ca.crt is not the host's to bring.
+func Of(pod *corev1.Pod) []Reference {
+	r := references{}
+	visitReferences(&pod.Spec, func(kind string, name *string, optional bool) {
+		key := [2]string{kind, *name}
+		known, ok := r[key]
+		r[key] = optional && (known || !ok)
+	})
+	return r.sorted()
+}
+
+// references maps kind and name to whether it is optional.
+type references map[[2]string]bool
+
+// visitor is shown the name of a reference, where it stands.
+type visitor func(kind string, name *string, optional bool)
+
+// visitReferences shows all names by which a Pod refers to ConfigMaps and Secrets. A name
+// that no object can have is left out: it holds no Pod up and is asked of nobody, and
+// the member's kubelet says what it thinks of it. So is kube-root-ca.crt.
+func visitReferences(spec *corev1.PodSpec, visit visitor) {
+	known := func(kind string, name *string, optional bool) {
+		if len(validation.IsDNS1123Subdomain(*name)) == 0 && (kind != KindConfigMap || *name != podspec.RootCAConfigMap) {
+			visit(kind, name, optional)
+		}
+	}
+	for i := range spec.ImagePullSecrets {
+		// The kubelet tries to pull without the missing ones.
+		known(KindSecret, &spec.ImagePullSecrets[i].Name, true)
+	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			visitContainer(&containers[i], known)
+		}
+	}
+	for i := range spec.Volumes {
+		if !podspec.IsTokenVolume(spec.Volumes[i]) {
+			visitVolume(&spec.Volumes[i].VolumeSource, known)
+		}
+	}
+}
+
+func visitContainer(c *corev1.Container, visit visitor) {
+	for i := range c.EnvFrom {
+		if ref := c.EnvFrom[i].ConfigMapRef; ref != nil {
+			visit(KindConfigMap, &ref.Name, isTrue(ref.Optional))
+		}
+		if ref := c.EnvFrom[i].SecretRef; ref != nil {
+			visit(KindSecret, &ref.Name, isTrue(ref.Optional))
+		}
+	}
+	for i := range c.Env {
+		from := c.Env[i].ValueFrom
+		if from == nil {
+			continue
+		}
+		if ref := from.ConfigMapKeyRef; ref != nil {
+			visit(KindConfigMap, &ref.Name, isTrue(ref.Optional))
+		}
+		if ref := from.SecretKeyRef; ref != nil {
+			visit(KindSecret, &ref.Name, isTrue(ref.Optional))
+		}
+	}
+}
+
+func visitVolume(v *corev1.VolumeSource, visit visitor) {
+	switch {
+	case v.ConfigMap != nil:
+		visit(KindConfigMap, &v.ConfigMap.Name, isTrue(v.ConfigMap.Optional))
+	case v.Secret != nil:
+		visit(KindSecret, &v.Secret.SecretName, isTrue(v.Secret.Optional))
+	case v.ISCSI != nil && v.ISCSI.SecretRef != nil:
+		visit(KindSecret, &v.ISCSI.SecretRef.Name, false)
+	case v.Projected != nil:
+		for i := range v.Projected.Sources {
+			s := &v.Projected.Sources[i]
+			if s.ConfigMap != nil {
+				visit(KindConfigMap, &s.ConfigMap.Name, isTrue(s.ConfigMap.Optional))
+			}
+			if s.Secret != nil {
+				visit(KindSecret, &s.Secret.Name, isTrue(s.Secret.Optional))
+			}
+		}
+	}
+}
+
+func (r references) sorted() []Reference {
+	refs := make([]Reference, 0, len(r))
+	for key, optional := range r {
+		refs = append(refs, Reference{Kind: key[0], Name: key[1], Optional: optional})
+	}
+	slices.SortFunc(refs, func(a, b Reference) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return refs
+}
+
+func isTrue(p *bool) bool { return p != nil && *p }
+
+// PointAt has a translated Pod refer to the copies of what its root refers to. What
+// translation keeps of a Pod never refers to a ConfigMap or Secret of the member's own,
+// but to the CA that each namespace has.
+func PointAt(copies mirror.Copies, leaf *corev1.Pod) {
+	visitReferences(&leaf.Spec, func(_ string, name *string, _ bool) { *name = copies.Name(*name) })
+}

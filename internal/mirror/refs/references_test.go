@@ -1,0 +1,126 @@
+package refs
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+)
+
+func TestReferences(t *testing.T) {
+	ref := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
+	env := func(source corev1.EnvVarSource) corev1.EnvVar { return corev1.EnvVar{Name: "E", ValueFrom: &source} }
+	cases := map[string]struct {
+		spec corev1.PodSpec
+		want []Reference
+	}{
+		"none": {
+			spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Env: []corev1.EnvVar{{Name: "A", Value: "b"}, env(corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{}})}}},
+				Volumes:    []corev1.Volume{mirrortest.ClaimVolume("data", "disk"), mirrortest.TokenVolume("kube-api-access-x")},
+			},
+			want: []Reference{},
+		},
+		"environment of containers and init containers": {
+			spec: corev1.PodSpec{
+				InitContainers: []corev1.Container{{EnvFrom: []corev1.EnvFromSource{
+					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("c1")}},
+					{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref("s1"), Optional: mirrortest.Ptr(true)}},
+				}}},
+				Containers: []corev1.Container{{Env: []corev1.EnvVar{
+					env(corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref("c2"), Optional: mirrortest.Ptr(true)}}),
+					env(corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref("s2")}}),
+				}}},
+			},
+			want: []Reference{{"ConfigMap", "c1", false}, {"ConfigMap", "c2", true}, {"Secret", "s1", true}, {"Secret", "s2", false}},
+		},
+		"volumes": {
+			spec: corev1.PodSpec{Volumes: []corev1.Volume{
+				{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref("c")}}},
+				{VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s", Optional: mirrortest.Ptr(true)}}},
+				{VolumeSource: corev1.VolumeSource{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: mirrortest.Ptr(ref("chap"))}}},
+				{VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+					{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: ref("pc")}},
+					{Secret: &corev1.SecretProjection{LocalObjectReference: ref("ps")}},
+				}}}},
+			}},
+			want: []Reference{
+				{"ConfigMap", "c", false}, {"ConfigMap", "pc", false},
+				{"Secret", "chap", false}, {"Secret", "ps", false}, {"Secret", "s", true},
+			},
+		},
+		"image pull secrets, without which a Pod runs if the image is public": {
+			spec: corev1.PodSpec{ImagePullSecrets: []corev1.LocalObjectReference{ref("pull"), ref("")}},
+			want: []Reference{{"Secret", "pull", true}},
+		},
+		"needed once is needed, whichever comes first": {
+			spec: corev1.PodSpec{Containers: []corev1.Container{
+				{EnvFrom: []corev1.EnvFromSource{
+					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("a"), Optional: mirrortest.Ptr(true)}},
+					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("a")}},
+					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("b")}},
+					{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref("b"), Optional: mirrortest.Ptr(true)}},
+				}},
+			}},
+			want: []Reference{{"ConfigMap", "a", false}, {"ConfigMap", "b", false}},
+		},
+		"the CA that every namespace has": {
+			spec: corev1.PodSpec{Volumes: []corev1.Volume{{VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref("kube-root-ca.crt")},
+			}}}},
+			want: []Reference{},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Of(mirrortest.RootPod(c.spec))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// PointAt renames each reference, where it stands, and nothing else.
+func TestPointAt(t *testing.T) {
+	ref := func(name string) corev1.LocalObjectReference { return corev1.LocalObjectReference{Name: name} }
+	spec := func(name func(string) string) corev1.PodSpec {
+		container := corev1.Container{
+			EnvFrom: []corev1.EnvFromSource{
+				{Prefix: "P_", ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref(name("a"))}},
+				{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: ref(name("b")), Optional: mirrortest.Ptr(true)}},
+			},
+			Env: []corev1.EnvVar{
+				{Name: "plain", Value: "a"},
+				{Name: "c", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: ref(name("c")), Key: "a"}}},
+				{Name: "d", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: ref(name("d")), Key: "a"}}},
+			},
+		}
+		volumes := []corev1.VolumeSource{
+			{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref(name("e")), Items: []corev1.KeyToPath{{Key: "a", Path: "a"}}}},
+			{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: ref("kube-root-ca.crt")}},
+			{Secret: &corev1.SecretVolumeSource{SecretName: name("f")}},
+			{Secret: &corev1.SecretVolumeSource{SecretName: name("kube-root-ca.crt")}},
+			{Secret: &corev1.SecretVolumeSource{SecretName: "../no-name"}},
+			{ISCSI: &corev1.ISCSIVolumeSource{SecretRef: &corev1.LocalObjectReference{Name: name("g")}}},
+			{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+				{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: ref(name("h"))}},
+				{Secret: &corev1.SecretProjection{LocalObjectReference: ref(name("i")), Items: []corev1.KeyToPath{{Key: "a", Path: "a"}}}},
+			}}},
+		}
+		s := corev1.PodSpec{
+			InitContainers: []corev1.Container{container}, Containers: []corev1.Container{container},
+			ImagePullSecrets: []corev1.LocalObjectReference{ref(name("j")), ref("")},
+		}
+		for _, source := range volumes {
+			s.Volumes = append(s.Volumes, corev1.Volume{Name: "a", VolumeSource: source})
+		}
+		return *s.DeepCopy()
+	}
+	leaf := &corev1.Pod{Spec: spec(func(name string) string { return name })}
+	PointAt(mirrortest.Copies, leaf)
+	if diff := cmp.Diff(spec(mirrortest.Copies.Name), leaf.Spec); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

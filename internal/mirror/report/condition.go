@@ -1,0 +1,110 @@
+package report
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+)
+
+// ClaimCondition is the body of a server-side apply that shows a problem as a
+// condition of a root claim's status, or, without one, takes the condition off;
+// nil if the claim shows that already. The condition keeps the time since which
+// it has been there.
+func ClaimCondition(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
+	if problem != nil {
+		return ClaimStatement(root, kind, corev1.ConditionFalse, problem.Reason, problem.Message, now)
+	}
+	if claimCondition(root, kind) == nil {
+		return nil
+	}
+	return fields.StatusApply("PersistentVolumeClaim", root, map[string]any{})
+}
+
+// PlacedCondition is ClaimCondition for the Placed condition, which names its reporter.
+func PlacedCondition(root *corev1.PersistentVolumeClaim, by mirror.Reporter, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
+	shown := ClaimCondition(root, v1alpha1.ClaimPlaced, problem, now)
+	switch {
+	case problem == nil:
+		return shown
+	case shown != nil:
+		return by.Stamp(shown)
+	case mirror.ReporterOf(root) == by:
+		return nil
+	}
+	return by.Stamp(claimStatus(root, *claimCondition(root, v1alpha1.ClaimPlaced)))
+}
+
+// ClaimStatement is the body of a server-side apply of a condition of a root
+// claim's status; nil if the claim shows that already. The condition keeps the time
+// since which its status has been the same, and what is waited for: a time that a
+// member is given does not begin with another problem.
+func ClaimStatement(root *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
+	has := claimCondition(root, kind)
+	if has != nil && has.Status == status && has.Reason == reason && has.Message == message {
+		return nil
+	}
+	if has == nil || has.Status != status || waitsFor(has.Reason) != waitsFor(reason) {
+		has = &corev1.PersistentVolumeClaimCondition{LastTransitionTime: metav1.NewTime(now)}
+	}
+	return claimStatus(root, corev1.PersistentVolumeClaimCondition{
+		Type: kind, Status: status, Reason: reason, Message: message, LastTransitionTime: has.LastTransitionTime,
+	})
+}
+
+func claimStatus(root *corev1.PersistentVolumeClaim, c corev1.PersistentVolumeClaimCondition) *unstructured.Unstructured {
+	since := c.LastTransitionTime.UTC().Format(time.RFC3339)
+	return fields.StatusApply("PersistentVolumeClaim", root, map[string]any{"conditions": []any{map[string]any{
+		"type": string(c.Type), "status": string(c.Status), "reason": c.Reason, "message": c.Message,
+		"lastProbeTime": since, "lastTransitionTime": since, // kubectl prints both
+	}}})
+}
+
+// waitsFor is what is given time by a condition of that reason: a member that fails
+// the claim, one that is away, or nothing.
+func waitsFor(reason string) string {
+	switch {
+	case FailsClaim(reason):
+		return "a member that fails"
+	case reason == v1alpha1.ReasonMemberAway:
+		return reason
+	}
+	return ""
+}
+
+// claimCondition of a claim; nil if it has none of that type.
+func claimCondition(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *corev1.PersistentVolumeClaimCondition {
+	for i := range claim.Status.Conditions {
+		if claim.Status.Conditions[i].Type == kind {
+			return &claim.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+// ClaimProblem is what a False condition of a claim says; nil if there is none.
+func ClaimProblem(claim *corev1.PersistentVolumeClaim, kind corev1.PersistentVolumeClaimConditionType) *mirror.Refusal {
+	if c := claimCondition(claim, kind); c != nil && c.Status == corev1.ConditionFalse {
+		return &mirror.Refusal{Reason: c.Reason, Message: c.Message}
+	}
+	return nil
+}
+
+// PromiseKept reports whether a claim says that there is a disk for its promise.
+func PromiseKept(claim *corev1.PersistentVolumeClaim) bool {
+	c := claimCondition(claim, v1alpha1.ClaimPromise)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// PushedCondition is the body of a server-side apply of a root Pod's Pushed condition.
+func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
+	return by.Stamp(fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
+		"type": string(v1alpha1.PodPushed), "status": string(status), "reason": reason, "message": message,
+		"lastTransitionTime": now.UTC().Format(time.RFC3339),
+	}}}))
+}

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/wording"
+)
+
+// FailsClaim reports whether a reason of the Placed condition is such evidence.
+func FailsClaim(reason string) bool {
+	return slices.Contains([]string{
+		v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonNameTaken, v1alpha1.ReasonClassNotFound, v1alpha1.ReasonPodRefused, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonProvisioningFailed, v1alpha1.ReasonOutOfSpace,
+		v1alpha1.ReasonNamespaceConflict, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonNamespaceNotAdmitted,
+	}, reason)
+}
+
+// wordsLimit in bytes of what is shown of a member's own words.
+const wordsLimit = 400
+
+// eventProvisioningFailed is the reason of the events in which provisioners, and
+// the PV controller, say that a claim's volume could not be made.
+const eventProvisioningFailed = "ProvisioningFailed"
+
+// codeExhausted is the gRPC code of a driver that has no room.
+const codeExhausted = "ResourceExhausted"
+
+// slow are the codes of answers after which the volume may still be being made, by
+// the same call or an earlier one: those that provisioners take for that (checkError
+// in external-provisioner's pkg/controller). So may it without a code: then the
+// driver was not asked, and nobody knows of an earlier call. A claim that is taken
+// from such a member would leave a volume that nobody asks for by its name again.
+var slow = []string{"", "DeadlineExceeded", "Canceled", "Aborted", "Unavailable"}
+
+// SaysProvisioningFailed reports whether an event of a member says that a volume
+// could not be made for a claim.
+func SaysProvisioningFailed(event *corev1.Event) bool {
+	return event.InvolvedObject.Kind == "PersistentVolumeClaim" && event.Reason == eventProvisioningFailed
+}
+
+// ProvisioningProblem is what a leaf claim's events say against it: the latest of
+// them is heard. That a claim is slow is nothing against it. Nil if there is
+// nothing.
+func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Event, m mirror.Member) *mirror.Refusal {
+	last := lastFailure(leaf, events)
+	if last == nil {
+		return nil
+	}
+	switch {
+	case isSlow(last.Message):
+		return nil
+	case wording.Code(last.Message) == codeExhausted:
+		return says(v1alpha1.ReasonOutOfSpace, m, "has no room for the volume", last.Message)
+	}
+	return says(v1alpha1.ReasonProvisioningFailed, m, "cannot make the volume", last.Message)
+}
+
+// StillProvisioning reports whether a leaf claim's volume may be being made by a call
+// that was given up: the latest failure leaves that open.
+func StillProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) bool {
+	last := lastFailure(leaf, events)
+	return last != nil && isSlow(last.Message)
+}
+
+// isSlow reports whether a failure leaves open whether the volume is being made. A
+// class that is gone does not: whatever is under way, nobody asks again.
+func isSlow(message string) bool {
+	return slices.Contains(slow, wording.Code(message)) && !wording.ClassNotFound(message)
+}
+
+func lastFailure(leaf *corev1.PersistentVolumeClaim, events []corev1.Event) *corev1.Event {
+	var last *corev1.Event
+	for i := range events {
+		e := &events[i]
+		if e.InvolvedObject.UID == leaf.UID && SaysProvisioningFailed(e) && (last == nil || lastSeen(e).After(lastSeen(last).Time)) {
+			last = e
+		}
+	}
+	return last
+}
+
+func lastSeen(e *corev1.Event) metav1.Time {
+	seen := e.LastTimestamp
+	if e.Series != nil && e.Series.LastObservedTime.After(seen.Time) {
+		seen = metav1.Time{Time: e.Series.LastObservedTime.Time}
+	}
+	if e.EventTime.After(seen.Time) {
+		seen = metav1.Time{Time: e.EventTime.Time}
+	}
+	return seen
+}
+
+// ConsumerProblem is why a claim's consumer does not run in the member, by its
+// counterpart there, nil for absent, and by what its own condition says of that.
+// Nil if nothing is known against it.
+func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
+	if leaf == nil {
+		pushed := podstatus.Condition(root.Status.Conditions, v1alpha1.PodPushed)
+		if pushed == nil || pushed.Status != corev1.ConditionFalse || mirror.ReporterOf(root) != (mirror.Reporter{ClusterID: m.ClusterID}) ||
+			pushed.Reason != v1alpha1.ReasonRefusedByMember && pushed.Reason != v1alpha1.ReasonNameTaken {
+			return nil
+		}
+		return says(v1alpha1.ReasonPodRefused, m, "does not take Pod "+root.Name, pushed.Message)
+	}
+	scheduled := podstatus.Condition(leaf.Status.Conditions, corev1.PodScheduled)
+	// A node that is nominated is one that the scheduler has found since.
+	if scheduled == nil || scheduled.Status != corev1.ConditionFalse || scheduled.Reason != corev1.PodReasonUnschedulable ||
+		leaf.Status.NominatedNodeName != "" || leaf.Spec.NodeName != "" {
+		return nil
+	}
+	return says(v1alpha1.ReasonPodUnschedulable, m, "has no node for Pod "+root.Name, scheduled.Message)
+}
+
+// says is what a member says in its own words, after whose they are.
+func says(reason string, m mirror.Member, what, words string) *mirror.Refusal {
+	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("member %s %s: %s", m.Registration, what, sanitize.Plain(words, wordsLimit))}
+}

@@ -1,0 +1,150 @@
+package report
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+var failing = mirror.Member{Registration: "cluster38", ClusterID: "id38"}
+
+func TestProvisioningProblem(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	event := func(message string, after time.Duration, change ...func(*corev1.Event)) corev1.Event {
+		e := corev1.Event{
+			InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: "leaf-uid"},
+			Reason:         "ProvisioningFailed", Message: message, LastTimestamp: metav1.NewTime(at.Add(after)),
+		}
+		for _, c := range change {
+			c(&e)
+		}
+		return e
+	}
+	of := func(uid types.UID) func(*corev1.Event) {
+		return func(e *corev1.Event) { e.InvolvedObject.UID = uid }
+	}
+	rpc := func(code string) string {
+		return `failed to provision volume with StorageClass "fast": rpc error: code = ` + code + ` desc = sorry`
+	}
+	failed := func(words string) *mirror.Refusal {
+		return &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member cluster38 cannot make the volume: " + words}
+	}
+	for name, test := range map[string]struct {
+		events []corev1.Event
+		want   *mirror.Refusal
+	}{
+		"nothing said":         {},
+		"the driver's error":   {[]corev1.Event{event(rpc("Internal"), 0)}, failed(rpc("Internal"))},
+		"nobody is there":      {[]corev1.Event{event(rpc("Unavailable"), 0)}, nil},
+		"too large":            {[]corev1.Event{event(rpc("OutOfRange"), 0)}, failed(rpc("OutOfRange"))},
+		"no code":              {[]corev1.Event{event("no connection to the driver", 0)}, nil},
+		"no such class":        {[]corev1.Event{event(`storageclass.storage.k8s.io "fast" not found`, 0)}, failed(`storageclass.storage.k8s.io "fast" not found`)},
+		"out of space":         {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "member cluster38 has no room for the volume: " + rpc("ResourceExhausted")}},
+		"slow":                 {[]corev1.Event{event(rpc("DeadlineExceeded"), 0)}, nil},
+		"slow, in progress":    {[]corev1.Event{event(rpc("Aborted"), 0)}, nil},
+		"slow by now":          {[]corev1.Event{event(rpc("DeadlineExceeded"), time.Minute), event(rpc("Internal"), 0)}, nil},
+		"slow, then an error":  {[]corev1.Event{event(rpc("Internal"), time.Minute), event(rpc("DeadlineExceeded"), 0)}, failed(rpc("Internal"))},
+		"an earlier leaf's":    {[]corev1.Event{event(rpc("Internal"), 0, of("earlier"))}, nil},
+		"another reason":       {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.Reason = "ProvisioningCleanupFailed" })}, nil},
+		"another kind":         {[]corev1.Event{event(rpc("Internal"), 0, func(e *corev1.Event) { e.InvolvedObject.Kind = "Pod" })}, nil},
+		"what a terminal does": {[]corev1.Event{event("\x1b[2Jcode = Internal", 0)}, failed("[2Jcode = Internal")},
+		"events of the new style": {[]corev1.Event{
+			event(rpc("Internal"), 0),
+			event(rpc("NotFound"), 0, func(e *corev1.Event) {
+				e.LastTimestamp, e.EventTime = metav1.Time{}, metav1.NewMicroTime(at)
+				e.Series = &corev1.EventSeries{LastObservedTime: metav1.NewMicroTime(at.Add(time.Second))}
+			}),
+		}, failed(rpc("NotFound"))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "leaf-uid"}}
+			got := ProvisioningProblem(leaf, test.events, failing)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if got != nil && StillProvisioning(leaf, test.events) {
+				t.Error("it failed, and may still be being made")
+			}
+		})
+	}
+}
+
+func TestConsumerProblem(t *testing.T) {
+	type side struct {
+		kind    corev1.PodConditionType
+		status  corev1.ConditionStatus
+		reason  string
+		message string
+	}
+	pod := func(s side) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+			{Type: s.kind, Status: s.status, Reason: s.reason, Message: s.message}}}}
+	}
+	by := func(reporter string, s side) *corev1.Pod {
+		p := pod(s)
+		p.Annotations = map[string]string{v1alpha1.AnnotationReportedBy: reporter}
+		return p
+	}
+	noNode := side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable, "0/3 nodes are available"}
+	for name, test := range map[string]struct {
+		root, leaf *corev1.Pod
+		want       string
+	}{
+		"no leaf, nothing said":   {root: &corev1.Pod{}},
+		"no node for it":          {root: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, leaf: pod(noNode), want: "LeafPodUnschedulable: member cluster38 has no node for Pod web: 0/3 nodes are available"},
+		"a node is about to be":   {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Status.NominatedNodeName = "n1"; return p }()},
+		"it has one":              {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Spec.NodeName = "n1"; return p }()},
+		"the scheduler's own":     {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, "timeout"})},
+		"gated":                   {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated"})},
+		"scheduled":               {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionTrue, "", ""})},
+		"refused":                 {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 refuses to create the Pod: quota"},
+		"its name is taken":       {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 has a Pod of its own"},
+		"refused by another":      {root: by("another", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
+		"its claim is refused":    {root: by(failing.ClusterID+"/data", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "claim data: member cluster38 refuses to create the claim: quota"})},
+		"refused, and there":      {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to update the Pod: quota"}), leaf: &corev1.Pod{}},
+		"no member would take it": {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported, "member cluster38 and all others"})},
+		"withdrawn":               {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, "Withdrawn", "member cluster38 "})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := ""
+			if problem := ConsumerProblem(test.root, test.leaf, failing); problem != nil {
+				got = problem.Reason + ": " + problem.Message
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestStillProvisioning(t *testing.T) {
+	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "leaf"}}
+	for message, want := range map[string]bool{
+		"": false, // no event
+		"rpc error: code = Unavailable desc = connection refused": true,
+		"rpc error: code = Aborted desc = pending":                true,
+		"no connection to the driver":                             true,
+		"rpc error: code = Internal desc = no":                    false,
+		`storageclass.storage.k8s.io "fast" not found`:            false,
+	} {
+		t.Run(message, func(t *testing.T) {
+			var events []corev1.Event
+			if message != "" {
+				events = append(events, corev1.Event{
+					InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", UID: leaf.UID},
+					Reason:         "ProvisioningFailed", Message: message,
+				})
+			}
+			if got := StillProvisioning(leaf, events); got != want {
+				t.Errorf("a call may be under way: %t, want %t", got, want)
+			}
+		})
+	}
+}

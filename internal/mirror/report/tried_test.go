@@ -1,0 +1,88 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+func TestTriedIsKept(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	first, second := mirror.Member{Registration: "first", ClusterID: "id1"}, mirror.Member{Registration: "second", ClusterID: "id2"}
+	tried := Tried{}.With(first, &mirror.Refusal{Reason: "OutOfSpace", Message: "member first has no room" + triedBefore + "others"}).
+		With(second, &mirror.Refusal{Reason: "ProvisioningFailed", Message: "member second: " + strings.Repeat("x", 2*triedWords)}).
+		With(first, &mirror.Refusal{Reason: "RefusedByMember", Message: "member first\x1b[31m refuses"})
+	tried.Moved = at.Unix()
+	text, err := tried.Annotation()
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{v1alpha1.AnnotationTried: text}}}
+	if diff := cmp.Diff(tried, TriedOf(claim)); diff != "" {
+		t.Errorf("read back: %s", diff)
+	}
+	words := sanitize.Plain("member second: "+strings.Repeat("x", 2*triedWords), triedWords)
+	if diff := cmp.Diff(words+"; member first[31m refuses", tried.Said("")); diff != "" {
+		t.Errorf("each once, the last of each, in plain words, in order: %s", diff)
+	}
+	if !tried.Has("id1") || tried.Has("id3") {
+		t.Error("which members were tried is forgotten")
+	}
+	got := tried.AfterOthers(&mirror.Refusal{Reason: "OutOfSpace", Message: "member second has no room"}, second)
+	if diff := cmp.Diff("member second has no room. Tried before: member first[31m refuses", got.Message); diff != "" {
+		t.Error(diff)
+	}
+	claim.Annotations[v1alpha1.AnnotationTried] = "{"
+	if diff := cmp.Diff(Tried{}, TriedOf(claim)); diff != "" {
+		t.Errorf("one that does not parse: %s", diff)
+	}
+}
+
+func TestTriedIsBounded(t *testing.T) {
+	var tried Tried
+	for i := range 2 * triedMembers {
+		id := strings.Repeat("i", 36) + time.Duration(i).String()
+		tried = tried.With(mirror.Member{Registration: strings.Repeat("n", 63), ClusterID: id}, &mirror.Refusal{Reason: "ProvisioningFailed", Message: strings.Repeat("w", 4096)})
+	}
+	text, err := tried.Annotation()
+	if err != nil || len(text) > 128<<10 || len(tried.Members) != triedMembers {
+		t.Errorf("%d bytes of %d members: %v", len(text), len(tried.Members), err)
+	}
+}
+
+func TestTriedRounds(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for name, test := range map[string]struct {
+		rounds  int
+		timeout time.Duration
+		want    time.Duration
+	}{
+		"the first":           {0, time.Minute, time.Minute},
+		"the second":          {1, time.Minute, 2 * time.Minute},
+		"the fifth":           {4, time.Minute, 16 * time.Minute},
+		"never more than":     {5, time.Minute, longestPause},
+		"however many":        {1 << 40, time.Minute, longestPause},
+		"but for the timeout": {3, 2 * time.Hour, 2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tried := Tried{Rounds: test.rounds, Members: []TriedMember{{Cluster: "id1"}}}.End(now, test.timeout)
+			if pause := time.Unix(tried.Until, 0).Sub(now); pause != test.want {
+				t.Errorf("the pause is %s, not %s", pause, test.want)
+			}
+			if during := tried.Begin(now.Add(test.want - time.Second)); !during.Has("id1") || during.Until == 0 {
+				t.Error("a new round before the pause is over")
+			}
+			if after := tried.Begin(now.Add(test.want)); after.Has("id1") || after.Until != 0 || after.Rounds != tried.Rounds {
+				t.Errorf("no new round when the pause is over: %+v", after)
+			}
+		})
+	}
+}

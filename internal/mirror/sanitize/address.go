@@ -1,0 +1,52 @@
+package sanitize
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// AllPodCIDRs are the prefixes that the word "all" in spec.node.podCIDRs means.
+var AllPodCIDRs = prefixes("0.0.0.0/0", "::/0")
+
+// MetadataServices are the addresses at which clouds give a machine its credentials, the
+// link-local ones aside: of AWS (all that it reserves, EKS' among it), Google, Oracle,
+// Alibaba, Azure, Scaleway and Akamai. Neither does the manager connect to them, nor does
+// the NetworkPolicy let it, nor do Pods show them.
+var MetadataServices = prefixes(
+	"fd00:ec2::/32", "fd20:ce::254/128", "fd00:c1::a9fe:a9fe/128", "192.0.0.192/32", "100.100.100.200/32", "fd00:100::100:200/128",
+	"168.63.129.16/32", "fd00:42::42/128", "fd00:a9fe:a9fe::1/128",
+)
+
+// specialRanges hold no Pod and no node that others could reach, whatever a member
+// reports: the host's API server rejects a whole EndpointSlice for one of them, and
+// some lead to what is near the client, such as a cloud's metadata service.
+var specialRanges = append(prefixes(
+	"0.0.0.0/8", "127.0.0.0/8", "169.254.0.0/16", "192.0.0.0/24", "224.0.0.0/4", "240.0.0.0/4",
+	"::/96", "::ffff:0:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "fe80::/10", "fec0::/10", "ff00::/8",
+), MetadataServices...)
+
+func prefixes(cidrs ...string) []netip.Prefix {
+	parsed := make([]netip.Prefix, 0, len(cidrs))
+	for _, cidr := range cidrs {
+		parsed = append(parsed, netip.MustParsePrefix(cidr))
+	}
+	return parsed
+}
+
+// Address is what a member reports as one, in its usual form; empty if it is none,
+// has a zone, represents an IPv4 address, or is in a special range.
+func Address(reported string) string {
+	parsed, err := netip.ParseAddr(reported)
+	if err != nil || parsed.Zone() != "" || parsed.Is4In6() || InAny(parsed, specialRanges) {
+		return ""
+	}
+	return parsed.String()
+}
+
+func InAny(address netip.Addr, prefixes []netip.Prefix) bool {
+	return slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
+}
+
+// IsIPv4 tells the family of an address that is shown: API servers take a list with one of
+// each at most.
+func IsIPv4(shown string) bool { return netip.MustParseAddr(shown).Is4() }

@@ -1,0 +1,64 @@
+package sanitize
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+func TestPlain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text  string
+		limit int
+		want  string
+	}{
+		"short":                         {"abc", 4, "abc"},
+		"fits":                          {"abcd", 4, "abcd"},
+		"long":                          {"abcdefgh", 6, "abc…"},
+		"long, in a character":          {"abücdefg", 6, "ab…"},
+		"line breaks and tabs":          {"a\n\tb", 9, "a\n\tb"},
+		"an escape that clears screens": {"a\x1b[2Jb\r\x00\x7f\u009b", 99, "a[2Jb"},
+		"text that runs backwards":      {"a\u202egpj.exe\u2066", 99, "agpj.exe"},
+		"no UTF-8":                      {"a\xff\xfeb", 99, "ab"},
+		"other scripts":                 {"Größe 容量 👍🏽", 99, "Größe 容量 👍🏽"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Plain(tc.text, tc.limit)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	f.Add("a\x1b[31m", 10)
+	f.Add("ü\xff\u202e", 4)
+	f.Fuzz(func(t *testing.T, text string, limit int) {
+		limit = max(limit%textLimit, len(ellipsis))
+		got := Plain(text, limit)
+		if len(got) > limit || !utf8.ValidString(got) || strings.ContainsAny(got, "\x1b\x00\r\u202e") {
+			t.Errorf("%q at %d became %q", text, limit, got)
+		}
+		if Plain(got, limit) != got {
+			t.Errorf("%q is not the end of it: writes would never settle", got)
+		}
+	})
+}
+
+func TestAmounts(t *testing.T) {
+	many := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), "no name!": resource.MustParse("1"), "example.com/x": resource.MustParse("-1")}
+	want := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	if diff := cmp.Diff(want, Amounts(many)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(many) != 3 {
+		t.Error("the member's list was changed")
+	}
+	if Amounts(nil) != nil {
+		t.Error("something of nothing")
+	}
+}

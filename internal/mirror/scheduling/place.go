@@ -1,0 +1,157 @@
+package scheduling
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// Place translates the fields by which the host's scheduler chose a virtual
+// node into what still has to be chosen within the member.
+func Place(spec *corev1.PodSpec, labels map[string]string, m mirror.Member) {
+	spec.NodeSelector = memberSelector(spec.NodeSelector)
+	spec.Tolerations = memberTolerations(spec.Tolerations)
+	spec.TopologySpreadConstraints = memberSpread(spec.TopologySpreadConstraints, labels)
+	if spec.Affinity == nil {
+		return
+	}
+	spec.Affinity.NodeAffinity = memberNodeAffinity(spec.Affinity.NodeAffinity, m)
+	spec.Affinity.PodAffinity = memberPodAffinity(spec.Affinity.PodAffinity, labels)
+	spec.Affinity.PodAntiAffinity = memberPodAntiAffinity(spec.Affinity.PodAntiAffinity, labels)
+	if *spec.Affinity == (corev1.Affinity{}) {
+		spec.Affinity = nil
+	}
+}
+
+// everyKubelet are the labels that every kubelet puts on its node and that say
+// nothing about which node it is. A requirement on any other label was spoken
+// to the host's nodes, and met by one of them; the member's need not have it.
+var everyKubelet = []string{corev1.LabelOSStable, corev1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch"}
+
+func memberSelector(selector map[string]string) map[string]string {
+	var kept map[string]string
+	for key, value := range selector {
+		if slices.Contains(everyKubelet, key) {
+			if kept == nil {
+				kept = map[string]string{}
+			}
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
+func memberNodeAffinity(a *corev1.NodeAffinity, m mirror.Member) *corev1.NodeAffinity {
+	if a == nil {
+		return nil
+	}
+	member := corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution:  requiredTerms(a.RequiredDuringSchedulingIgnoredDuringExecution, m),
+		PreferredDuringSchedulingIgnoredDuringExecution: preferredTerms(a.PreferredDuringSchedulingIgnoredDuringExecution, m),
+	}
+	if member.RequiredDuringSchedulingIgnoredDuringExecution == nil && len(member.PreferredDuringSchedulingIgnoredDuringExecution) == 0 {
+		return nil
+	}
+	return &member
+}
+
+// requiredTerms are alternatives. One of which nothing is left is met by every
+// node of the member, and with it the whole requirement.
+func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector {
+	if s == nil {
+		return nil
+	}
+	var terms []corev1.NodeSelectorTerm
+	for _, term := range s.NodeSelectorTerms {
+		if !speaksOf(term, m) {
+			continue
+		}
+		left := memberTerm(term)
+		if isEmptyTerm(left) {
+			return nil
+		}
+		terms = append(terms, left)
+	}
+	if len(terms) == 0 {
+		// No alternative speaks of this member: the Pod is here by its nodeName,
+		// and Admit has the say about that.
+		return nil
+	}
+	return &corev1.NodeSelector{NodeSelectorTerms: terms}
+}
+
+func preferredTerms(preferred []corev1.PreferredSchedulingTerm, m mirror.Member) []corev1.PreferredSchedulingTerm {
+	var terms []corev1.PreferredSchedulingTerm
+	for _, p := range preferred {
+		left := memberTerm(p.Preference)
+		if speaksOf(p.Preference, m) && !isEmptyTerm(left) {
+			terms = append(terms, corev1.PreferredSchedulingTerm{Weight: p.Weight, Preference: left})
+		}
+	}
+	return terms
+}
+
+func memberTerm(term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
+	var left corev1.NodeSelectorTerm
+	for _, e := range term.MatchExpressions {
+		if slices.Contains(everyKubelet, e.Key) {
+			left.MatchExpressions = append(left.MatchExpressions, e)
+		}
+	}
+	return left
+}
+
+// speaksOf reports whether a term can have been met by this member's virtual
+// node, as far as the labels tell that every virtual node has. (An empty term
+// is met by none.)
+func speaksOf(term corev1.NodeSelectorTerm, m mirror.Member) bool {
+	if isEmptyTerm(term) {
+		return false
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.NodeName, Labels: map[string]string{
+		corev1.LabelHostname:      m.NodeName,
+		v1alpha1.LabelCluster:     m.Registration,
+		v1alpha1.LabelClusterID:   m.ClusterID,
+		v1alpha1.LabelVirtualNode: "true",
+	}}}
+	known := corev1.NodeSelectorTerm{MatchFields: term.MatchFields}
+	for _, e := range term.MatchExpressions {
+		if _, ok := node.Labels[e.Key]; ok {
+			known.MatchExpressions = append(known.MatchExpressions, e)
+		}
+	}
+	if isEmptyTerm(known) {
+		return true
+	}
+	selector, err := nodeaffinity.NewNodeSelector(&corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{known}})
+	return err == nil && selector.Match(node)
+}
+
+func isEmptyTerm(t corev1.NodeSelectorTerm) bool {
+	return len(t.MatchExpressions) == 0 && len(t.MatchFields) == 0
+}
+
+// defaultTolerationSeconds is what admission gives Pods that say nothing of
+// nodes that are not ready or not reachable (kube-apiserver's default).
+const defaultTolerationSeconds = 300
+
+func memberTolerations(tolerations []corev1.Toleration) []corev1.Toleration {
+	var kept []corev1.Toleration
+	for _, t := range tolerations {
+		if t.Key != v1alpha1.DefaultTaintKey && !v1alpha1.Reserved(t.Key) && !isDefaultToleration(t) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+func isDefaultToleration(t corev1.Toleration) bool {
+	return (t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable) &&
+		t.Operator == corev1.TolerationOpExists && t.Effect == corev1.TaintEffectNoExecute &&
+		t.TolerationSeconds != nil && *t.TolerationSeconds == defaultTolerationSeconds
+}
