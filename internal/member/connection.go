@@ -106,6 +106,7 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 // have this process ask, from where it stands, what the member cannot reach.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
+// Close the connections that are idle.
 func (c *Connection) Close() { c.transport.CloseIdleConnections() }
 
 // Identity is who a member is.

@@ -1,12 +1,4 @@
-// Package member holds the links to member clusters.
-//
-// A Fleet has one supervisor for each registration. The supervisor connects,
-// asks who answers, takes the fence, and then runs a session: a Link, which is
-// the member's own transport, clients, caches, controllers and queues. When the
-// connection, the identity or the fence is lost, the Link's context ends, the
-// supervisor waits until its controllers have returned, and begins again. So no
-// reconciler asks whether its member is connected, and a member that answers
-// slowly or not at all holds up nobody but itself (I7).
-//
-// Nothing connects under a lock, and every call to a member has a timeout.
+// Package member is one member cluster as controllers see it: a Connection, and the Link
+// that lasts as long as this, the fence and the member's identity do. Package fleet makes
+// and ends links.
 package member

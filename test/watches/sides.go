@@ -24,11 +24,11 @@ var readers = map[string]side{
 	"proof.Prover.Cache":    leaf,
 	"proof.Prover.Live":     live,
 
-	"member.HostRevision.Live": live,
-	"member.Records.Live":      live,
-	"member.connection.live":   live,
-	"member.Fence.host":        live,
-	"member.Fence.member":      live,
+	"hostrevision.Monitor.Live": live,
+	"hostrecord.Records.Live":   live,
+	"member.Connection.Live":    live,
+	"fencing.Fence.host":        live,
+	"fencing.Fence.member":      live,
 
 	"clusterregistration.Reconciler.Client": host,
 	"clusterregistration.Reconciler.Live":   live,

@@ -14,10 +14,10 @@ import (
 // exceptions are functions that look into a message and decide nothing by it, each with
 // what they do instead. One that is not needed fails the test.
 var exceptions = map[string]string{
-	"internal/cli/tree.plain":    "puts text on one line, for a terminal",
-	"internal/cli/tree.wrap":     "wraps text, for a terminal",
-	"internal/mirror.Plain":      "removes control characters and cuts, for display",
-	"internal/mirror.Tried.With": "keeps what one member said for display, without what others said before it",
+	"internal/cli/tree/gather.Plain":    "puts text on one line, for a terminal",
+	"internal/cli/tree/render.wrap":     "wraps text, for a terminal",
+	"internal/mirror/sanitize.Plain":    "removes control characters and cuts, for display",
+	"internal/mirror/report.Tried.With": "keeps what one member said for display, without what others said before it",
 }
 
 func TestNoDecisionReadsMessageText(t *testing.T) {

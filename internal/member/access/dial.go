@@ -112,37 +112,38 @@ func dialer(allowLoopback bool) *net.Dialer {
 	}
 }
 
-// way is how a transport gets to a server: by itself, or through the proxy that
+// Way is how a transport gets to a server: by itself, or through the proxy that
 // the manager's own environment names. A proxy is its operator's, so it may
 // stand anywhere; the server behind it is looked at as far as it is an address,
 // since it is the proxy that resolves names.
-type way struct {
+type Way struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	Dial  func(context.Context, string, string) (net.Conn, error)
 }
 
-func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.URL, error)) (way, error) {
-	direct := way{
+// WayTo is how a server is reached: directly, or by one of the proxies. Errors are Problems.
+func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.URL, error)) (Way, error) {
+	direct := Way{
 		Proxy: func(*http.Request) (*url.URL, error) { return nil, nil },
 		Dial:  dialer(allowLoopback).DialContext,
 	}
 	target, err := url.Parse(server)
 	if err != nil {
-		return way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server is not a plain https address")
+		return Way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server is not a plain https address")
 	}
 	proxy, err := proxies(&http.Request{URL: target})
 	if err != nil {
-		return way{}, fmt.Errorf("read the proxy of the manager's environment: %w", err)
+		return Way{}, fmt.Errorf("read the proxy of the manager's environment: %w", err)
 	}
 	if proxy == nil {
 		return direct, nil
 	}
 	if literal, err := netip.ParseAddr(target.Hostname()); err == nil {
 		if why := refusedAddress(literal, allowLoopback); why != "" {
-			return way{}, addressProblem(literal.String(), why)
+			return Way{}, addressProblem(literal.String(), why)
 		}
 	}
-	return way{Proxy: http.ProxyURL(proxy), Dial: (&net.Dialer{Timeout: DialTimeout, KeepAlive: 30 * time.Second}).DialContext}, nil
+	return Way{Proxy: http.ProxyURL(proxy), Dial: (&net.Dialer{Timeout: DialTimeout, KeepAlive: 30 * time.Second}).DialContext}, nil
 }
 
 // DialTimeout bounds the connection's set-up.

@@ -28,6 +28,7 @@ func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
 // MessageLimit in bytes of what is told of a member: conditions take 32 KiB.
 const MessageLimit = 2 << 10
 
+// Problemf makes a Problem, whose message is plain and bounded.
 func Problemf(reason, format string, args ...any) *Problem {
 	return &Problem{Reason: reason, Message: sanitize.Plain(fmt.Sprintf(format, args...), MessageLimit)}
 }

@@ -131,14 +131,17 @@ type Bearer struct {
 	ahead atomic.Int64
 }
 
+// NewBearer makes a Bearer of a token.
 func NewBearer(token string, c clock.PassiveClock) *Bearer {
 	b := &Bearer{Clock: c}
 	b.token.Store(&token)
 	return b
 }
 
+// Current token.
 func (b *Bearer) Current() string { return *b.token.Load() }
 
+// Replace the token: requests from now on have the new one.
 func (b *Bearer) Replace(token string) { b.token.Store(&token) }
 
 // sign gives a request the token.

@@ -55,6 +55,7 @@ type Limiter struct {
 	exceeded chan *access.Problem
 }
 
+// NewLimiter makes the limiter of one member.
 func NewLimiter(limits Limits, scheme *runtime.Scheme) *Limiter {
 	return &Limiter{
 		Limits: limits, scheme: scheme,
@@ -121,6 +122,7 @@ func (l *Limiter) malformed(what string, err error) *access.Problem {
 	return l.Exceed("the member's answer to %q cannot be read: %v. Check the member's API server, and what stands between", what, err)
 }
 
+// Size in bytes, for people to read.
 func Size(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
 // reading is a body whose bytes count as in flight until it is closed.

@@ -52,6 +52,7 @@ func init() {
 	metrics.Registry.MustRegister(Connected, ProbeSeconds, TokenExpires, queueDepth, queueAdds, queueRetries, queueSeconds, workSeconds)
 }
 
+// Forget the series of a member.
 func Forget(cluster string) {
 	match := prometheus.Labels{"cluster": cluster}
 	for _, vector := range []interface {
@@ -66,30 +67,37 @@ type Queue struct{ Cluster string }
 
 var _ workqueue.MetricsProvider = Queue{}
 
+// NewDepthMetric implements workqueue.MetricsProvider.
 func (q Queue) NewDepthMetric(name string) workqueue.GaugeMetric {
 	return queueDepth.WithLabelValues(q.Cluster, name)
 }
 
+// NewAddsMetric implements workqueue.MetricsProvider.
 func (q Queue) NewAddsMetric(name string) workqueue.CounterMetric {
 	return queueAdds.WithLabelValues(q.Cluster, name)
 }
 
+// NewRetriesMetric implements workqueue.MetricsProvider.
 func (q Queue) NewRetriesMetric(name string) workqueue.CounterMetric {
 	return queueRetries.WithLabelValues(q.Cluster, name)
 }
 
+// NewLatencyMetric implements workqueue.MetricsProvider.
 func (q Queue) NewLatencyMetric(name string) workqueue.HistogramMetric {
 	return queueSeconds.WithLabelValues(q.Cluster, name)
 }
 
+// NewWorkDurationMetric implements workqueue.MetricsProvider.
 func (q Queue) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
 	return workSeconds.WithLabelValues(q.Cluster, name)
 }
 
+// NewUnfinishedWorkSecondsMetric implements workqueue.MetricsProvider.
 func (Queue) NewUnfinishedWorkSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return unregisteredGauge()
 }
 
+// NewLongestRunningProcessorSecondsMetric implements workqueue.MetricsProvider.
 func (Queue) NewLongestRunningProcessorSecondsMetric(string) workqueue.SettableGaugeMetric {
 	return unregisteredGauge()
 }

@@ -50,6 +50,7 @@ func pruneNulls(v any) {
 	}
 }
 
+// Clone is a pointer to a copy of a value; nil of nil.
 func Clone[T any](p *T) *T {
 	if p == nil {
 		return nil

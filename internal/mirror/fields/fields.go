@@ -68,7 +68,7 @@ func (t Table) Compile() shape {
 
 func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) shape {
 	var s shape
-	for _, f := range JsonFields(holder) {
+	for _, f := range JSONFields(holder) {
 		path := prefix + f.Name
 		if d, ok := decided[path]; ok {
 			if d.Decision == Drop || d.Decision == Refuse {
@@ -135,32 +135,34 @@ func unset(v reflect.Value) bool {
 	}
 }
 
-// jsonField is a field as JSON has it, those of embedded structs included.
-type jsonField struct {
+// JSONField is a field as JSON has it, those of embedded structs included.
+type JSONField struct {
 	Name  string
 	Index []int
 	typ   reflect.Type
 }
 
-func JsonFields(t reflect.Type) []jsonField {
-	var fields []jsonField
+// JSONFields of a struct type, by their JSON names.
+func JSONFields(t reflect.Type) []JSONField {
+	var fields []JSONField
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "-":
 		case f.Anonymous && name == "":
-			for _, in := range JsonFields(f.Type) {
+			for _, in := range JSONFields(f.Type) {
 				in.Index = append([]int{i}, in.Index...)
 				fields = append(fields, in)
 			}
 		case f.IsExported():
-			fields = append(fields, jsonField{Name: name, Index: []int{i}, typ: f.Type})
+			fields = append(fields, JSONField{Name: name, Index: []int{i}, typ: f.Type})
 		}
 	}
 	return fields
 }
 
+// Marshaler is the type of values that write themselves as JSON.
 var Marshaler = reflect.TypeFor[json.Marshaler]()
 
 // element is the struct that a field holds, directly, by pointer or in a list;
@@ -187,7 +189,7 @@ func (t Table) Gaps() (undecided, stale []string) {
 	}
 	var walk func(reflect.Type, string)
 	walk = func(holder reflect.Type, prefix string) {
-		for _, f := range JsonFields(holder) {
+		for _, f := range JSONFields(holder) {
 			path := prefix + f.Name
 			if decided[path] > 0 {
 				seen[path]++

@@ -67,6 +67,7 @@ func carried(from map[string]string) map[string]string {
 	return to
 }
 
+// IsCarried reports whether a label or annotation of that key is carried to leaf objects.
 func IsCarried(key string) bool {
 	if v1alpha1.Reserved(key) || key == v1alpha1.LabelManagedBy || key == corev1.LastAppliedConfigAnnotation {
 		return false

@@ -30,7 +30,7 @@ func SourceOf(leaf *corev1.PersistentVolume) (driver, handle string) {
 // pluginOf is the JSON name of the source that is set.
 func pluginOf(s *corev1.PersistentVolumeSource) string {
 	v := reflect.ValueOf(s).Elem()
-	for _, f := range fields.JsonFields(v.Type()) {
+	for _, f := range fields.JSONFields(v.Type()) {
 		if !v.FieldByIndex(f.Index).IsNil() {
 			return f.Name
 		}

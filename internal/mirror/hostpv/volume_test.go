@@ -162,7 +162,7 @@ func TestSourceOf(t *testing.T) {
 
 // Whatever is behind a leaf volume, the host sees Xylem's driver and no other.
 func TestHostVolumeNeverCarriesASource(t *testing.T) {
-	for _, f := range fields.JsonFields(reflect.TypeFor[corev1.PersistentVolumeSource]()) {
+	for _, f := range fields.JSONFields(reflect.TypeFor[corev1.PersistentVolumeSource]()) {
 		t.Run(f.Name, func(t *testing.T) {
 			leaf := leafVolume()
 			leaf.Spec.PersistentVolumeSource = corev1.PersistentVolumeSource{}

@@ -55,6 +55,7 @@ func (f *Filler) some(limit int) int {
 	return f.next() % (limit + 1)
 }
 
+// Fill a value of an API type.
 func (f *Filler) Fill(v reflect.Value) {
 	switch p := v.Addr().Interface().(type) {
 	case *resource.Quantity:
@@ -149,7 +150,7 @@ func fieldNamed(t *testing.T, v reflect.Value, name string) reflect.Value {
 		}
 		v = v.Elem()
 	}
-	for _, f := range fields.JsonFields(v.Type()) {
+	for _, f := range fields.JSONFields(v.Type()) {
 		if f.Name == name {
 			return v.FieldByIndex(f.Index)
 		}

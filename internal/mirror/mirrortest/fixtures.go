@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
+// HostID of the host in tests.
 const HostID = "host-id"
 
 // Member of most tests.
@@ -21,6 +22,7 @@ var Member = mirror.Member{
 	HostID:       HostID,
 }
 
+// MemberWithCIDRs is Member with podCIDRs.
 func MemberWithCIDRs(cidrs ...string) mirror.Member {
 	m := Member
 	for _, cidr := range cidrs {
@@ -37,8 +39,10 @@ func RootPod(spec corev1.PodSpec) *corev1.Pod {
 	}
 }
 
+// Ptr is a pointer to a value.
 func Ptr[T any](v T) *T { return &v }
 
+// Amounts is a list of pairs of a resource and how much of it there is.
 func Amounts(pairs ...string) corev1.ResourceList {
 	list := corev1.ResourceList{}
 	for pair := range slices.Chunk(pairs, 2) {
@@ -47,10 +51,12 @@ func Amounts(pairs ...string) corev1.ResourceList {
 	return list
 }
 
+// Storage is an amount of storage.
 func Storage(amount string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(amount)}
 }
 
+// RootClaim is a root claim with a spec.
 func RootClaim(spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "disk", UID: "claim-uid"},
@@ -61,14 +67,17 @@ func RootClaim(spec corev1.PersistentVolumeClaimSpec) *corev1.PersistentVolumeCl
 // Copies of the namespace of roots in this package's tests.
 var Copies = mirror.Copies{HostID: HostID, Namespace: "shop-uid"}
 
+// Expr is a node selector's requirement that a label has one of some values.
 func Expr(key string, values ...string) corev1.NodeSelectorRequirement {
 	return corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: values}
 }
 
+// Term of a node selector.
 func Term(expressions ...corev1.NodeSelectorRequirement) corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: expressions}
 }
 
+// Required is a node selector of terms.
 func Required(terms ...corev1.NodeSelectorTerm) *corev1.NodeSelector {
 	return &corev1.NodeSelector{NodeSelectorTerms: terms}
 }
@@ -89,6 +98,7 @@ func TokenVolume(name string) corev1.Volume {
 	}}}
 }
 
+// ClaimVolume is a volume of a Pod that uses a claim.
 func ClaimVolume(name, claim string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},

@@ -136,6 +136,7 @@ func gated(root *corev1.Pod, ready corev1.PodCondition) corev1.PodCondition {
 	return ready
 }
 
+// Condition of a type; nil if there is none.
 func Condition(conditions []corev1.PodCondition, t corev1.PodConditionType) *corev1.PodCondition {
 	for i := range conditions {
 		if conditions[i].Type == t {

@@ -8,6 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
+// NoDataSource is why claims with a data source are refused.
 const NoDataSource = "volumes made from snapshots, other volumes or populators are not supported yet; make an empty claim and copy the data in a Pod"
 
 // Table decides on every field of a claim's spec.

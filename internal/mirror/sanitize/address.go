@@ -43,6 +43,7 @@ func Address(reported string) string {
 	return parsed.String()
 }
 
+// InAny reports whether an address is in one of the prefixes.
 func InAny(address netip.Addr, prefixes []netip.Prefix) bool {
 	return slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
 }

@@ -13,8 +13,8 @@ const (
 	volumeSnapshot = "internal/volume/snapshot.go"
 	volumeObserve  = "internal/volume/observe.go"
 	volumeChange   = "internal/volume/change.go"
-	mirrorVolume   = "internal/mirror/volume.go"
-	mirrorClaim    = "internal/mirror/claim.go"
+	mirrorVolume   = "internal/mirror/hostpv/volume.go"
+	mirrorClaim    = "internal/mirror/pvc/claim.go"
 	guardedLeaf    = "internal/guarded/leaf.go"
 	guardedWriter  = "internal/guarded/writer.go"
 	link           = "internal/member/link.go"
@@ -53,7 +53,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 				{"internal/index/find.go", "	if !ours {\n		return nil, mirror.Origin{}, nil\n	}\n	return leaf, origin, nil", "	if !ours {\n		origin = mirror.Origin{HostID: hostID, Root: key, UID: \"somebody\"}\n	}\n	return leaf, origin, nil"},
 				{guardedLeaf, "	return foreign(obj, \"it lacks the stamp of this host\")", "	return nil"},
 				{"internal/proof/evidence.go", "root.w == nil || root.w.uid != stampedRoot(claim) {", "root.w == nil {"},
-				{"internal/member/cache.go", "			&corev1.PersistentVolumeClaim{}: {Label: ours},", "			&corev1.PersistentVolumeClaim{}: {},"},
+				{"internal/member/leafcache/cache.go", "			&corev1.PersistentVolumeClaim{}: {Label: ours},", "			&corev1.PersistentVolumeClaim{}: {},"},
 			},
 			Scenario: "taken", Caught: []string{"I4", "I6"},
 		},
@@ -72,7 +72,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		},
 		{
 			Name: "nil-claimref", Class: "a cleared claimRef of a retained PV crashes the manager",
-			Edits:    []Edit{panics, {volumeFacts, "return s.Host != nil && mirror.Ended(s.Host) }}", "return s.Host != nil && s.Host.Spec.ClaimRef.UID != \"\" && mirror.Ended(s.Host) }}"}},
+			Edits:    []Edit{panics, {volumeFacts, "return s.Host != nil && hostpv.Ended(s.Host) }}", "return s.Host != nil && s.Host.Spec.ClaimRef.UID != \"\" && hostpv.Ended(s.Host) }}"}},
 			Scenario: "reuse", Caught: []string{"I6"},
 		},
 		{
@@ -123,7 +123,7 @@ func others() []Mutation {
 	return []Mutation{
 		{
 			Name: "bound-at-once", Class: "the host claim is Bound while the remote disk has failed",
-			Edits:    []Edit{{rootPVCAct, "	if err == nil {\n		return r.tell(ctx, o.root, nil)\n	}", "	if err == nil {\n		promised := &corev1.PersistentVolume{}\n		promised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n		promised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n		promised.Spec.Capacity = leaf.Spec.Resources.Requests\n		return r.Root.Create(ctx, actor, mirror.HostVolume(promised, o.root, corev1.PersistentVolumeReclaimDelete, r.Member))\n	}"}},
+			Edits:    []Edit{{rootPVCAct, "	if err == nil {\n		return r.tell(ctx, o.root, nil)\n	}", "	if err == nil {\n		promised := &corev1.PersistentVolume{}\n		promised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n		promised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n		promised.Spec.Capacity = leaf.Spec.Resources.Requests\n		return r.Root.Create(ctx, actor, hostpv.Mirror(promised, o.root, corev1.PersistentVolumeReclaimDelete, r.Member))\n	}"}},
 			Scenario: "create", Caught: []string{"I1", "I3", "I6"},
 		},
 		{
@@ -133,7 +133,7 @@ func others() []Mutation {
 		},
 		{
 			Name: "weakens-rwop", Class: "ReadWriteOncePod is weakened to ReadWriteOnce",
-			Edits:    []Edit{{mirrorClaim, "	leaf.Spec.StorageClassName = clone(class)", "	leaf.Spec.StorageClassName = clone(class)\n	leaf.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}"}},
+			Edits:    []Edit{{mirrorClaim, "	leaf.Spec.StorageClassName = fields.Clone(class)", "	leaf.Spec.StorageClassName = fields.Clone(class)\n	leaf.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}"}},
 			Scenario: "one-pod", Caught: []string{"I6"},
 		},
 		{
@@ -143,12 +143,12 @@ func others() []Mutation {
 		},
 		{
 			Name: "no-class", Class: "a defaulted class is not written back",
-			Edits:    []Edit{{mirrorVolume, "	spec.StorageClassName = ClassName(root)", "	spec.StorageClassName = \"\""}},
+			Edits:    []Edit{{mirrorVolume, "	spec.StorageClassName = hostclass.NameOf(root)", "	spec.StorageClassName = \"\""}},
 			Scenario: "grow", Caught: []string{"I6"},
 		},
 		{
 			Name: "leaks-selected-node", Class: "selected-node leaks between clusters",
-			Edits:    []Edit{{mirrorClaim, "	leaf.Spec.StorageClassName = clone(class)", "	leaf.Spec.StorageClassName = clone(class)\n	leaf.Annotations = map[string]string{\"volume.kubernetes.io/selected-node\": root.Annotations[\"volume.kubernetes.io/selected-node\"]}"}},
+			Edits:    []Edit{{mirrorClaim, "	leaf.Spec.StorageClassName = fields.Clone(class)", "	leaf.Spec.StorageClassName = fields.Clone(class)\n	leaf.Annotations = map[string]string{\"volume.kubernetes.io/selected-node\": root.Annotations[\"volume.kubernetes.io/selected-node\"]}"}},
 			Scenario: "create", Caught: []string{"I6"},
 		},
 		{

@@ -59,7 +59,7 @@ func own() []Mutation {
 		},
 		{
 			Name: "uncapped-requeue", Class: "I5: a reconcile asks for itself without a reason, and writes",
-			Edits:    []Edit{{"internal/controller/leafpvc/controller.go", "	if mirror.ClaimStatusCurrent(root, want) {\n		return reconcile.Result{}, nil\n	}\n	return reconcile.Result{}, r.Root", "	return reconcile.Result{RequeueAfter: 1e8}, r.Root"}},
+			Edits:    []Edit{{"internal/controller/leafpvc/controller.go", "	if pvc.StatusCurrent(root, want) {\n		return reconcile.Result{}, nil\n	}\n	return reconcile.Result{}, r.Root", "	return reconcile.Result{RequeueAfter: 1e8}, r.Root"}},
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
 		{

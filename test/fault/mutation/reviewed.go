@@ -44,7 +44,7 @@ func reviewed() []Mutation {
 		},
 		{
 			Name: "late-notice", Class: "a host that is restored under a running manager is noticed at the next epoch only",
-			Edits:    []Edit{{"internal/member/revision.go", "	if revision < highest {", "	if false && revision < highest {"}},
+			Edits:    []Edit{{"internal/member/hostrevision/revision.go", "	if revision < highest {", "	if false && revision < highest {"}},
 			Scenario: "delete", Fault: "restore-host@host/delete/pods/app#1", Caught: []string{"I2", "I6"},
 		},
 		{

@@ -152,6 +152,7 @@ func (c *ClaimFacts) Ours() bool {
 	return true // what cannot be read may be
 }
 
+// Connected reports whether a registration says that its member is connected.
 func Connected(r *v1alpha1.ClusterRegistration) bool {
 	return meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConnected)
 }

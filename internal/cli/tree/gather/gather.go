@@ -92,14 +92,15 @@ func Named(kind string, key types.NamespacedName) string {
 	return kind + " " + key.String()
 }
 
-// gathering reads the host's side.
-type gathering struct {
+// Gathering reads the host's side.
+type Gathering struct {
 	Facts
 	host reader
 }
 
-func New(ctx context.Context, host client.Reader, now time.Time) *gathering {
-	g := &gathering{Facts: Facts{Now: now, Members: map[string]bool{}}}
+// New gathers from the host what a tree is made of.
+func New(ctx context.Context, host client.Reader, now time.Time) *Gathering {
+	g := &Gathering{Facts: Facts{Now: now, Members: map[string]bool{}}}
 	g.host = reader{Reader: host, missing: &g.Missing}
 	var list v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &list); {
@@ -113,7 +114,7 @@ func New(ctx context.Context, host client.Reader, now time.Time) *gathering {
 }
 
 // OfPod gathers a Pod and its claims.
-func (g *gathering) OfPod(ctx context.Context, key types.NamespacedName) error {
+func (g *Gathering) OfPod(ctx context.Context, key types.NamespacedName) error {
 	var pod corev1.Pod
 	if err := g.subject(ctx, KindPod, key, &pod); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (g *gathering) OfPod(ctx context.Context, key types.NamespacedName) error {
 
 // OfClaim gathers a claim and the Pods that use it. Of one that is gone, what is
 // left of it.
-func (g *gathering) OfClaim(ctx context.Context, key types.NamespacedName) error {
+func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error {
 	var claim corev1.PersistentVolumeClaim
 	err := g.subject(ctx, KindClaim, key, &claim)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -155,7 +156,7 @@ func (g *gathering) OfClaim(ctx context.Context, key types.NamespacedName) error
 
 // subject reads what was asked for. If it is not there, the error says whether its
 // namespace is.
-func (g *gathering) subject(ctx context.Context, kind string, key types.NamespacedName, into client.Object) error {
+func (g *Gathering) subject(ctx context.Context, kind string, key types.NamespacedName, into client.Object) error {
 	err := g.host.Get(ctx, key, into)
 	if !apierrors.IsNotFound(err) {
 		if err != nil {
@@ -171,7 +172,7 @@ func (g *gathering) subject(ctx context.Context, kind string, key types.Namespac
 }
 
 // claim gathers one claim and its volume; without its Pods.
-func (g *gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFacts {
+func (g *Gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFacts {
 	c := ClaimFacts{Key: key}
 	var claim corev1.PersistentVolumeClaim
 	if found, _ := g.host.find(ctx, KindClaim, key, &claim); !found {
@@ -192,7 +193,7 @@ func (g *gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFa
 }
 
 // earlier are the volumes of members whose claimRef names a claim.
-func (g *gathering) earlier(ctx context.Context, key types.NamespacedName) []corev1.PersistentVolume {
+func (g *Gathering) earlier(ctx context.Context, key types.NamespacedName) []corev1.PersistentVolume {
 	var found []corev1.PersistentVolume
 	var list corev1.PersistentVolumeList
 	for {

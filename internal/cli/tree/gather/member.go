@@ -30,7 +30,7 @@ type Way struct {
 func (w Way) given() bool { return w.Kubeconfig != "" || w.Context != "" }
 
 // ReadMembers reads the members' side of what was gathered, where there is a way.
-func (g *gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) error {
+func (g *Gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) error {
 	own := ""
 	if w.given() {
 		var err error
@@ -58,7 +58,7 @@ func (g *gathering) ReadMembers(ctx context.Context, env *command.Env, w Way) er
 }
 
 // readOwn reads the member that the user's own kubeconfig leads to: its cluster ID.
-func (g *gathering) readOwn(ctx context.Context, env *command.Env, w Way) (string, error) {
+func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = w.Kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: w.Context}).ClientConfig()
@@ -82,7 +82,7 @@ func (g *gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 
 // configOf reads a registration's kubeconfig, by the user's own rights. It is not
 // the user's, so nothing in it makes this program run another, or read a file.
-func (g *gathering) configOf(ctx context.Context, registration *v1alpha1.ClusterRegistration, namespace string) (*rest.Config, error) {
+func (g *Gathering) configOf(ctx context.Context, registration *v1alpha1.ClusterRegistration, namespace string) (*rest.Config, error) {
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
 	if err := g.host.Get(ctx, key, &secret); err != nil {
@@ -107,7 +107,7 @@ func connect(ctx context.Context, env *command.Env, config *rest.Config) (string
 }
 
 // readMember reads what one member has of all that was gathered.
-func (g *gathering) readMember(ctx context.Context, env *command.Env, config *rest.Config, id string) {
+func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *rest.Config, id string) {
 	name := g.NameOf(id, nil)
 	is, there, err := connect(ctx, env, config)
 	if err == nil && is != id {

@@ -1,0 +1,2 @@
+// Package render prints a tree on a terminal.
+package render

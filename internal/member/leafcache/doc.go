@@ -1,0 +1,3 @@
+// Package leafcache makes the caches of a member: what they watch, what they keep of each
+// object, and how much memory they may hold.
+package leafcache

@@ -1,0 +1,3 @@
+// Package membertest has connections, tokens and kubeconfigs for the tests of member and of
+// the packages around it.
+package membertest
