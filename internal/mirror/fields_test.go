@@ -53,8 +53,8 @@ func TestEveryFieldIsDecided(t *testing.T) {
 				t.Errorf("the entry %s stands for no field, or twice for one", path)
 			}
 			for _, f := range table.Fields {
-				if f.Reason == "" || strings.ContainsAny(f.Reason, "|\n") {
-					t.Errorf("the reason of %s is no cell of a table: %q", f.Path, f.Reason)
+				if f.Why == "" || strings.ContainsAny(f.Why, "|\n") {
+					t.Errorf("the reason of %s is no cell of a table: %q", f.Path, f.Why)
 				}
 			}
 		})
@@ -114,7 +114,7 @@ func TestGaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			table := fields.Table{Holder: reflect.TypeFor[outer]()}
 			for _, path := range c.paths {
-				table.Fields = append(table.Fields, fields.Field{Path: path, Decision: fields.Keep, Reason: "why"})
+				table.Fields = append(table.Fields, fields.Field{Path: path, Decision: fields.Keep, Why: "why"})
 			}
 			undecided, stale := table.Gaps()
 			if diff := cmp.Diff(c.undecided, undecided); diff != "" {

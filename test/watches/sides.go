@@ -30,6 +30,7 @@ var readers = map[string]side{
 	"fencing.Fence.host":        live,
 	"fencing.Fence.member":      live,
 
+	"deregistration.Leaver.Client":          host,
 	"clusterregistration.Reconciler.Client": host,
 	"clusterregistration.Reconciler.Live":   live,
 	"csidriver.Reconciler.Client":           host,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/deregistration"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
@@ -35,14 +36,6 @@ const (
 	workers = 4
 )
 
-// Fleet is what the controller needs of the fleet of members.
-type Fleet interface {
-	Ensure(fleet.Registration)
-	Remove(name string) bool
-	State(name string) (fleet.State, bool)
-	LeafPods(ctx context.Context, name string) ([]string, error)
-}
-
 // Reconciler reconciles ClusterRegistrations.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host; Live bypasses the cache.
@@ -51,7 +44,7 @@ type Reconciler struct {
 	// Objects are those of the host, by the members that they concern.
 	Objects *route.Router
 	// Fleet of members.
-	Fleet Fleet
+	Fleet deregistration.Fleet
 	// Recorder of events on registrations, Pods and claims.
 	Recorder events.EventRecorder
 	// Records of what was let go.
@@ -110,7 +103,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, fmt.Errorf("read registration %s: %w", request.Name, err)
 	}
 	if registration.DeletionTimestamp != nil {
-		return r.deregister(ctx, &registration)
+		return r.leaver().Deregister(ctx, &registration)
 	}
 	if !controllerutil.ContainsFinalizer(&registration, v1alpha1.FinalizerRegistration) {
 		before := registration.DeepCopy()
@@ -126,6 +119,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	r.Fleet.Ensure(wanted)
 	return reconcile.Result{}, r.report(ctx, &registration, readiness{})
+}
+
+// leaver leaves the members of registrations that are being deleted.
+func (r *Reconciler) leaver() *deregistration.Leaver {
+	return &deregistration.Leaver{
+		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportGone: r.ReportGone, Clock: r.Clock,
+		Registration: r.registrationOf, Patch: r.patch,
+		Report: func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error {
+			return r.report(ctx, cr, readiness{reason, message})
+		},
+	}
 }
 
 func (r *Reconciler) patch(ctx context.Context, before, after *v1alpha1.ClusterRegistration) error {

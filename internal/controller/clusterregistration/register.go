@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/fleet"
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
@@ -124,7 +125,7 @@ func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration
 	if recorded == cr.UID {
 		return nil
 	}
-	return r.Records.Own(ctx, r.writer(cr), clusterID, recorded, cr.UID)
+	return r.Records.Own(ctx, guarded.NewRoot(r.Client, cr.Name, guarded.HostOnly{}), clusterID, recorded, cr.UID)
 }
 
 // ownerOf is the registration that has a cluster: the one that its record names; if that

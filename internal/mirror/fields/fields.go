@@ -28,8 +28,8 @@ type Field struct {
 	// volumes[].csi.
 	Path     string
 	Decision Decision
-	// Reason says why, or how, and stands in the message of a refusal.
-	Reason string
+	// Why, or how: it stands in the message of a refusal.
+	Why string
 }
 
 // Table is the decisions on all fields of one API type.
@@ -72,7 +72,7 @@ func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) shape
 		path := prefix + f.Name
 		if d, ok := decided[path]; ok {
 			if d.Decision == Drop || d.Decision == Refuse {
-				s = append(s, step{index: f.Index, name: f.Name, decision: d.Decision, reason: d.Reason})
+				s = append(s, step{index: f.Index, name: f.Name, decision: d.Decision, reason: d.Why})
 			}
 			continue
 		}

@@ -15,7 +15,7 @@ Made from the tables of package mirror and those beneath it by ` + "`go test ./i
 	for _, t := range tables {
 		fmt.Fprintf(&b, "\n## %s\n\n| Field | Decision | Why, or how |\n|---|---|---|\n", t.Title)
 		for _, f := range t.Fields {
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Path, f.Decision, f.Reason)
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Path, f.Decision, f.Why)
 		}
 	}
 	return b.String()

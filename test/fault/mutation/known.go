@@ -112,7 +112,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		},
 		{
 			Name: "leaves-in-haste", Class: "deregistering orphans everything",
-			Edits:    []Edit{{"internal/controller/clusterregistration/deregister.go", "	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0\n", "	there := len(l.pods)+len(l.unbound) > 0\n	if l.policy != \"\" {\n		return finish\n	}\n"}},
+			Edits:    []Edit{{"internal/deregistration/deregister.go", "	there := len(l.pods)+len(l.unbound)+len(l.promises) > 0\n", "	there := len(l.pods)+len(l.unbound) > 0\n	if l.policy != \"\" {\n		return finish\n	}\n"}},
 			Scenario: "unregister-drain", Caught: []string{"I1", "I6"},
 		},
 	}

@@ -1,4 +1,4 @@
-package clusterregistration
+package deregistration
 
 import (
 	"context"
@@ -12,13 +12,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
@@ -127,9 +131,40 @@ func held(pv corev1.PersistentVolume) bool {
 	return controllerutil.ContainsFinalizer(&pv, v1alpha1.FinalizerLeafVolume)
 }
 
-// deregister takes the next step of a deletion. Leaf Pods that end are no event here,
+// Fleet is what linking and leaving members need of the fleet of members.
+type Fleet interface {
+	Ensure(fleet.Registration)
+	Remove(name string) bool
+	State(name string) (fleet.State, bool)
+	LeafPods(ctx context.Context, name string) ([]string, error)
+}
+
+// Leaver leaves members, in order.
+type Leaver struct {
+	// Client reads the host's cache and writes to the host.
+	Client client.Client
+	// Fleet of members.
+	Fleet Fleet
+	// Recorder of events on registrations, Pods and claims.
+	Recorder events.EventRecorder
+	// Records of what was let go.
+	Records *hostrecord.Records
+	// ReportGone has root_pvc report on a claim that its cluster was deregistered.
+	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
+	// Clock is the wall clock.
+	Clock clock.PassiveClock
+
+	// Registration is what the fleet is to link.
+	Registration func(context.Context, *v1alpha1.ClusterRegistration) (fleet.Registration, error)
+	// Report writes the registration's status, with a reason and message of why it is not ready.
+	Report func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error
+	// Patch the registration, unless it has changed.
+	Patch func(ctx context.Context, before, after *v1alpha1.ClusterRegistration) error
+}
+
+// Deregister takes the next step of a deletion. Leaf Pods that end are no event here,
 // so they are looked for again.
-func (r *Reconciler) deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) (reconcile.Result, error) {
+func (r *Leaver) Deregister(ctx context.Context, cr *v1alpha1.ClusterRegistration) (reconcile.Result, error) {
 	next, err := r.leave(ctx, cr)
 	if err == nil && next == waitForLeaves {
 		return reconcile.Result{RequeueAfter: leavesDelay}, nil
@@ -137,12 +172,12 @@ func (r *Reconciler) deregister(ctx context.Context, cr *v1alpha1.ClusterRegistr
 	return reconcile.Result{}, err
 }
 
-func (r *Reconciler) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (step, error) {
+func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (step, error) {
 	if !controllerutil.ContainsFinalizer(cr, v1alpha1.FinalizerRegistration) {
 		r.Fleet.Remove(cr.Name)
 		return finish, nil
 	}
-	wanted, err := r.registrationOf(ctx, cr)
+	wanted, err := r.Registration(ctx, cr)
 	if err != nil {
 		return finish, err
 	}
@@ -160,30 +195,30 @@ func (r *Reconciler) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration
 }
 
 // take carries out a step.
-func (r *Reconciler) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving, next step) error {
+func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving, next step) error {
 	switch next {
 	case waitForMember:
-		return r.report(ctx, cr, readiness{v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
+		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
 			"%d Pods and %d claims are still there, and the member does not answer (see the Connected condition): reconnect it, or let go of it with the annotation %s=true",
-			len(l.pods), len(l.unbound)+l.claims(), v1alpha1.AnnotationForceDeregister)})
+			len(l.pods), len(l.unbound)+l.claims(), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
-		return r.report(ctx, cr, readiness{v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
-			"%d Pods run there (%s): annotate this registration %s=%s to have them evicted", l.running(), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name)})
+		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
+			"%d Pods run there (%s): annotate this registration %s=%s to have them evicted", l.running(), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
 	case evictPods:
 		return r.evict(ctx, cr, l)
 	case withdrawClaims:
 		return r.withdraw(ctx, cr, l)
 	case waitForClaims:
-		return r.report(ctx, cr, readiness{v1alpha1.ReasonDraining, fmt.Sprintf(
-			"policy Drain: %s are left there: delete them, or set spec.deregistration to Retain", l.left())})
+		return r.Report(ctx, cr, v1alpha1.ReasonDraining, fmt.Sprintf(
+			"policy Drain: %s are left there: delete them, or set spec.deregistration to Retain", l.left()))
 	case waitForLeaves:
-		return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf(
+		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
 			"%d Pods still run in the member (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If that does not end: delete the others in the host, see the Connected condition, or release the member with the annotation %s=true",
-			len(l.leaves), someOf(l.leaves), v1alpha1.AnnotationForceDeregister)})
+			len(l.leaves), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
 	case releaseVolumes:
 		return r.release(ctx, cr, l.volumes, l.forced)
 	case waitForNode:
-		return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting for node %s to go", cr.NodeName())})
+		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting for node %s to go", cr.NodeName()))
 	case finish:
 	}
 	if err := r.leaveClaims(ctx, cr, l.bound); err != nil {
@@ -191,13 +226,13 @@ func (r *Reconciler) take(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 	}
 	before := cr.DeepCopy()
 	controllerutil.RemoveFinalizer(cr, v1alpha1.FinalizerRegistration)
-	if err := r.patch(ctx, before, cr); client.IgnoreNotFound(err) != nil {
+	if err := r.Patch(ctx, before, cr); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("drop the finalizer of registration %s: %w", cr.Name, err)
 	}
 	return nil
 }
 
-func (r *Reconciler) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*leaving, error) {
+func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*leaving, error) {
 	state, _ := r.Fleet.State(cr.Name)
 	l := &leaving{
 		connected: state.Connected && state.Synced,
@@ -238,7 +273,7 @@ func (r *Reconciler) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 }
 
 // leavingPods fills in the Node and what runs there.
-func (r *Reconciler) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
+func (r *Leaver) leavingPods(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
 	if err != nil {
 		return err
@@ -279,7 +314,7 @@ func (l *leaving) recall() {
 
 // promised reports whether a claim is bound to a promise without a disk, or, if its
 // member is lost, with one that was not to outlive its Pods.
-func (r *Reconciler) promised(ctx context.Context, claim *corev1.PersistentVolumeClaim, lost bool) (bool, error) {
+func (r *Leaver) promised(ctx context.Context, claim *corev1.PersistentVolumeClaim, lost bool) (bool, error) {
 	if !hostpv.NamesPromise(claim.Spec.VolumeName) {
 		return false, nil
 	}
@@ -289,7 +324,7 @@ func (r *Reconciler) promised(ctx context.Context, claim *corev1.PersistentVolum
 
 // shared reports whether another registration, which is not being deleted, has
 // the same cluster: one of the two was refused as a duplicate.
-func (r *Reconciler) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
+func (r *Leaver) shared(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
 	same, err := index.RegistrationsOf(ctx, r.Client, cr.Status.ClusterID)
 	return slices.ContainsFunc(same, func(other v1alpha1.ClusterRegistration) bool {
 		return other.UID != cr.UID && other.DeletionTimestamp == nil
@@ -299,7 +334,7 @@ func (r *Reconciler) shared(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 // evict asks for the Pods to be evicted, so that disruption budgets hold; the
 // member's root_pod finishes them. Without the member, when an admin insists,
 // they are removed at once.
-func (r *Reconciler) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
+func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
 	var blocked []string
 	for i := range l.pods {
@@ -333,7 +368,7 @@ func (r *Reconciler) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration
 	if len(blocked) > 0 {
 		message = fmt.Sprintf("disruption budgets hold %d Pods (%s)", len(blocked), strings.Join(blocked, ", "))
 	}
-	if err := r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, message}); err != nil {
+	if err := r.Report(ctx, cr, v1alpha1.ReasonDeregistering, message); err != nil {
 		return err
 	}
 	if len(blocked) > 0 {
@@ -346,7 +381,7 @@ func (r *Reconciler) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration
 // root_pvc then withdraws the leaf claim and, when the member is proven empty of
 // it, its placement. Without the member, when an admin insists, the placement
 // is taken off here.
-func (r *Reconciler) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
+func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
 	for i := range l.promises {
 		if l.connected {
@@ -382,11 +417,11 @@ func (r *Reconciler) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistrat
 		}
 		r.eventWithdrawn(cr, after)
 	}
-	return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf("withdrawing %d claims that have no volume yet (%s)", len(l.unbound), some(l.unbound))})
+	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("withdrawing %d claims that have no volume yet (%s)", len(l.unbound), some(l.unbound)))
 }
 
 // claimOf is the claim that a promise is for; nil if it is gone.
-func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
+func (r *Leaver) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*corev1.PersistentVolumeClaim, error) {
 	ref := pv.Spec.ClaimRef
 	if ref == nil {
 		return nil, nil
@@ -400,7 +435,7 @@ func (r *Reconciler) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (
 
 // release drops our finalizer from the host PVs and says on each that its
 // cluster is gone. Nothing in the member is touched.
-func (r *Reconciler) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume, forced bool) error {
+func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume, forced bool) error {
 	writer := r.writer(cr)
 	for i := range volumes {
 		before := &volumes[i]
@@ -423,12 +458,12 @@ func (r *Reconciler) release(ctx context.Context, cr *v1alpha1.ClusterRegistrati
 		}
 		r.eventClusterGone(cr, after)
 	}
-	return r.report(ctx, cr, readiness{v1alpha1.ReasonDeregistering, fmt.Sprintf("letting go of %d volumes, which stay there", len(volumes))})
+	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("letting go of %d volumes, which stay there", len(volumes)))
 }
 
 // force says and records what is let go of because an admin insists, without the
 // member having been reached; before it is done.
-func (r *Reconciler) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, about client.Object, what string) error {
+func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, about client.Object, what string) error {
 	err := r.Records.LetGo(ctx, r.writer(cr), cr.Status.ClusterID,
 		fmt.Sprintf("registration %s: %s=true: %s", cr.Name, v1alpha1.AnnotationForceDeregister, what))
 	if err == nil {
@@ -439,7 +474,7 @@ func (r *Reconciler) force(ctx context.Context, cr *v1alpha1.ClusterRegistration
 
 // leaveClaims has root_pvc report that the member is gone, on the claims whose volumes stay
 // there.
-func (r *Reconciler) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
+func (r *Leaver) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegistration, claims []corev1.PersistentVolumeClaim) error {
 	for i := range claims {
 		if err := r.ReportGone(ctx, r.writer(cr), &claims[i], cr, r.Clock.Now()); client.IgnoreNotFound(err) != nil {
 			return err
@@ -448,7 +483,7 @@ func (r *Reconciler) leaveClaims(ctx context.Context, cr *v1alpha1.ClusterRegist
 	return nil
 }
 
-func (r *Reconciler) writer(cr *v1alpha1.ClusterRegistration) *guarded.Root {
+func (r *Leaver) writer(cr *v1alpha1.ClusterRegistration) *guarded.Root {
 	return guarded.NewRoot(r.Client, cr.Name, guarded.HostOnly{})
 }
 

@@ -1,0 +1,147 @@
+package deregistration
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+func pod(name string, phase corev1.PodPhase, deleted bool) corev1.Pod {
+	p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Status: corev1.PodStatus{Phase: phase}}
+	if deleted {
+		p.DeletionTimestamp = &metav1.Time{Time: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)}
+	}
+	return p
+}
+
+// leftID is the cluster ID of the member that is left.
+const leftID = "3f0c"
+
+func TestNext(t *testing.T) {
+	running := []corev1.Pod{pod("web-1", corev1.PodRunning, false)}
+	pending := []corev1.Pod{pod("web-1", corev1.PodPending, false)}
+	ending := []corev1.Pod{pod("web-1", corev1.PodRunning, true), pod("done", corev1.PodSucceeded, false), pod("broken", corev1.PodFailed, false)}
+	claim := []corev1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}}
+	held := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pv-1", Finalizers: []string{v1alpha1.FinalizerLeafVolume}}}}
+	letGo := []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}}
+	const retain, drain = v1alpha1.DeregistrationRetain, v1alpha1.DeregistrationDrain
+
+	for name, tc := range map[string]struct {
+		leaving leaving
+		want    step
+	}{
+		"nothing is there":                                                  {leaving{connected: true}, finish},
+		"nothing is there, and the member is away":                          {leaving{}, finish},
+		"Pods run there, nobody confirmed":                                  {leaving{connected: true, node: true, pods: running}, waitForConfirmation},
+		"Pods wait there, nobody confirmed":                                 {leaving{connected: true, node: true, pods: pending}, waitForConfirmation},
+		"Pods run there, confirmed":                                         {leaving{connected: true, confirmed: true, node: true, pods: running}, evictPods},
+		"Pods only end there: nothing to confirm":                           {leaving{connected: true, node: true, pods: ending}, evictPods},
+		"Pods run there, and the member is away (I2)":                       {leaving{confirmed: true, node: true, pods: running}, waitForMember},
+		"Pods run there, forced, the member is connected: nobody confirmed": {leaving{connected: true, forced: true, node: true, pods: running}, waitForConfirmation},
+		"Pods run there, the member is away, forced":                        {leaving{forced: true, node: true, pods: running}, evictPods},
+		"Pods run there, the member is away, forced and confirmed":          {leaving{forced: true, confirmed: true, node: true, pods: running}, evictPods},
+		"Pods run there whose Node was deleted, nobody confirmed":           {leaving{connected: true, pods: running}, waitForConfirmation},
+		"leaf Pods run there whose Pods were deleted with the Node":         {leaving{connected: true, leaves: []string{"shop/web-1"}, volumes: held}, waitForLeaves},
+		"the same, forced":                                                  {leaving{connected: true, forced: true, leaves: []string{"shop/web-1"}, volumes: held}, releaseVolumes},
+		"a claim without a volume":                                          {leaving{connected: true, node: true, unbound: claim}, withdrawClaims},
+		"a claim without a volume, and the member is away (I1)":             {leaving{node: true, unbound: claim}, waitForMember},
+		"a claim without a volume, the member is away, forced":              {leaving{forced: true, node: true, unbound: claim}, withdrawClaims},
+		"a promise without a disk":                                          {leaving{connected: true, node: true, promises: held}, withdrawClaims},
+		"a promise without a disk, Drain waits for it":                      {leaving{connected: true, policy: drain, node: true, promises: held}, withdrawClaims},
+		"a promise without a disk, and the member is away (I1)":             {leaving{node: true, promises: held}, waitForMember},
+		"a promise without a disk, the member is away, forced":              {leaving{forced: true, node: true, promises: held}, withdrawClaims},
+		"Pods first, claims then":                                           {leaving{connected: true, confirmed: true, pods: running, unbound: claim}, evictPods},
+		"Retain: bound claims stay, their volumes are let go of":            {leaving{connected: true, policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
+		"Retain, and the member is away: nothing there is needed":           {leaving{policy: retain, node: true, bound: claim, volumes: held}, releaseVolumes},
+		"no policy is Retain":                                               {leaving{connected: true, node: true, bound: claim, volumes: held}, releaseVolumes},
+		"Drain: bound claims are waited for (I2)":                           {leaving{connected: true, policy: drain, node: true, bound: claim, volumes: held}, waitForClaims},
+		"Drain: volumes without claims are waited for (I1)":                 {leaving{connected: true, policy: drain, node: true, volumes: held}, waitForClaims},
+		"Drain, and the member is away (I1)":                                {leaving{policy: drain, node: true, bound: claim, volumes: held}, waitForMember},
+		"Drain, the member is away, forced: volumes are let go of, not destroyed (I2)": {
+			leaving{policy: drain, forced: true, node: true, bound: claim, volumes: held}, releaseVolumes},
+		"Drain, all is gone":                {leaving{connected: true, policy: drain, node: true}, waitForNode},
+		"volumes are let go of, node there": {leaving{policy: retain, node: true, bound: claim, volumes: letGo}, waitForNode},
+		"volumes are let go of, node gone":  {leaving{policy: retain, bound: claim, volumes: letGo}, finish},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.leaving.next(); got != tc.want {
+				t.Errorf("next step is %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// Of a lost member that an admin insists on leaving, promises are taken whose disks
+// were not to outlive their Pods.
+func TestRecall(t *testing.T) {
+	m := mirror.Member{Registration: "cluster38", ClusterID: leftID}
+	volume := func(name, release string) corev1.PersistentVolume {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)}}
+		pv := hostpv.PromiseFor(claim, &storagev1.StorageClass{Parameters: map[string]string{v1alpha1.ParameterRelease: release}})
+		leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: "leaf"}}
+		pv = hostpv.Fulfil(hostpv.WithMember(pv, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
+		pv.Name, pv.Status.Phase = name, corev1.VolumeBound
+		return *pv
+	}
+	for name, tc := range map[string]struct {
+		connected, forced bool
+		promises, volumes string
+	}{
+		"the member is lost, forced":  {forced: true, promises: "scratch", volumes: "data"},
+		"forced, and it is connected": {connected: true, forced: true, volumes: "data, scratch"},
+		"away, nobody insists":        {volumes: "data, scratch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := leaving{connected: tc.connected, forced: tc.forced, volumes: []corev1.PersistentVolume{
+				volume("data", v1alpha1.ReleaseOnClaimDeletion), volume("scratch", v1alpha1.ReleaseWhenUnused),
+			}}
+			l.recall()
+			if diff := cmp.Diff([]string{tc.promises, tc.volumes}, []string{some(l.promises), some(l.volumes)}); diff != "" {
+				t.Errorf("promises and volumes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSomeNamesTheFirstFew(t *testing.T) {
+	var pods []corev1.Pod
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		pods = append(pods, pod(name, corev1.PodRunning, false))
+	}
+	if got, want := some(pods), "shop/a, shop/b, shop/c, shop/d, shop/e, …"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := some(pods[:2]), "shop/a, shop/b"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestLeft(t *testing.T) {
+	claim := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data"}}
+	volume := corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1"}}
+	for name, tc := range map[string]struct {
+		l    leaving
+		want string
+	}{
+		"a claim and its volume": {
+			leaving{bound: []corev1.PersistentVolumeClaim{claim}, volumes: []corev1.PersistentVolume{volume}},
+			"1 claims (ns/data) and 1 volumes (pvc-1)",
+		},
+		"a volume that is retained": {leaving{volumes: []corev1.PersistentVolume{volume}}, "1 volumes (pvc-1)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.l.left(); got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}
