@@ -9,12 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
+	"github.com/xylem-io/xylem/internal/cli/register/specflags"
 )
 
 const (
@@ -41,33 +42,28 @@ const (
 
 // run is one run of the command.
 type run struct {
-	env    *command.Env
+	memberpart.Part
 	output command.Output
 	admin  command.Member
-	spec   spec
+	spec   specflags.Spec
 
-	name, server, serverName, account, dry string
+	name, server, serverName, dry string
 	// print is whose objects a dry run prints.
-	print    string
-	prepared bool
+	print string
 	// overwrite a Secret that somebody else made.
-	overwrite         bool
-	lifetime, timeout time.Duration
+	overwrite bool
+	timeout   time.Duration
 
-	way          way
-	host, member *command.Cluster
-	memberID     string
-	objects      []*unstructured.Unstructured
+	host         *command.Cluster
 	before       *v1alpha1.ClusterRegistration
 	secret       *corev1.Secret
 	secretBefore *corev1.Secret
-	journal      journal
 	connected    bool
 }
 
 // NewCommand is the command.
 func NewCommand(env *command.Env) *cobra.Command {
-	r := &run{env: env}
+	r := &run{Part: memberpart.Part{Env: env}}
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
 		Short: "Make a cluster a member, or repair a member's registration and rotate its token",
@@ -93,15 +89,15 @@ func NewCommand(env *command.Env) *cobra.Command {
 	r.admin.AddFlags(flags, "what is made there, is made by him.")
 	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, where that is another than in --member-kubeconfig.")
 	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the member's certificate is checked for, where that is another than in --member-server.")
-	flags.BoolVar(&r.prepared, "member-prepared", false, "Take it that the member has what it needs, by the chart xylem-member for example: make nothing there, only ask for a token.")
-	flags.StringVar(&r.account, "member-account", command.MemberAccount, "With --member-prepared: the ServiceAccount there, in the namespace --xylem-namespace.")
-	flags.DurationVar(&r.lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is to be valid, %s to %s; the manager renews it well before.", shortest, longest))
+	flags.BoolVar(&r.Prepared, "member-prepared", false, "Take it that the member has what it needs, by the chart xylem-member for example: make nothing there, only ask for a token.")
+	flags.StringVar(&r.Account, "member-account", command.MemberAccount, "With --member-prepared: the ServiceAccount there, in the namespace --xylem-namespace.")
+	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is to be valid, %s to %s; the manager renews it well before.", shortest, longest))
 	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret was made by hand.")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
 	flags.StringVar(&r.dry, "dry-run", dryNone, "client: print what would be made, and ask no cluster. server: have both clusters check it, and change nothing.")
 	flags.Lookup("dry-run").NoOptDefVal = dryClient
 	flags.StringVar(&r.print, "print", "", "With --dry-run and -o, whose objects to print: host or member. They are never to be applied together.")
-	r.spec.addFlags(c)
+	r.spec.AddFlags(c)
 	r.output.AddFlags(c)
 	return c
 }
@@ -112,17 +108,17 @@ func (r *run) validate() error {
 		return fmt.Errorf("%q cannot be a registration's name: it has at most %d lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit", r.name, nameLimit)
 	case r.admin.Kubeconfig == "":
 		return errors.New("--member-kubeconfig is needed: a kubeconfig of an admin of the member")
-	case r.lifetime < shortest || r.lifetime > longest:
-		return fmt.Errorf("--token-lifetime %s: from %s to %s", r.lifetime, shortest, longest)
+	case r.Lifetime < shortest || r.Lifetime > longest:
+		return fmt.Errorf("--token-lifetime %s: from %s to %s", r.Lifetime, shortest, longest)
 	case r.timeout <= 0:
 		return fmt.Errorf("--timeout %s: more than 0", r.timeout)
 	case !slices.Contains([]string{dryNone, dryClient, dryServer}, r.dry):
 		return fmt.Errorf("--dry-run %s: none, client or server", r.dry)
-	case !r.prepared && (r.account != command.MemberAccount || r.env.Namespace != v1alpha1.DefaultNamespace):
+	case !r.Prepared && (r.Account != command.MemberAccount || r.Env.Namespace != v1alpha1.DefaultNamespace):
 		return fmt.Errorf("what this command makes in a member is for %s/%s: where the manager's namespace or the account has another name, install the chart xylem-member there, and give --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
 	}
-	return errors.Join(r.validatePrint(), r.spec.validate(), r.output.Validate())
+	return errors.Join(r.validatePrint(), r.spec.Validate(), r.output.Validate())
 }
 
 func (r *run) validatePrint() error {
@@ -133,7 +129,7 @@ func (r *run) validatePrint() error {
 		return errors.New("give --print=host or --print=member with --dry-run and -o: what is for the member breaks a host that it is applied to")
 	case r.print != "" && (r.dry == dryNone || r.output.Format == ""):
 		return errors.New("--print says whose objects --dry-run prints with -o: give these as well")
-	case r.print == printMember && r.prepared:
+	case r.print == printMember && r.Prepared:
 		return errors.New("--print=member: with --member-prepared nothing is made in the member")
 	}
 	return nil
@@ -147,25 +143,25 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.way, err = wayFrom(admin, r.server, r.serverName); err != nil {
+	if r.Way, err = memberpart.WayFrom(admin, r.server, r.serverName); err != nil {
 		return err
 	}
 	if r.dry == dryClient {
 		if err := r.plan("HOST-CLUSTER-ID"); err != nil {
 			return err
 		}
-		if !r.prepared {
-			fmt.Fprintln(r.env.ErrOut, "note: HOST-CLUSTER-ID is the UID of the host's namespace kube-system, which --dry-run=client does not ask for; --dry-run=server does")
+		if !r.Prepared {
+			fmt.Fprintln(r.Env.ErrOut, "note: HOST-CLUSTER-ID is the UID of the host's namespace kube-system, which --dry-run=client does not ask for; --dry-run=server does")
 		}
 		r.secret = &corev1.Secret{}
 		r.secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		r.secret.Namespace, r.secret.Name = r.env.Namespace, r.name+"-kubeconfig"
+		r.secret.Namespace, r.secret.Name = r.Env.Namespace, r.name+"-kubeconfig"
 		return r.printPlan()
 	}
-	if r.host, err = r.env.HostCluster(); err != nil {
+	if r.host, err = r.Env.HostCluster(); err != nil {
 		return err
 	}
-	if r.member, err = r.env.NewCluster(admin); err != nil {
+	if r.Member, err = r.Env.NewCluster(admin); err != nil {
 		return err
 	}
 	if err := r.check(ctx); err != nil {
@@ -174,15 +170,15 @@ func (r *run) do(ctx context.Context) error {
 	if r.dry == dryServer {
 		return r.printPlan()
 	}
-	if r.way.loopback() {
-		fmt.Fprintf(r.env.ErrOut, "note: %s is a loopback address: a manager that runs in a Pod cannot reach the member there; --member-server gives another\n", r.way.server)
+	if r.Way.Loopback() {
+		fmt.Fprintf(r.Env.ErrOut, "note: %s is a loopback address: a manager that runs in a Pod cannot reach the member there; --member-server gives another\n", r.Way.Server)
 	}
 	cr, err := r.register(ctx)
 	if err != nil {
 		if r.connected {
 			return fmt.Errorf("%w\nThe member is connected, so nothing was undone: run this command again, or kubectl xylem deregister %s", err, r.name)
 		}
-		return r.journal.rollback(ctx, err)
+		return r.Journal.Rollback(ctx, err)
 	}
 	return r.report(ctx, cr)
 }
@@ -190,11 +186,11 @@ func (r *run) do(ctx context.Context) error {
 // plan what to create in the member for a host: an account that belongs to this host
 // alone, unless the member is prepared.
 func (r *run) plan(hostID string) (err error) {
-	if r.prepared {
+	if r.Prepared {
 		return nil
 	}
-	r.account = command.HostAccount(hostID)
-	r.objects, err = config.MemberFor(r.account)
+	r.Account = command.HostAccount(hostID)
+	r.Objects, err = config.MemberFor(r.Account)
 	return err
 }
 
@@ -207,22 +203,22 @@ func (r *run) check(ctx context.Context) error {
 	if err := r.plan(hostID); err != nil {
 		return err
 	}
-	if r.memberID, err = r.member.ID(ctx); err != nil {
-		return command.Explain("the member", r.member.Config, err)
+	if r.MemberID, err = r.Member.ID(ctx); err != nil {
+		return command.Explain("the member", r.Member.Config, err)
 	}
-	if hostID == r.memberID {
+	if hostID == r.MemberID {
 		return fmt.Errorf("--member-kubeconfig leads to the host itself (cluster %s), which cannot be its own member: give the member's kubeconfig, and choose the host with --context", hostID)
 	}
-	if err := r.refuseHosts(ctx); err != nil {
+	if err := r.RefuseHosts(ctx); err != nil {
 		return err
 	}
 	if err := r.look(ctx); err != nil {
 		return err
 	}
-	if err := r.preflight(ctx); err != nil {
+	if err := r.Preflight(ctx); err != nil {
 		return fmt.Errorf("nothing was changed, since not all of it can be done:\n%w", err)
 	}
-	empty, err := r.way.kubeconfig("")
+	empty, err := r.Way.Kubeconfig("")
 	if err != nil {
 		return err
 	}
@@ -231,19 +227,19 @@ func (r *run) check(ctx context.Context) error {
 
 // register does it all; the journal has what was made.
 func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
-	if err := r.prepare(ctx); err != nil {
+	if err := r.Prepare(ctx); err != nil {
 		return nil, err
 	}
-	token, err := r.request(ctx)
+	token, err := r.Request(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if r.server == "" { // another address is the manager's, and need not be reached from here
-		if err := r.verify(ctx, token); err != nil {
+		if err := r.Verify(ctx, token); err != nil {
 			return nil, err
 		}
 	}
-	kubeconfig, err := r.way.kubeconfig(token)
+	kubeconfig, err := r.Way.Kubeconfig(token)
 	if err != nil {
 		return nil, err
 	}

@@ -11,13 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 )
 
 // look reads what the host has of this registration, and refuses what could not
@@ -36,24 +35,24 @@ func (r *run) look(ctx context.Context) error {
 			r.before = other
 			continue
 		}
-		if other.Status.ClusterID == r.memberID {
-			return fmt.Errorf("this cluster (%s) is registered already, as %s: run `kubectl xylem register %s …` to repair or rotate that, or deregister it first", r.memberID, other.Name, other.Name)
+		if other.Status.ClusterID == r.MemberID {
+			return fmt.Errorf("this cluster (%s) is registered already, as %s: run `kubectl xylem register %s …` to repair or rotate that, or deregister it first", r.MemberID, other.Name, other.Name)
 		}
 	}
 	if r.before != nil {
-		if id := r.before.Status.ClusterID; id != "" && id != r.memberID {
-			return fmt.Errorf("registration %s is another cluster's (%s; the member's kubeconfig leads to %s): choose another name, or deregister that one first", r.name, id, r.memberID)
+		if id := r.before.Status.ClusterID; id != "" && id != r.MemberID {
+			return fmt.Errorf("registration %s is another cluster's (%s; the member's kubeconfig leads to %s): choose another name, or deregister that one first", r.name, id, r.MemberID)
 		}
 		if r.before.DeletionTimestamp != nil {
 			return fmt.Errorf("registration %s is being deleted: wait until it is gone (kubectl describe clusterregistration %s says what it waits for)", r.name, r.name)
 		}
 	}
 	var namespace corev1.Namespace
-	if err := r.host.Get(ctx, client.ObjectKey{Name: r.env.Namespace}, &namespace); err != nil {
+	if err := r.host.Get(ctx, client.ObjectKey{Name: r.Env.Namespace}, &namespace); err != nil {
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("the host has no namespace %s: is Xylem installed in another one (--xylem-namespace)?", r.env.Namespace)
+			return fmt.Errorf("the host has no namespace %s: is Xylem installed in another one (--xylem-namespace)?", r.Env.Namespace)
 		}
-		return command.Explain("the host", r.host.Config, fmt.Errorf("read namespace %s: %w", r.env.Namespace, err))
+		return command.Explain("the host", r.host.Config, fmt.Errorf("read namespace %s: %w", r.Env.Namespace, err))
 	}
 	return r.lookAtSecret(ctx, list.Items)
 }
@@ -63,9 +62,9 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	if r.before != nil {
 		name = r.before.Spec.KubeconfigSecretRef.Name
 	}
-	r.secret = &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: r.env.Namespace, Name: name}}
+	r.secret = &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: r.Env.Namespace, Name: name}}
 	if other := userOf(all, name, r.name); other != "" {
-		return fmt.Errorf("registration %s uses Secret %s/%s, which would be overwritten: choose another name, or give one of the two registrations a Secret of its own (spec.kubeconfigSecretRef)", other, r.env.Namespace, name)
+		return fmt.Errorf("registration %s uses Secret %s/%s, which would be overwritten: choose another name, or give one of the two registrations a Secret of its own (spec.kubeconfigSecretRef)", other, r.Env.Namespace, name)
 	}
 	var there corev1.Secret
 	err := r.host.Get(ctx, client.ObjectKeyFromObject(r.secret), &there)
@@ -73,13 +72,13 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return command.Explain("the host", r.host.Config, fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err))
+		return command.Explain("the host", r.host.Config, fmt.Errorf("read Secret %s/%s: %w", r.Env.Namespace, name, err))
 	case there.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue:
 	case r.before == nil:
-		return fmt.Errorf("the host has a Secret %s/%s, which no registration uses and this command did not make: delete it, or choose another name", r.env.Namespace, name)
+		return fmt.Errorf("the host has a Secret %s/%s, which no registration uses and this command did not make: delete it, or choose another name", r.Env.Namespace, name)
 	case !r.overwrite:
 		return fmt.Errorf("this command did not make Secret %s/%s, which has the credentials of registration %s: give --overwrite-secret to have them replaced by a token that the manager renews, and the Secret removed when the member is deregistered; or put other credentials there yourself",
-			r.env.Namespace, name, r.name)
+			r.Env.Namespace, name, r.name)
 	}
 	r.secretBefore = &there
 	return nil
@@ -107,7 +106,7 @@ func (r *run) registration() *v1alpha1.ClusterRegistration {
 	if r.before != nil {
 		cr.Spec.KubeconfigSecretRef = r.before.Spec.KubeconfigSecretRef
 	}
-	r.spec.applyTo(&cr.Spec)
+	r.spec.ApplyTo(&cr.Spec)
 	return cr
 }
 
@@ -119,7 +118,7 @@ func (r *run) filled(kubeconfig []byte) *corev1.Secret {
 		secret.TypeMeta = r.secret.TypeMeta
 	}
 	secret.Labels = with(secret.Labels, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
-	secret.Annotations = with(secret.Annotations, v1alpha1.AnnotationTokenLifetime, r.lifetime.String())
+	secret.Annotations = with(secret.Annotations, v1alpha1.AnnotationTokenLifetime, r.Lifetime.String())
 	secret.Data = maps.Clone(secret.Data)
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
@@ -161,8 +160,8 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 			return write()
 		}
 		by := fmt.Sprintf("kubectl -n %s delete secret %s", secret.Namespace, secret.Name)
-		return r.journal.do(step{what: "Secret " + secret.Name, by: by, undo: func(ctx context.Context) (bool, error) {
-			return r.unmake(ctx, r.host, secret)
+		return r.Journal.Do(memberpart.Step{What: "Secret " + secret.Name, By: by, Undo: func(ctx context.Context) (bool, error) {
+			return r.Unmake(ctx, r.host, secret)
 		}}, write)
 	}
 	write := func() error {
@@ -173,9 +172,9 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 	if dry {
 		return write()
 	}
-	return r.journal.do(step{
-		what: "the new kubeconfig in Secret " + secret.Name, by: "register again with a kubeconfig that works",
-		undo: func(ctx context.Context) (bool, error) { return r.restoreSecret(ctx, kubeconfig) },
+	return r.Journal.Do(memberpart.Step{
+		What: "the new kubeconfig in Secret " + secret.Name, By: "register again with a kubeconfig that works",
+		Undo: func(ctx context.Context) (bool, error) { return r.restoreSecret(ctx, kubeconfig) },
 	}, write)
 }
 
@@ -187,18 +186,18 @@ func (r *run) restoreSecret(ctx context.Context, written []byte) (bool, error) {
 		return false, err
 	}
 	if now.UID != r.secretBefore.UID {
-		return false, errMeanwhile
+		return false, memberpart.ErrMeanwhile
 	}
 	held := now.Data[v1alpha1.KubeconfigKey]
 	if bytes.Equal(held, r.secretBefore.Data[v1alpha1.KubeconfigKey]) {
 		return false, nil
 	}
 	if !bytes.Equal(held, written) {
-		return false, errMeanwhile
+		return false, memberpart.ErrMeanwhile
 	}
 	was := now.DeepCopy()
 	was.Labels, was.Annotations, was.Data = r.secretBefore.Labels, r.secretBefore.Annotations, r.secretBefore.Data
-	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), fieldOwner)
+	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
 }
 
 func (r *run) writeRegistration(ctx context.Context, dry bool) error {
@@ -208,9 +207,9 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 		if dry {
 			return write()
 		}
-		return r.journal.do(step{
-			what: "registration " + r.name, by: "kubectl delete clusterregistration " + r.name,
-			undo: func(ctx context.Context) (bool, error) { return r.withdraw(ctx, cr) },
+		return r.Journal.Do(memberpart.Step{
+			What: "registration " + r.name, By: "kubectl delete clusterregistration " + r.name,
+			Undo: func(ctx context.Context) (bool, error) { return r.withdraw(ctx, cr) },
 		}, write)
 	}
 	if equality.Semantic.DeepEqual(r.before.Spec, cr.Spec) {
@@ -226,7 +225,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 				return err
 			}
 			if now.UID != r.before.UID || !equality.Semantic.DeepEqual(now.Spec, r.before.Spec) {
-				return errMeanwhile
+				return memberpart.ErrMeanwhile
 			}
 			cr = now.DeepCopy()
 			cr.Spec = *wanted
@@ -236,9 +235,9 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 	if dry {
 		return write()
 	}
-	return r.journal.do(step{
-		what: "the changes of registration " + r.name, by: "kubectl edit clusterregistration " + r.name,
-		undo: func(ctx context.Context) (bool, error) { return r.restoreRegistration(ctx, wanted) },
+	return r.Journal.Do(memberpart.Step{
+		What: "the changes of registration " + r.name, By: "kubectl edit clusterregistration " + r.name,
+		Undo: func(ctx context.Context) (bool, error) { return r.restoreRegistration(ctx, wanted) },
 	}, write)
 }
 
@@ -249,39 +248,39 @@ func (r *run) restoreRegistration(ctx context.Context, written *v1alpha1.Cluster
 	}
 	switch {
 	case now.UID != r.before.UID:
-		return false, errMeanwhile
+		return false, memberpart.ErrMeanwhile
 	case equality.Semantic.DeepEqual(now.Spec, r.before.Spec):
 		return false, nil
 	case !equality.Semantic.DeepEqual(&now.Spec, written):
-		return false, errMeanwhile
+		return false, memberpart.ErrMeanwhile
 	}
 	was := now.DeepCopy()
 	was.Spec = r.before.Spec
-	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), fieldOwner)
+	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
 }
 
 func createOptions(dry bool) []client.CreateOption {
 	if dry {
-		return []client.CreateOption{fieldOwner, client.DryRunAll}
+		return []client.CreateOption{memberpart.FieldOwner, client.DryRunAll}
 	}
-	return []client.CreateOption{fieldOwner}
+	return []client.CreateOption{memberpart.FieldOwner}
 }
 
 func patchOptions(dry bool) []client.PatchOption {
 	if dry {
-		return []client.PatchOption{fieldOwner, client.DryRunAll}
+		return []client.PatchOption{memberpart.FieldOwner, client.DryRunAll}
 	}
-	return []client.PatchOption{fieldOwner}
+	return []client.PatchOption{memberpart.FieldOwner}
 }
 
 // withdraw deletes a registration that this run has made and waits until it is
 // gone: while it is there, the manager needs the Secret.
 func (r *run) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration) (bool, error) {
-	did, err := r.unmake(ctx, r.host, cr)
+	did, err := r.Unmake(ctx, r.host, cr)
 	if err != nil || !did {
 		return did, err
 	}
-	return true, patiently(ctx, func(ctx context.Context) (bool, error) {
+	return true, memberpart.Patiently(ctx, func(ctx context.Context) (bool, error) {
 		var now v1alpha1.ClusterRegistration
 		err := r.host.Get(ctx, client.ObjectKeyFromObject(cr), &now)
 		if apierrors.IsNotFound(err) || err == nil && now.UID != cr.UID {
@@ -289,53 +288,4 @@ func (r *run) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration) (b
 		}
 		return false, err
 	})
-}
-
-// unmake deletes an object that this run has made. Where the answer to the write was
-// lost, so that its UID is not known, it is what is there now by that name and was
-// written by this plugin: there was none when the run began.
-func (r *run) unmake(ctx context.Context, in *command.Cluster, obj client.Object) (bool, error) {
-	found := false
-	err := patiently(ctx, func(ctx context.Context) (bool, error) {
-		if obj.GetUID() == "" {
-			now := &metav1.PartialObjectMetadata{}
-			gvk, err := in.GroupVersionKindFor(obj)
-			if err != nil {
-				return false, err
-			}
-			now.SetGroupVersionKind(gvk)
-			if err := in.Get(ctx, client.ObjectKeyFromObject(obj), now); err != nil {
-				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-			}
-			if !command.Ours(now) {
-				return true, nil
-			}
-			obj.SetUID(now.GetUID())
-		}
-		found = true
-		err := in.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: it is another one by now
-			return false, err
-		}
-		return true, nil
-	})
-	return found, err
-}
-
-// patiently does something until it succeeds, is refused, or ctx ends. An error that
-// may pass is no reason to leave something half undone.
-func patiently(ctx context.Context, do func(context.Context) (bool, error)) error {
-	var last error
-	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
-		done, err := do(ctx)
-		if err != nil && !command.Refused(err) {
-			last = err
-			return false, nil
-		}
-		return done, err
-	})
-	if err != nil && last != nil && ctx.Err() != nil {
-		return last
-	}
-	return err
 }

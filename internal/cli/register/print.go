@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 )
 
 // defaultClass marks a cluster's default class.
@@ -25,11 +26,11 @@ const defaultClass = "storageclass.kubernetes.io/is-default-class"
 func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	cr.TypeMeta = r.registration().TypeMeta
 	if r.output.Format != "" {
-		return r.output.Print(r.env.MachineOut(), cr)
+		return r.output.Print(r.Env.MachineOut(), cr)
 	}
-	paint := r.env.PaintOf(r.env.Out)
-	fmt.Fprintf(r.env.Out, "%s is a member: %s\n", paint.Strong(cr.Name), paint.Good("Connected"))
-	w := printers.GetNewTabWriter(r.env.Out)
+	paint := r.Env.PaintOf(r.Env.Out)
+	fmt.Fprintf(r.Env.Out, "%s is a member: %s\n", paint.Strong(cr.Name), paint.Good("Connected"))
+	w := printers.GetNewTabWriter(r.Env.Out)
 	fmt.Fprintf(w, "  cluster\t%s\n  version\t%s\n  node\t%s\n", cr.Status.ClusterID, cr.Status.KubernetesVersion, cr.NodeName())
 	var node corev1.Node
 	var notes []error
@@ -48,13 +49,13 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	r.adviseOnPodCIDRs(ctx, cr)
 	// It is a member, whoever may look at its classes.
 	var classes storagev1.StorageClassList
-	if err := r.member.List(ctx, &classes); err != nil {
+	if err := r.Member.List(ctx, &classes); err != nil {
 		notes = append(notes, fmt.Errorf("list the member's classes: %w", err))
-	} else if err := printClasses(r.env.Out, classes.Items); err != nil {
+	} else if err := printClasses(r.Env.Out, classes.Items); err != nil {
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintf(r.env.ErrOut, "note: not shown: %v\n", note)
+		fmt.Fprintf(r.Env.ErrOut, "note: not shown: %v\n", note)
 	}
 	return nil
 }
@@ -100,26 +101,26 @@ func printClasses(out io.Writer, classes []storagev1.StorageClass) error {
 // one of the clusters.
 func (r *run) printPlan() error {
 	var there []runtime.Object
-	for _, obj := range r.objects {
+	for _, obj := range r.Objects {
 		there = append(there, obj)
 	}
 	here := []runtime.Object{r.plannedSecret(), r.plannedRegistration()}
 	if r.output.Format == "" {
 		for _, obj := range append(there, here...) {
 			if o, ok := obj.(client.Object); ok {
-				fmt.Fprintf(r.env.Out, "%s (dry run)\n", named(o))
+				fmt.Fprintf(r.Env.Out, "%s (dry run)\n", memberpart.Named(o))
 			}
 		}
 		return nil
 	}
 	objects, note := there, "In the member:"
 	if r.print == printHost {
-		objects, note = here, "In the host. The Secret lacks its kubeconfig, with a token: kubectl -n "+r.env.Namespace+" create token "+r.account+" (in the member)"
+		objects, note = here, "In the host. The Secret lacks its kubeconfig, with a token: kubectl -n "+r.Env.Namespace+" create token "+r.Account+" (in the member)"
 	}
 	if r.output.Format != "json" { // which knows no comments
-		fmt.Fprintln(r.env.Out, "# "+note)
+		fmt.Fprintln(r.Env.Out, "# "+note)
 	}
-	return r.output.Print(r.env.MachineOut(), objects...)
+	return r.output.Print(r.Env.MachineOut(), objects...)
 }
 
 // plannedSecret has nothing of what a Secret that is there holds, in its data or in
@@ -128,7 +129,7 @@ func (r *run) plannedSecret() *corev1.Secret {
 	secret := r.secret.DeepCopy()
 	secret.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
 	secret.Labels = map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}
-	secret.Annotations = map[string]string{v1alpha1.AnnotationTokenLifetime: r.lifetime.String()}
+	secret.Annotations = map[string]string{v1alpha1.AnnotationTokenLifetime: r.Lifetime.String()}
 	return secret
 }
 

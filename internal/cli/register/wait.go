@@ -13,15 +13,13 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 	"github.com/xylem-io/xylem/internal/member/access"
 )
 
-const (
-	poll = 300 * time.Millisecond
-	// insisting is how long a reason that does not pass by itself has to stand before
-	// it is believed: a registration that was there may still show its last attempt's.
-	insisting = 5 * time.Second
-)
+// insisting is how long a reason that does not pass by itself has to stand before
+// it is believed: a registration that was there may still show its last attempt's.
+const insisting = 5 * time.Second
 
 // final are the reasons of Connected that waiting does not mend.
 var final = map[string]string{
@@ -41,7 +39,7 @@ var final = map[string]string{
 func patience(reason string, first bool) time.Duration {
 	switch {
 	case reason == v1alpha1.ReasonUnauthorized || reason == v1alpha1.ReasonForbidden:
-		return settling
+		return memberpart.Settling
 	case first:
 		return 0
 	}
@@ -56,7 +54,7 @@ func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistr
 	var cr v1alpha1.ClusterRegistration
 	said, _ := access.ParseToken(token) // one that says nothing is not waited for
 	w := waiting{run: r, expires: said.Expires}
-	err := wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, memberpart.Poll, true, func(ctx context.Context) (bool, error) {
 		if err := r.host.Get(ctx, client.ObjectKey{Name: r.name}, &cr); err != nil {
 			if !command.Refused(err) { // it may pass, or ctx has ended
 				return false, nil
@@ -89,7 +87,7 @@ type waiting struct {
 
 func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
-	now := w.env.Clock.Now()
+	now := w.Env.Clock.Now()
 	if connected == nil || connected.Reason != w.reason {
 		w.reason, w.since = "", now
 	}
@@ -105,7 +103,7 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	}
 	if told := w.standing(cr); told != w.told {
 		w.told = told
-		fmt.Fprintf(w.env.ErrOut, "waiting: %s\n", told)
+		fmt.Fprintf(w.Env.ErrOut, "waiting: %s\n", told)
 	}
 	return false, nil
 }
@@ -123,7 +121,7 @@ func (w *waiting) standing(cr *v1alpha1.ClusterRegistration) string {
 		}
 	}
 	if len(cr.Status.Conditions) == 0 {
-		return fmt.Sprintf("the manager has not looked at the registration: does it run? (kubectl -n %s get pods)", w.env.Namespace)
+		return fmt.Sprintf("the manager has not looked at the registration: does it run? (kubectl -n %s get pods)", w.Env.Namespace)
 	}
 	return "the manager has not taken up the change yet"
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
 )
 
 func TestReasonsThatStand(t *testing.T) {
@@ -25,16 +26,16 @@ func TestReasonsThatStand(t *testing.T) {
 		"a name taken, of the last time": {reason: v1alpha1.ReasonNodeNameTaken, before: before},
 		"a name taken, still":            {reason: v1alpha1.ReasonNodeNameTaken, before: before, stands: insisting, end: true},
 		"unauthorized, at first":         {reason: v1alpha1.ReasonUnauthorized},
-		"unauthorized, for a while":      {reason: v1alpha1.ReasonUnauthorized, stands: settling - time.Second},
-		"unauthorized, still":            {reason: v1alpha1.ReasonUnauthorized, stands: settling, end: true},
+		"unauthorized, for a while":      {reason: v1alpha1.ReasonUnauthorized, stands: memberpart.Settling - time.Second},
+		"unauthorized, still":            {reason: v1alpha1.ReasonUnauthorized, stands: memberpart.Settling, end: true},
 		"forbidden, for a while":         {reason: v1alpha1.ReasonForbidden, before: before, stands: insisting},
-		"forbidden, still":               {reason: v1alpha1.ReasonForbidden, before: before, stands: settling, end: true},
+		"forbidden, still":               {reason: v1alpha1.ReasonForbidden, before: before, stands: memberpart.Settling, end: true},
 		"out of reach":                   {reason: v1alpha1.ReasonUnreachable, stands: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakeClock(time.Unix(0, 0))
 			env := command.NewEnv(genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}, clock)
-			w := waiting{run: &run{env: env, before: c.before}}
+			w := waiting{run: &run{Part: memberpart.Part{Env: env}, before: c.before}}
 			cr := &v1alpha1.ClusterRegistration{}
 			cr.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnected, Status: metav1.ConditionFalse, Reason: c.reason}}
 			_, err := w.look(cr)

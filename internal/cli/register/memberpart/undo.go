@@ -1,4 +1,4 @@
-package register
+package memberpart
 
 import (
 	"context"
@@ -16,23 +16,24 @@ const undoTimeout = time.Minute
 
 // journal is what a run has set out to make, in order.
 type journal struct {
-	steps []step
+	steps []Step
 	// updated are the objects that were there before, and that the run has changed.
 	updated []string
 }
 
-type step struct {
-	what string
-	// undo takes it back, and reports whether there was anything to take back: a
+// Step is one write of a run.
+type Step struct {
+	What string
+	// Undo takes it back, and reports whether there was anything to take back: a
 	// write whose answer was lost may have been done or not.
-	undo func(context.Context) (bool, error)
-	// by is what somebody types who has to undo it himself.
-	by string
+	Undo func(context.Context) (bool, error)
+	// By is what somebody types who has to undo it himself.
+	By string
 }
 
-// do notes a write before it is done, and does it. What the cluster has refused is
+// Do notes a write before it is done, and does it. What the cluster has refused is
 // struck out; of any other error nobody knows whether it was done.
-func (j *journal) do(s step, write func() error) error {
+func (j *journal) Do(s Step, write func() error) error {
 	j.steps = append(j.steps, s)
 	err := write()
 	if command.Refused(err) {
@@ -44,23 +45,23 @@ func (j *journal) do(s step, write func() error) error {
 // changed notes that an object that was there before is another now.
 func (j *journal) changed(what string) { j.updated = append(j.updated, what) }
 
-// rollback undoes all of it, the latest first, and says what is left. It ends at the
+// Rollback undoes all of it, the latest first, and says what is left. It ends at the
 // first step that fails: what was made earlier is what the later needs.
-func (j *journal) rollback(ctx context.Context, cause error) error {
+func (j *journal) Rollback(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
 	var undone, left, lines []string
 	for _, s := range slices.Backward(j.steps) {
 		if len(left) > 0 {
-			left = append(left, fmt.Sprintf("  %s: %s", s.what, s.by))
+			left = append(left, fmt.Sprintf("  %s: %s", s.What, s.By))
 			continue
 		}
-		did, err := s.undo(ctx)
+		did, err := s.Undo(ctx)
 		switch {
 		case err != nil:
-			left = append(left, fmt.Sprintf("  %s (%v): %s", s.what, err, s.by))
+			left = append(left, fmt.Sprintf("  %s (%v): %s", s.What, err, s.By))
 		case did:
-			undone = append(undone, s.what)
+			undone = append(undone, s.What)
 		}
 	}
 	if len(undone) > 0 {
@@ -79,7 +80,7 @@ func (j *journal) rollback(ctx context.Context, cause error) error {
 }
 
 var (
-	// errLed and errMeanwhile are why something that a run made is not taken back.
+	// errLed and ErrMeanwhile are why something that a run made is not taken back.
 	errLed       = errors.New("it holds the record of the manager's leadership by now")
-	errMeanwhile = errors.New("somebody else has changed it meanwhile")
+	ErrMeanwhile = errors.New("somebody else has changed it meanwhile")
 )

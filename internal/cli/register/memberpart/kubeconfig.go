@@ -1,4 +1,4 @@
-package register
+package memberpart
 
 import (
 	"errors"
@@ -15,18 +15,18 @@ import (
 // entry names the cluster, user and context of the kubeconfigs that are made here.
 const entry = "member"
 
-// way is how the manager gets to the member.
-type way struct {
-	server, serverName string
+// Way is how the manager gets to the member.
+type Way struct {
+	Server, serverName string
 	ca                 []byte
 }
 
-// wayFrom is the way that an admin's kubeconfig leads, or the one that the flags
+// WayFrom is the way that an admin's kubeconfig leads, or the one that the flags
 // say. Pure.
-func wayFrom(admin *rest.Config, server, serverName string) (way, error) {
-	w := way{server: admin.Host, serverName: admin.ServerName, ca: admin.CAData}
+func WayFrom(admin *rest.Config, server, serverName string) (Way, error) {
+	w := Way{Server: admin.Host, serverName: admin.ServerName, ca: admin.CAData}
 	if server != "" {
-		w.server = server
+		w.Server = server
 	}
 	if serverName != "" {
 		w.serverName = serverName
@@ -34,16 +34,16 @@ func wayFrom(admin *rest.Config, server, serverName string) (way, error) {
 	if admin.Insecure {
 		return w, errors.New("the member's kubeconfig says insecure-skip-tls-verify: whoever is between the manager and the member would get the member's token; give the kubeconfig the cluster's CA (certificate-authority-data), and if the certificate is for another name, --member-tls-server-name")
 	}
-	u, err := url.Parse(w.server)
+	u, err := url.Parse(w.Server)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return w, fmt.Errorf("the member's server %q is not a plain https address: give one with --member-server", w.server)
+		return w, fmt.Errorf("the member's server %q is not a plain https address: give one with --member-server", w.Server)
 	}
 	return w, nil
 }
 
-// loopback reports whether the way leads to the machine that one is on.
-func (w way) loopback() bool {
-	u, err := url.Parse(w.server)
+// Loopback reports whether the way leads to the machine that one is on.
+func (w Way) Loopback() bool {
+	u, err := url.Parse(w.Server)
 	if err != nil {
 		return false
 	}
@@ -54,12 +54,12 @@ func (w way) loopback() bool {
 	return err == nil && net.IP(address.AsSlice()).IsLoopback()
 }
 
-// kubeconfig that the manager reads: data alone, no files and no programs.
-func (w way) kubeconfig(token string) ([]byte, error) {
+// Kubeconfig that the manager reads: data alone, no files and no programs.
+func (w Way) Kubeconfig(token string) ([]byte, error) {
 	config := clientcmdapi.NewConfig()
 	config.CurrentContext = entry
 	config.Contexts[entry] = &clientcmdapi.Context{Cluster: entry, AuthInfo: entry}
-	config.Clusters[entry] = &clientcmdapi.Cluster{Server: w.server, TLSServerName: w.serverName, CertificateAuthorityData: w.ca}
+	config.Clusters[entry] = &clientcmdapi.Cluster{Server: w.Server, TLSServerName: w.serverName, CertificateAuthorityData: w.ca}
 	config.AuthInfos[entry] = &clientcmdapi.AuthInfo{Token: token}
 	content, err := clientcmd.Write(*config)
 	if err != nil {
@@ -69,9 +69,9 @@ func (w way) kubeconfig(token string) ([]byte, error) {
 }
 
 // config of a client that is the manager's account.
-func (w way) config(token string) *rest.Config {
+func (w Way) config(token string) *rest.Config {
 	return &rest.Config{
-		Host: w.server, BearerToken: token,
+		Host: w.Server, BearerToken: token,
 		TLSClientConfig: rest.TLSClientConfig{ServerName: w.serverName, CAData: w.ca},
 	}
 }

@@ -1,4 +1,4 @@
-package register
+package specflags
 
 import (
 	"fmt"
@@ -21,12 +21,12 @@ const (
 	flagPrefix   = "class-prefix"
 	flagReflect  = "reflect-classes"
 	flagSelector = "reflect-selector"
-	flagPodCIDRs = "pod-cidrs"
+	FlagPodCIDRs = "pod-cidrs"
 )
 
-// spec is what the flags say of a ClusterRegistration; what they do not say is left
+// Spec is what the flags say of a ClusterRegistration; what they do not say is left
 // as it is.
-type spec struct {
+type Spec struct {
 	policy, node, prefix, selector string
 	classes, podCIDRs              []string
 	reflect                        bool
@@ -36,7 +36,8 @@ type spec struct {
 	chosen  *metav1.LabelSelector
 }
 
-func (s *spec) addFlags(c *cobra.Command) {
+// AddFlags adds the flags to a command.
+func (s *Spec) AddFlags(c *cobra.Command) {
 	flags := c.Flags()
 	s.given = flags.Changed
 	policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}
@@ -46,7 +47,7 @@ func (s *spec) addFlags(c *cobra.Command) {
 	flags.StringVar(&s.prefix, flagPrefix, v1alpha1.DefaultClassPrefix, "Prefix of host classes: with "+v1alpha1.DefaultClassPrefix+", host class "+v1alpha1.DefaultClassPrefix+"ssd is the member's class ssd. Empty: no such rule.")
 	flags.BoolVar(&s.reflect, flagReflect, false, "Publish the member's classes in the host, under their own names.")
 	flags.StringVar(&s.selector, flagSelector, "", "Labels of the member's classes that are published; all unless given.")
-	flags.StringSliceVar(&s.podCIDRs, flagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+"; none unless given. Give those that the host's network reaches.")
+	flags.StringSliceVar(&s.podCIDRs, FlagPodCIDRs, nil, "Ranges of the member's Pod IPs that the host shows, as CIDRs, or "+v1alpha1.AllPodCIDRs+"; none unless given. Give those that the host's network reaches.")
 	for flag, values := range map[string][]string{flagPolicy: policies} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag is one of those above
@@ -54,7 +55,8 @@ func (s *spec) addFlags(c *cobra.Command) {
 	}
 }
 
-func (s *spec) validate() error {
+// Validate the flags.
+func (s *Spec) Validate() error {
 	if policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}; !slices.Contains(policies, s.policy) {
 		return fmt.Errorf("--%s %s: %s", flagPolicy, s.policy, strings.Join(policies, " or "))
 	}
@@ -68,7 +70,7 @@ func (s *spec) validate() error {
 	}
 	for _, cidr := range s.podCIDRs {
 		if _, err := netip.ParsePrefix(cidr); err != nil && (cidr != v1alpha1.AllPodCIDRs || len(s.podCIDRs) > 1) {
-			return fmt.Errorf("--%s %s: CIDRs, such as 10.8.0.0/16, or %s alone", flagPodCIDRs, cidr, v1alpha1.AllPodCIDRs)
+			return fmt.Errorf("--%s %s: CIDRs, such as 10.8.0.0/16, or %s alone", FlagPodCIDRs, cidr, v1alpha1.AllPodCIDRs)
 		}
 	}
 	if s.selector != "" {
@@ -84,15 +86,15 @@ func (s *spec) validate() error {
 	return nil
 }
 
-// applyTo sets what the flags say.
-func (s *spec) applyTo(to *v1alpha1.ClusterRegistrationSpec) {
+// ApplyTo sets what the flags say.
+func (s *Spec) ApplyTo(to *v1alpha1.ClusterRegistrationSpec) {
 	if s.given(flagPolicy) {
 		to.Deregistration = v1alpha1.DeregistrationPolicy(s.policy)
 	}
 	if s.given(flagNode) {
 		to.Node.Name = s.node
 	}
-	if s.given(flagPodCIDRs) {
+	if s.given(FlagPodCIDRs) {
 		to.Node.PodCIDRs = s.podCIDRs
 	}
 	if s.given(flagClasses) {

@@ -1,4 +1,4 @@
-package register
+package memberpart
 
 import (
 	"context"
@@ -43,8 +43,8 @@ func TestRollback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var j journal
 			for _, w := range c.writes {
-				s := step{what: w.what, by: "rm " + w.what, undo: func(context.Context) (bool, error) { return w.there, w.stuck }}
-				if err := j.do(s, func() error { return w.err }); !errors.Is(err, w.err) {
+				s := Step{What: w.what, By: "rm " + w.what, Undo: func(context.Context) (bool, error) { return w.there, w.stuck }}
+				if err := j.Do(s, func() error { return w.err }); !errors.Is(err, w.err) {
 					t.Fatal(err)
 				}
 			}
@@ -52,7 +52,7 @@ func TestRollback(t *testing.T) {
 				j.changed(what)
 			}
 			cause := errors.New("broken")
-			err := j.rollback(t.Context(), cause)
+			err := j.Rollback(t.Context(), cause)
 			if !errors.Is(err, cause) {
 				t.Errorf("the cause is lost: %v", err)
 			}

@@ -1,4 +1,4 @@
-package register
+package memberpart
 
 import (
 	"strings"
@@ -18,27 +18,27 @@ func TestWayFrom(t *testing.T) {
 	for name, tc := range map[string]struct {
 		admin              *rest.Config
 		server, serverName string
-		want               way
+		want               Way
 		says               string
 	}{
-		"as the kubeconfig has it": {admin: admin("https://a:6443", rest.TLSClientConfig{CAData: ca, ServerName: "kubernetes"}), want: way{"https://a:6443", "kubernetes", ca}},
-		"by another address":       {admin: admin("https://127.0.0.1:1", rest.TLSClientConfig{CAData: ca}), server: "https://b:6443", want: way{"https://b:6443", "", ca}},
-		"by another name":          {admin: admin("https://a", rest.TLSClientConfig{CAData: ca, ServerName: "x"}), serverName: "y", want: way{"https://a", "y", ca}},
-		"below a path":             {admin: admin("https://a/k8s/clusters/c", rest.TLSClientConfig{}), want: way{server: "https://a/k8s/clusters/c"}},
+		"as the kubeconfig has it": {admin: admin("https://a:6443", rest.TLSClientConfig{CAData: ca, ServerName: "kubernetes"}), want: Way{"https://a:6443", "kubernetes", ca}},
+		"by another address":       {admin: admin("https://127.0.0.1:1", rest.TLSClientConfig{CAData: ca}), server: "https://b:6443", want: Way{"https://b:6443", "", ca}},
+		"by another name":          {admin: admin("https://a", rest.TLSClientConfig{CAData: ca, ServerName: "x"}), serverName: "y", want: Way{"https://a", "y", ca}},
+		"below a path":             {admin: admin("https://a/k8s/clusters/c", rest.TLSClientConfig{}), want: Way{Server: "https://a/k8s/clusters/c"}},
 		"unverified":               {admin: admin("https://a", rest.TLSClientConfig{Insecure: true}), says: "insecure-skip-tls-verify"},
 		"unencrypted":              {admin: admin("http://a", rest.TLSClientConfig{}), says: "not a plain https address"},
 		"no address":               {admin: admin("https://a", rest.TLSClientConfig{}), server: "b:6443", says: "not a plain https address"},
 		"with a password":          {admin: admin("https://a", rest.TLSClientConfig{}), server: "https://u:p@b", says: "not a plain https address"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := wayFrom(tc.admin, tc.server, tc.serverName)
+			got, err := WayFrom(tc.admin, tc.server, tc.serverName)
 			if tc.says != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.says) {
 					t.Errorf("error is %v, want %q", err, tc.says)
 				}
 				return
 			}
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(way{})); err != nil || diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(Way{})); err != nil || diff != "" {
 				t.Errorf("error %v, -want +got:\n%s", err, diff)
 			}
 		})
@@ -47,7 +47,7 @@ func TestWayFrom(t *testing.T) {
 
 // What is written is what the manager reads, and no more of the admin's than the way.
 func TestKubeconfig(t *testing.T) {
-	raw, err := way{server: "https://a:6443", serverName: "kubernetes"}.kubeconfig("token")
+	raw, err := Way{Server: "https://a:6443", serverName: "kubernetes"}.Kubeconfig("token")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestLoopback(t *testing.T) {
 		"https://127.0.0.1:6443": true, "https://127.8.8.8": true, "https://[::1]:6443": true, "https://localhost:6443": true,
 		"https://10.0.0.1": false, "https://example.org": false, "https://127.example.org": false,
 	} {
-		if got := (way{server: server}).loopback(); got != want {
+		if got := (Way{Server: server}).Loopback(); got != want {
 			t.Errorf("%s: %v", server, got)
 		}
 	}

@@ -1,4 +1,4 @@
-package register
+package memberpart
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func TestPodCIDRsOf(t *testing.T) {
 			for _, cidr := range tc.nodes {
 				nodes = append(nodes, corev1.Node{Spec: corev1.NodeSpec{PodCIDRs: []string{cidr}}})
 			}
-			if diff := cmp.Diff(tc.want, podCIDRsOf(nodes)); diff != "" {
+			if diff := cmp.Diff(tc.want, PodCIDRsOf(nodes)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -1,0 +1,358 @@
+package memberpart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+const (
+	// FieldOwner of all that the plugin applies.
+	FieldOwner = command.FieldOwner
+	// Settling is how long a member may take to follow its own new RBAC.
+	Settling = 20 * time.Second
+
+	kindNamespace = "Namespace"
+)
+
+// Part is the member's part of a registration.
+type Part struct {
+	Env *command.Env
+	// Member is an admin's way into the member; way is the manager's.
+	Member *command.Cluster
+	Way    Way
+	// MemberID is its cluster ID.
+	MemberID string
+	// Account is the ServiceAccount that the manager uses there, lifetime that of its tokens.
+	Account  string
+	Lifetime time.Duration
+	// Prepared: the member has what it needs. objects are that, otherwise.
+	Prepared bool
+	Objects  []*unstructured.Unstructured
+	// Journal of what is made, in the host as well.
+	Journal journal
+}
+
+// Preflight finds out, without a change, whether all of the member's part can be
+// applied: by a dry run of each object, or, where its namespace is not there yet,
+// by asking what one may do.
+func (r *Part) Preflight(ctx context.Context) error {
+	var problems []error
+	if !r.Prepared {
+		there, err := r.found(ctx, r.Objects[0])
+		if err != nil {
+			return err
+		}
+		if there != nil && there.GetDeletionTimestamp() != nil {
+			return fmt.Errorf("namespace %s in the member is being deleted: wait until it is gone, and run this again", there.GetName())
+		}
+		for _, obj := range r.Objects {
+			if there != nil && obj.GetKind() == kindNamespace {
+				continue
+			}
+			if there == nil && obj.GetNamespace() != "" {
+				problems = append(problems, r.may(ctx, "patch", obj, ""), r.may(ctx, "create", obj, ""))
+				continue
+			}
+			problems = append(problems, r.apply(ctx, obj.DeepCopy(), client.DryRunAll))
+		}
+	}
+	account := &unstructured.Unstructured{}
+	account.SetAPIVersion("v1")
+	account.SetKind("ServiceAccount")
+	account.SetNamespace(r.Env.Namespace)
+	account.SetName(r.Account)
+	problems = append(problems, r.may(ctx, "create", account, "token"))
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	if r.Prepared {
+		there, err := r.found(ctx, account)
+		if err != nil {
+			return err
+		}
+		if there == nil {
+			return fmt.Errorf("the member has no ServiceAccount %s/%s, which --member-prepared takes for granted: install the chart xylem-member there, or leave the flag out", r.Env.Namespace, r.Account)
+		}
+	}
+	return nil
+}
+
+// found is the object as it is in the member; nil if it is not.
+func (r *Part) found(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	there := &unstructured.Unstructured{}
+	there.SetGroupVersionKind(obj.GroupVersionKind())
+	err := r.Member.Get(ctx, client.ObjectKeyFromObject(obj), there)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, command.Explain("the member", r.Member.Config, fmt.Errorf("read %s: %w", Named(obj), err))
+	}
+	return there, nil
+}
+
+func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructured, subresource string) error {
+	mapping, err := r.Member.RESTMapper().RESTMapping(obj.GroupVersionKind().GroupKind(), obj.GroupVersionKind().Version)
+	if err != nil {
+		return command.Explain("the member", r.Member.Config, fmt.Errorf("look up %s: %w", obj.GetKind(), err))
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Subresource: subresource,
+			Namespace: obj.GetNamespace(), Name: obj.GetName(),
+		},
+	}}
+	if err := r.Member.Create(ctx, review); err != nil {
+		return command.Explain("the member", r.Member.Config, fmt.Errorf("ask what the kubeconfig's user may do: %w", err))
+	}
+	if review.Status.Allowed {
+		return nil
+	}
+	what := Named(obj)
+	if subresource != "" {
+		what = "the " + subresource + " of " + what
+	}
+	return fmt.Errorf("the member's kubeconfig may not %s %s: take one of a cluster admin", verb, what)
+}
+
+func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {
+	there, err := r.found(ctx, obj)
+	switch {
+	case err != nil:
+		return err
+	case there == nil:
+	case there.GetLabels()[v1alpha1.LabelManagedBy] == "Helm":
+		return fmt.Errorf("%s in the member is Helm's: give --member-prepared, and upgrade the chart xylem-member there if need be", Named(obj))
+	case !command.Xylems(there):
+		return fmt.Errorf("%s in the member was not made for Xylem (it lacks the label %s=%s), and would be overwritten: remove or rename it there; or label it so, if it is Xylem's",
+			Named(obj), command.LabelName, command.LabelNameValue)
+	}
+	err = r.Member.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), append(opts, FieldOwner, client.ForceOwnership)...)
+	if err != nil {
+		return command.Explain("the member", r.Member.Config, fmt.Errorf("apply %s: %w", Named(obj), err))
+	}
+	return nil
+}
+
+// Prepare applies the member's part. A namespace that is there stays as it is: what
+// somebody else made is not for this command to label, or to delete one day.
+func (r *Part) Prepare(ctx context.Context) error {
+	for _, obj := range r.Objects {
+		there, err := r.found(ctx, obj)
+		if err != nil {
+			return err
+		}
+		applied := obj.DeepCopy()
+		switch {
+		case there == nil:
+			by := "kubectl delete " + strings.ToLower(obj.GetKind()) + inNamespace(obj) + " " + obj.GetName() + " (in the member)"
+			err = r.Journal.Do(Step{What: Named(obj) + " in the member", By: by, Undo: func(ctx context.Context) (bool, error) {
+				return r.takeBack(ctx, applied)
+			}}, func() error { return r.apply(ctx, applied) })
+		case obj.GetKind() == kindNamespace:
+		default:
+			err = r.apply(ctx, applied)
+			if !command.Refused(err) && (err != nil || !same(applied, there)) {
+				r.Journal.changed(Named(obj) + " in the member")
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same reports whether two readings of an object differ in nothing but what the
+// cluster itself keeps of it. Pure.
+func same(a, b *unstructured.Unstructured) bool {
+	bare := func(obj *unstructured.Unstructured) map[string]any {
+		c := obj.DeepCopy()
+		c.SetResourceVersion("")
+		c.SetGeneration(0)
+		c.SetManagedFields(nil)
+		delete(c.Object, "status")
+		return c.Object
+	}
+	return equality.Semantic.DeepEqual(bare(a), bare(b))
+}
+
+// takeBack deletes what this run has made, unless the manager has begun to rely on
+// it, or somebody else: the fence must not be forgotten.
+func (r *Part) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
+	if obj.GetKind() == kindNamespace {
+		var leases coordinationv1.LeaseList
+		if err := r.Member.List(ctx, &leases, client.InNamespace(obj.GetName())); err != nil {
+			return false, err
+		}
+		if len(leases.Items) > 0 {
+			return false, errLed
+		}
+		held, err := r.Member.Holds(ctx, obj.GetName(), "")
+		if err != nil {
+			return false, err
+		}
+		if len(held) > 0 {
+			return false, fmt.Errorf("it holds what this command did not make: %s", strings.Join(held, ", "))
+		}
+	}
+	return r.Unmake(ctx, r.Member, obj)
+}
+
+// RefuseHosts refuses a member that has Xylem's own manager: the member's policies
+// would take from that what it writes, and deregistering would remove it. Who may
+// not look, in a member that is prepared, changes nothing there.
+func (r *Part) RefuseHosts(ctx context.Context) error {
+	const advice = "a host cannot be a member as well: its own manager and a member's policies exclude each other; register another cluster"
+	var registrations v1alpha1.ClusterRegistrationList
+	var managers appsv1.DeploymentList
+	for list, opts := range map[client.ObjectList][]client.ListOption{
+		&registrations: nil,
+		&managers:      {client.InNamespace(r.Env.Namespace), client.MatchingLabels{"app.kubernetes.io/name": "xylem", "control-plane": "controller-manager"}},
+	} {
+		err := r.Member.List(ctx, list, opts...)
+		switch {
+		case err == nil, meta.IsNoMatchError(err), apierrors.IsNotFound(err), r.Prepared && apierrors.IsForbidden(err):
+		default:
+			return command.Explain("the member", r.Member.Config, fmt.Errorf("see whether the member is a host of Xylem itself: %w", err))
+		}
+	}
+	switch {
+	case len(managers.Items) > 0:
+		return fmt.Errorf("the member runs Xylem's manager itself (Deployment %s/%s): %s", r.Env.Namespace, managers.Items[0].Name, advice)
+	case len(registrations.Items) > 0:
+		return fmt.Errorf("the member has members itself (registration %s): %s", registrations.Items[0].Name, advice)
+	}
+	return nil
+}
+
+// Request asks the member for a token of the manager's account.
+func (r *Part) Request(ctx context.Context) (string, error) {
+	account := &corev1.ServiceAccount{}
+	account.Namespace, account.Name = r.Env.Namespace, r.Account
+	review := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(r.Lifetime / time.Second))}}
+	if err := r.Member.SubResource("token").Create(ctx, account, review); err != nil {
+		return "", command.Explain("the member", r.Member.Config, fmt.Errorf("ask for a token of %s/%s: %w", r.Env.Namespace, r.Account, err))
+	}
+	return review.Status.Token, nil
+}
+
+// Verify sees, by the way that the manager will take, that the token leads to the
+// member and may read there. A new role is followed with a delay.
+func (r *Part) Verify(ctx context.Context, token string) error {
+	config := r.Way.config(token)
+	config.Timeout = r.Member.Config.Timeout
+	account, err := r.Env.NewCluster(config)
+	if err != nil {
+		return err
+	}
+	var id string
+	var last error
+	err = wait.PollUntilContextTimeout(ctx, time.Second, Settling, true, func(ctx context.Context) (bool, error) {
+		if id, last = account.ID(ctx); last == nil {
+			return true, nil
+		}
+		if apierrors.IsForbidden(last) || apierrors.IsUnauthorized(last) {
+			return false, nil
+		}
+		return false, last
+	})
+	if err != nil {
+		if last == nil {
+			last = err // interrupted before it was asked
+		}
+		return command.Explain("the member, as the manager's account there,", config, last)
+	}
+	if id != r.MemberID {
+		return fmt.Errorf("%s leads to cluster %s, and the member's kubeconfig to %s", r.Way.Server, id, r.MemberID)
+	}
+	return nil
+}
+
+// Named is an object's kind and name.
+func Named(obj client.Object) string {
+	name := obj.GetName()
+	if obj.GetNamespace() != "" {
+		name = obj.GetNamespace() + "/" + name
+	}
+	return obj.GetObjectKind().GroupVersionKind().Kind + " " + name
+}
+
+func inNamespace(obj client.Object) string {
+	if obj.GetNamespace() == "" {
+		return ""
+	}
+	return " -n " + obj.GetNamespace()
+}
+
+// Unmake deletes an object that this run has made. Where the answer to the write was
+// lost, so that its UID is not known, it is what is there now by that name and was
+// written by this plugin: there was none when the run began.
+func (r *Part) Unmake(ctx context.Context, in *command.Cluster, obj client.Object) (bool, error) {
+	found := false
+	err := Patiently(ctx, func(ctx context.Context) (bool, error) {
+		if obj.GetUID() == "" {
+			now := &metav1.PartialObjectMetadata{}
+			gvk, err := in.GroupVersionKindFor(obj)
+			if err != nil {
+				return false, err
+			}
+			now.SetGroupVersionKind(gvk)
+			if err := in.Get(ctx, client.ObjectKeyFromObject(obj), now); err != nil {
+				return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+			}
+			if !command.Ours(now) {
+				return true, nil
+			}
+			obj.SetUID(now.GetUID())
+		}
+		found = true
+		err := in.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: it is another one by now
+			return false, err
+		}
+		return true, nil
+	})
+	return found, err
+}
+
+// Patiently does something until it succeeds, is refused, or ctx ends. An error that
+// may pass is no reason to leave something half undone.
+func Patiently(ctx context.Context, do func(context.Context) (bool, error)) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, Poll, true, func(ctx context.Context) (bool, error) {
+		done, err := do(ctx)
+		if err != nil && !command.Refused(err) {
+			last = err
+			return false, nil
+		}
+		return done, err
+	})
+	if err != nil && last != nil && ctx.Err() != nil {
+		return last
+	}
+	return err
+}
+
+// Poll is how often an object that is waited for is read.
+const Poll = 300 * time.Millisecond

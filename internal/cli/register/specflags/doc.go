@@ -1,0 +1,2 @@
+// Package specflags has the flags of `kubectl xylem register` that set a registration's spec.
+package specflags
