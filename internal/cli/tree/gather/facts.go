@@ -38,7 +38,7 @@ type ClaimFacts struct {
 	Earlier []corev1.PersistentVolume
 	Pods    []PodFacts
 
-	// Leaf and tree.leafVolume in the member; known: they, or their absence, were read.
+	// Leaf and LeafVolume in the member; known: they, or their absence, were read.
 	Leaf                       *corev1.PersistentVolumeClaim
 	LeafVolume                 *corev1.PersistentVolume
 	LeafKnown, LeafVolumeKnown bool
