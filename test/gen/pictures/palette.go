@@ -1,0 +1,30 @@
+package main
+
+// palette has the colors of one variant of a picture.
+type palette struct {
+	// Name ends the file's name.
+	Name string
+	// Back and Fore are background and text, Dim is secondary text, Box and Line are
+	// the fill and border of boxes.
+	Back, Fore, Dim, Box, Line string
+	// Host and Member mark what belongs to either side.
+	Host, Member string
+	// Red, Green and Yellow are the terminal's.
+	Red, Green, Yellow string
+}
+
+// Members are the names of the members in the pictures.
+func (palette) Members() []string { return []string{"cluster38", "cluster39"} }
+
+// palettes are close to those of GitHub's light and dark themes, in which the
+// README is read.
+var palettes = []palette{
+	{
+		Name: "light", Back: "#ffffff", Fore: "#1f2328", Dim: "#59636e", Box: "#f6f8fa", Line: "#d1d9e0",
+		Host: "#0969da", Member: "#1a7f37", Red: "#d1242f", Green: "#1a7f37", Yellow: "#9a6700",
+	},
+	{
+		Name: "dark", Back: "#0d1117", Fore: "#f0f6fc", Dim: "#9198a1", Box: "#151b23", Line: "#3d444d",
+		Host: "#4493f8", Member: "#3fb950", Red: "#f85149", Green: "#3fb950", Yellow: "#d29922",
+	},
+}
