@@ -150,8 +150,9 @@ verify-charts: $(KUSTOMIZE) $(HELM)
 
 .PHONY: verify-docs
 verify-docs:
-	@echo 'verify: the pages of reasons and metrics are as generated'
+	@echo 'verify: the pages of reasons and metrics, and the pictures, are as generated'
 	@go run ./test/gen/docs --verify
+	@go run ./test/gen/pictures --verify
 
 ##@ Tests
 
@@ -227,6 +228,16 @@ kube: ## Build the programs that loopback clusters are made of, once, into the u
 demo: kube build ## Host and two members on loopback, seed 001's example on them; DEMO_EXIT=1 ends it after its checks.
 	@echo 'demo: compiling it (the first time this takes a minute or two)'
 	@go run ./test/demo
+
+.PHONY: demo-recording
+demo-recording: ## Run the demo, and draw the README's picture of a terminal from what it prints.
+	@mkdir -p $(DIST)
+	DEMO_EXIT=1 DEMO_RECORD='$(DIST)/demo.txt' $(MAKE) --no-print-directory demo
+	@go run ./test/gen/pictures --recording '$(DIST)/demo.txt'
+
+.PHONY: pictures
+pictures: ## Draw the pictures in .github/images from their sources.
+	@go run ./test/gen/pictures
 
 ##@ Build
 

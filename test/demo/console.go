@@ -30,10 +30,24 @@ type console struct {
 	status string
 }
 
+// recordVariable, if it is set, names a file to write what is shown to, with colors:
+// test/gen/pictures draws the README's picture from it.
+const recordVariable = "DEMO_RECORD"
+
 // newConsole writes to out. It is interactive if both are terminals.
-func newConsole(in, out *os.File) *console {
+func newConsole(in, out *os.File) (*console, error) {
 	terminal := isTerminal(in) && isTerminal(out)
-	return &console{out: out, terminal: terminal, colours: isTerminal(out) && os.Getenv("NO_COLOR") == ""}
+	c := &console{out: out, terminal: terminal, colours: isTerminal(out) && os.Getenv("NO_COLOR") == ""}
+	path := os.Getenv(recordVariable)
+	if path == "" {
+		return c, nil
+	}
+	record, err := os.Create(path) //nolint:gosec // Named by whoever runs the demo.
+	if err != nil {
+		return nil, fmt.Errorf("create the recording: %w", err)
+	}
+	c.out, c.terminal, c.colours = io.MultiWriter(out, record), false, true
+	return c, nil
 }
 
 // isTerminal tells whether a file is one, without asking more than its kind.

@@ -49,8 +49,13 @@ func (d *demo) views() []*view { return append([]*view{d.host}, d.members...) }
 func main() {
 	log.SetLogger(logr.Discard()) // Clients are to say nothing of their own.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	d := &demo{out: newConsole(os.Stdin, os.Stdout)}
-	err := d.run(ctx)
+	out, err := newConsole(os.Stdin, os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(exitFailed)
+	}
+	d := &demo{out: out}
+	err = d.run(ctx)
 	told := ctx.Err() != nil
 	stop()
 	switch {
