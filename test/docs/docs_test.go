@@ -34,6 +34,7 @@ var order = []string{
 	"charts/xylem-member/README.md",
 	"config/samples/README.md",
 	"charts/xylem/README.md",
+	"charts/xylem/OPERATIONS.md",
 	".github/CONTRIBUTING.md",
 }
 
