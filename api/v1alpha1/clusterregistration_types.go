@@ -5,26 +5,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DeregistrationPolicy says what the deletion of a registration does with the
-// claims and volumes in its member.
+// DeregistrationPolicy says what happens to the claims and volumes in a member when its
+// registration is deleted.
 // +kubebuilder:validation:Enum=Retain;Drain
 type DeregistrationPolicy string
 
 const (
-	// DeregistrationRetain leaves leaf claims and volumes as they are;
-	// registering the same cluster again, under any name, adopts them.
+	// DeregistrationRetain keeps leaf claims and volumes. Registering the same cluster
+	// again, under any name, adopts them.
 	DeregistrationRetain DeregistrationPolicy = "Retain"
-	// DeregistrationDrain waits until the last claim there is gone.
+	// DeregistrationDrain waits until the last claim there is deleted.
 	DeregistrationDrain DeregistrationPolicy = "Drain"
 )
 
-// ClusterRegistrationSpec is what an admin says of a member.
+// ClusterRegistrationSpec is the configuration of a member.
 type ClusterRegistrationSpec struct {
-	// kubeconfigSecretRef names a Secret in the manager's namespace whose key
-	// "kubeconfig" leads to the member. A changed Secret is read again.
+	// kubeconfigSecretRef names a Secret in the manager's namespace with the member's
+	// kubeconfig in its key "kubeconfig". Xylem reads a changed Secret again.
 	KubeconfigSecretRef KubeconfigSecretReference `json:"kubeconfigSecretRef"`
 
-	// node shapes the virtual node that stands for the member in the host.
+	// node configures the virtual node that represents the member in the host.
 	// +optional
 	// +kubebuilder:default={}
 	Node NodeSpec `json:"node,omitempty"`
@@ -34,35 +34,35 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:default={}
 	Storage StorageSpec `json:"storage,omitempty"`
 
-	// namespaces says which namespaces of the host the member takes Pods and claims
-	// from.
+	// namespaces selects the namespaces of the host whose Pods and claims the member
+	// accepts.
 	// +optional
 	// +kubebuilder:default={}
 	Namespaces NamespacesSpec `json:"namespaces,omitempty"`
 
-	// deregistration says what deleting this registration does with the claims
-	// and volumes in the member: Retain leaves them, Drain waits until the last
-	// claim is gone. Neither destroys a volume that a claim uses.
+	// deregistration says what happens to the claims and volumes in the member when this
+	// registration is deleted: Retain keeps them, Drain waits until the last claim is
+	// deleted. Neither destroys a volume that a claim uses.
 	// +optional
 	// +kubebuilder:default=Retain
 	Deregistration DeregistrationPolicy `json:"deregistration,omitempty"`
 }
 
-// NamespacesSpec says which namespaces of the host a member takes Pods and claims from.
-// In a pattern, "*" matches any characters. Namespaces of Kubernetes' own (kube-*) and
-// Xylem's are never taken.
+// NamespacesSpec selects the namespaces of the host whose Pods and claims a member
+// accepts. In a pattern, "*" matches any characters. The namespaces of Kubernetes (kube-*)
+// and of Xylem are never accepted.
 type NamespacesSpec struct {
-	// allow has patterns of names: only namespaces that match one are taken. If it is
-	// empty, all are.
+	// allow has patterns of names: the member accepts only namespaces that match one. If
+	// it is empty, the member accepts all.
 	// +optional
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9*]([-a-z0-9*]*[a-z0-9*])?$`
 	// +listType=set
 	Allow []string `json:"allow,omitempty"`
-	// deny has patterns of names: namespaces that match one are not taken, whatever
-	// allow says. Unless given, it is *-system, openshift*, istio-* and cert-manager,
-	// so that nobody in the host takes the name of a component of the member. An empty
+	// deny has patterns of names: the member accepts no namespace that matches one,
+	// whatever allow says. The default is *-system, openshift*, istio-* and cert-manager,
+	// so that no namespace of the host collides with a component of the member. An empty
 	// list denies none.
 	// +optional
 	// +nullable
@@ -73,8 +73,8 @@ type NamespacesSpec struct {
 	Deny *[]string `json:"deny,omitempty"`
 }
 
-// DefaultDeniedNamespaces are the patterns of namespaces that a member does not take,
-// unless its registration says otherwise.
+// DefaultDeniedNamespaces are the patterns of namespaces that a member does not accept by
+// default.
 func DefaultDeniedNamespaces() []string {
 	return []string{"*-system", "openshift*", "istio-*", "cert-manager"}
 }
@@ -88,18 +88,18 @@ type KubeconfigSecretReference struct {
 	Name string `json:"name"`
 }
 
-// NodeSpec shapes a virtual node.
-// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : !has(oldSelf.name)",message="name cannot be changed, since Pods are bound to the node: delete the registration and make it anew"
+// NodeSpec configures a virtual node.
+// +kubebuilder:validation:XValidation:rule="has(self.name) ? has(oldSelf.name) && self.name == oldSelf.name : !has(oldSelf.name)",message="name cannot be changed, since Pods are bound to the node: delete the registration and create it again"
 type NodeSpec struct {
-	// name of the virtual node; kosmos-<registration> unless given. It cannot
-	// be changed, since Pods are bound to it.
+	// name of the virtual node; the default is kosmos-<registration>. It is immutable,
+	// since Pods are bound to the node.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Name string `json:"name,omitempty"`
 
-	// labels to add to the node. Keys of xylem.io and of Kubernetes itself are
-	// refused, topology.kubernetes.io/region and /zone excepted.
+	// labels of the node. Keys of xylem.io and of Kubernetes itself are rejected, except
+	// topology.kubernetes.io/region and topology.kubernetes.io/zone.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('xylem.io/'))",message="labels under xylem.io/ are Xylem's own: choose a key of yours"
@@ -108,8 +108,8 @@ type NodeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(self[k]) <= 63)",message="a label's value has at most 63 characters"
 	Labels map[string]string `json:"labels,omitempty"`
 
-	// taints of the node, instead of the default kosmos.io/node=true:NoSchedule.
-	// An empty list means none.
+	// taints of the node. They replace the default kosmos.io/node=true:NoSchedule. An
+	// empty list means none.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:MaxItems=32
@@ -117,21 +117,22 @@ type NodeSpec struct {
 	// +listType=atomic
 	Taints *[]NodeTaint `json:"taints,omitempty"`
 
-	// capacity overrides, resource by resource, what is summed from the member.
+	// capacity overrides single resources of the sum that Xylem computes from the
+	// member's nodes.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=24
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !string(self[k]).startsWith('-'))",message="a capacity must not be negative"
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// podCIDRs are the ranges of the member's Pod addresses that the host shows on its
-	// Pods, and so in EndpointSlices: ranges that the host's network routes to the member,
-	// or ["all"]. If empty, the host shows none. Special addresses, such as loopback and
-	// link-local ones, are never shown.
+	// podCIDRs are the ranges of the member's Pod IPs that the host shows on Pods, and so in
+	// EndpointSlices. Set ranges that the host's network routes to the member, or ["all"].
+	// If empty, the host shows no Pod IP. It never shows special addresses, such as
+	// loopback and link-local ones.
 	// +optional
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=43
 	// +kubebuilder:validation:XValidation:rule="self.all(c, c == 'all' || isCIDR(c))",message="podCIDRs must be CIDRs, such as 10.8.0.0/16, or the word all"
-	// +kubebuilder:validation:XValidation:rule="!self.exists(c, c == 'all') || size(self) == 1",message="podCIDRs that are all need no others"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(c, c == 'all') || size(self) == 1",message="podCIDRs with the word all must have no other entry"
 	// +listType=set
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 }
@@ -156,9 +157,9 @@ type NodeTaint struct {
 
 // StorageSpec maps and publishes storage classes.
 type StorageSpec struct {
-	// classes maps host class names to member class names, exactly; wins over
-	// the class parameter xylem.io/member-class, which wins over the prefix.
-	// Without any of these, the same name is looked for in the member.
+	// classes maps host class names to member class names. It takes precedence over the
+	// class parameter xylem.io/member-class, which takes precedence over the prefix. If
+	// none of these applies, the member's class has the same name.
 	// +optional
 	// +kubebuilder:validation:MaxItems=256
 	// +listType=map
@@ -166,14 +167,14 @@ type StorageSpec struct {
 	Classes []ClassMapping `json:"classes,omitempty"`
 
 	// prefix of host class names: with virtual-disk-, the default, host class
-	// virtual-disk-ssd is the member's class ssd. Empty: no such rule.
+	// virtual-disk-ssd maps to the member's class ssd. An empty prefix disables the rule.
 	// +optional
 	// +kubebuilder:default="virtual-disk-"
 	// +kubebuilder:validation:MaxLength=252
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*([a-z0-9][-a-z0-9]*)?$`
 	Prefix *string `json:"prefix,omitempty"`
 
-	// reflect publishes the member's classes in the host.
+	// reflect publishes classes of the member in the host.
 	// +optional
 	// +kubebuilder:default={}
 	Reflect ReflectSpec `json:"reflect,omitempty"`
@@ -181,7 +182,7 @@ type StorageSpec struct {
 
 // ClassMapping maps one host class to one member class.
 type ClassMapping struct {
-	// host is the class that users name.
+	// host is the class that claims of the host name.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -193,19 +194,19 @@ type ClassMapping struct {
 	Member string `json:"member"`
 }
 
-// ReflectSpec says which classes of the member are published in the host, under
-// their own names, for Pods in members that offer them.
+// ReflectSpec selects the member's classes that Xylem publishes in the host under their
+// own names. Pods with such a class run only in members that offer it.
 type ReflectSpec struct {
-	// enabled turns reflection on.
+	// enabled enables reflection.
 	// +optional
 	// +kubebuilder:default=false
 	Enabled bool `json:"enabled,omitempty"`
-	// selector chooses the member's classes by their labels; empty means all.
+	// selector selects the member's classes by their labels. If empty, it selects all.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) > 0 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="In and NotIn need values, Exists and DoesNotExist have none"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// max is how many classes are published at most: those that are already, then by
-	// name.
+	// max is the largest number of classes to publish. Classes that are published already
+	// come first, then new ones by name.
 	// +optional
 	// +kubebuilder:default=32
 	// +kubebuilder:validation:Minimum=1
@@ -213,14 +214,13 @@ type ReflectSpec struct {
 	Max int32 `json:"max,omitempty"`
 }
 
-// DefaultMaxReflected is how many classes of a member are published at most, unless
-// its registration says otherwise.
+// DefaultMaxReflected is the default of max.
 const DefaultMaxReflected = 32
 
-// ClusterRegistrationStatus is what Xylem knows of a member.
+// ClusterRegistrationStatus is what Xylem has observed about a member.
 type ClusterRegistrationStatus struct {
-	// clusterID is the UID of the member's kube-system namespace, recorded at
-	// the first connection. A cluster that answers with another one is refused.
+	// clusterID is the UID of the member's kube-system namespace, recorded at the first
+	// connection. Xylem rejects a cluster that answers with another one.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 	// kubernetesVersion of the member's API server.
@@ -229,21 +229,21 @@ type ClusterRegistrationStatus struct {
 	// nodeName of the virtual node.
 	// +optional
 	NodeName string `json:"nodeName,omitempty"`
-	// tokenExpires is when the service account's token expires by which the manager is
-	// connected. Not there for other credentials.
+	// tokenExpires is when the manager's service account token for the member expires. It
+	// is absent for other credentials.
 	// +optional
 	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
 	// volumes counts the leaf volumes of this host in the member.
 	// +optional
 	// +kubebuilder:default={}
 	Volumes VolumeCounts `json:"volumes,omitzero"`
-	// orphans are the first of the orphaned volumes, the oldest finding first.
+	// orphans lists orphaned volumes, 32 at most, the oldest finding first.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=map
 	// +listMapKey=volume
 	Orphans []OrphanedVolume `json:"orphans,omitempty"`
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// conditions: Connected, NodeReady, Synced, VolumesAccounted,
@@ -260,21 +260,21 @@ type VolumeCounts struct {
 	// +optional
 	// +kubebuilder:default=0
 	Bound int32 `json:"bound"`
-	// pending claims were pushed and have no volume yet.
+	// pending claims exist in the member and have no volume yet.
 	// +optional
 	// +kubebuilder:default=0
 	Pending int32 `json:"pending"`
-	// deleting volumes are on their way out.
+	// deleting volumes are being deleted.
 	// +optional
 	// +kubebuilder:default=0
 	Deleting int32 `json:"deleting"`
-	// orphaned volumes have no root; nothing destroys them.
+	// orphaned volumes have no root. Xylem does not destroy them.
 	// +optional
 	// +kubebuilder:default=0
 	Orphaned int32 `json:"orphaned"`
 }
 
-// MaxOrphans is how many orphaned volumes a status names.
+// MaxOrphans is the largest number of orphaned volumes that a status lists.
 const MaxOrphans = 32
 
 // OrphanedVolume is a leaf volume that has no root.
@@ -282,18 +282,18 @@ type OrphanedVolume struct {
 	// volume is the name of the PersistentVolume in the member.
 	// +kubebuilder:validation:MaxLength=253
 	Volume string `json:"volume"`
-	// claim is the claim of the host that it was made for, <namespace>/<name>.
+	// claim is the host's claim that the volume was provisioned for, <namespace>/<name>.
 	// +kubebuilder:validation:MaxLength=512
 	Claim string `json:"claim"`
 	// reason: RootGone, RootReplaced, SurplusVolume or WithdrawnLate.
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
-	// since when it has been known.
+	// since is when Xylem found it.
 	Since metav1.Time `json:"since"`
 }
 
-// ClusterRegistration makes a cluster a member: Pods of the host run there,
-// and their claims' disks are made there.
+// ClusterRegistration registers a cluster as a member, which runs Pods of the host and
+// provisions the disks of their claims.
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:scope=Cluster,shortName=cr

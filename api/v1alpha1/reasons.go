@@ -1,108 +1,108 @@
 package v1alpha1
 
 // Every reason of an event, of a condition or of a Pod's status that Xylem writes is
-// a constant of this package, and internal/REASONS.md is made of their comments: what
-// the reason says, and after "To do:" what the user can do.
+// a constant of this package, and internal/REASONS.md is generated from their comments: what
+// the reason means, and after "To do:" what the user can do.
 
-// Reasons why a claim is not, or not yet, where it should be. They are those of its
-// conditions xylem.io/Placed and xylem.io/Placeable, and of events. Those of a promise
-// are told on its Pods too, after the claim's name.
+// Reasons why a claim is not placed or bound yet. They are those of its conditions
+// xylem.io/Placed and xylem.io/Placeable, and of events. The Pods of a promise report
+// them too, after the claim's name.
 const (
-	// ReasonRefusedByMember: the member's API server holds something against what is
-	// pushed there: a quota, Pod Security, an admission policy. The message is its own.
-	// To do: nothing, if another member suits: it is tried when the class's
-	// xylem.io/placement-timeout is over; else change what the message names.
+	// ReasonRefusedByMember: the member's API server rejects what Xylem pushes: a quota,
+	// Pod Security, an admission policy. The message quotes it. To do: nothing, if another
+	// member suits: Xylem tries it after the class's xylem.io/placement-timeout. Otherwise
+	// change what the message names.
 	ReasonRefusedByMember = "RefusedByMember"
-	// ReasonNameTaken: the member has an object of that name that is not Xylem's, and
-	// leaves it alone; of ConfigMaps and Secrets it is told on the Pods. To do: use
-	// another name, or have it removed there.
+	// ReasonNameTaken: the member has an object of that name that Xylem did not create, and
+	// does not touch. For ConfigMaps and Secrets, the Pods report it. To do: use another
+	// name, or delete that object there.
 	ReasonNameTaken = "NameTaken"
-	// ReasonClassNotFound: the member has no class that the claim's class means there.
-	// To do: make the class there, or map one in the registration (spec.storage).
+	// ReasonClassNotFound: the member has no StorageClass that the claim's class maps to.
+	// To do: create the class there, or map one in the registration (spec.storage).
 	ReasonClassNotFound = "MemberClassNotFound"
-	// ReasonPodRefused: the member's API server refuses the Pod that the claim waits
-	// for. To do: as for RefusedByMember.
+	// ReasonPodRefused: the member's API server rejects the Pod that the claim waits for.
+	// To do: as for RefusedByMember.
 	ReasonPodRefused = "PodRefusedByMember"
-	// ReasonPodUnschedulable: the member's scheduler finds no node for the Pod, in its
-	// words. To do: nothing, if another member suits; else give it room, or the labels
-	// that it asks for.
+	// ReasonPodUnschedulable: the member's scheduler finds no node for the Pod. The message
+	// quotes it. To do: nothing, if another member suits. Otherwise add capacity, or the
+	// labels that the Pod requires.
 	ReasonPodUnschedulable = "LeafPodUnschedulable"
-	// ReasonProvisioningFailed: the member's provisioner says that it failed, in its
-	// words. To do: nothing, if another member suits; else see to the driver there.
+	// ReasonProvisioningFailed: the member's provisioner reports a failure. The message
+	// quotes it. To do: nothing, if another member suits. Otherwise check the driver there.
 	ReasonProvisioningFailed = "ProvisioningFailed"
-	// ReasonOutOfSpace: the member's driver says that it is out of space. To do: nothing,
-	// if another member suits; else make room there.
+	// ReasonOutOfSpace: the member's driver reports that it is out of space. To do:
+	// nothing, if another member suits. Otherwise free or add capacity there.
 	ReasonOutOfSpace = "OutOfSpace"
-	// ReasonNotScheduled: the claim was sent to another member, and the scheduler does
-	// not place its Pod there. To do: nothing, the next member is tried; see the Pod's own
-	// events for why.
+	// ReasonNotScheduled: Xylem reassigned the claim to another member, and the scheduler
+	// does not place its Pod there. To do: nothing, Xylem tries the next member; the Pod's
+	// events say why.
 	ReasonNotScheduled = "NotScheduledThere"
-	// ReasonNamespaceConflict: the member's namespace of that name is not this host's to
-	// use. To do: have the member's admin label it xylem.io/host=<host cluster ID>, or use
-	// another namespace.
+	// ReasonNamespaceConflict: the member's namespace of that name does not belong to this
+	// host. To do: ask the member's admin to label it xylem.io/host=<host cluster ID>, or
+	// use another namespace.
 	ReasonNamespaceConflict = "NamespaceConflict"
-	// ReasonNamespaceTerminating: the member's namespace of that name is being deleted.
-	// To do: nothing, it is made anew when it is gone.
+	// ReasonNamespaceTerminating: the member's namespace of that name is being deleted. To
+	// do: nothing, Xylem creates it again afterwards.
 	ReasonNamespaceTerminating = "NamespaceTerminating"
 	// ReasonNamespaceNotAdmitted: the registration of the member does not admit the
 	// namespace. To do: use another namespace, or change spec.namespaces of the
 	// registration.
 	ReasonNamespaceNotAdmitted = "NamespaceNotAdmitted"
-	// ReasonNamespaceReserved: nothing is pushed from, or into, namespaces of a cluster's
-	// own (kube-*) and Xylem's. To do: use another namespace.
+	// ReasonNamespaceReserved: Xylem pushes nothing from or into the namespaces of
+	// Kubernetes (kube-*) and its own. To do: use another namespace.
 	ReasonNamespaceReserved = "NamespaceReserved"
-	// ReasonMemberAway: the member that was chosen is not connected. To do: what the
-	// message says; `kubectl describe clusterregistration` has the cause.
+	// ReasonMemberAway: the chosen member is not connected. To do: what the message says;
+	// `kubectl describe clusterregistration` shows the cause.
 	ReasonMemberAway = "MemberAway"
-	// ReasonPlacedElsewhere: another member has, or may have, a volume for the claim. To
-	// do: run the Pod there; if that member is lost for good, abandon the volume, or force
-	// its registration away, as the message says.
+	// ReasonPlacedElsewhere: another member has a volume for the claim, or may have one. To
+	// do: run the Pod there. If that member is lost for good, abandon the volume or force
+	// the deregistration, as the message says.
 	ReasonPlacedElsewhere = "PlacedElsewhere"
-	// ReasonClassKeepsOff: the class's allowedTopologies leave that member out, and
-	// something chose its node all the same. To do: make the Pod again on another node, or
-	// change the class.
+	// ReasonClassKeepsOff: the class's allowedTopologies exclude the member whose node was
+	// chosen. To do: re-create the Pod on another node, or change the class.
 	ReasonClassKeepsOff = "ClassKeepsOff"
-	// ReasonClassInvalid: the class has parameters below xylem.io/ that Xylem does not
-	// know, or values; told on the class as well. To do: delete the class and make it anew.
+	// ReasonClassInvalid: the class has parameters with the prefix xylem.io/ that Xylem
+	// does not know, or invalid values. The class reports it too. To do: delete the class
+	// and create a correct one.
 	ReasonClassInvalid = "ClassInvalid"
-	// ReasonImmediate: a class of Xylem's that mirrors does not wait for a consumer. To do:
-	// make it with volumeBindingMode WaitForFirstConsumer, or a promise
+	// ReasonImmediate: a class of Xylem's in mirror mode does not wait for a consumer. To
+	// do: create it with volumeBindingMode WaitForFirstConsumer, or as a promise
 	// (xylem.io/provisioning: promise).
 	ReasonImmediate = "ImmediateUnsupported"
-	// ReasonSelectedNode: a node was selected for the claim that stands for no member. To
-	// do: nothing, the selection is taken back; see what binds Pods to that node.
+	// ReasonSelectedNode: the node that was selected for the claim represents no member. To
+	// do: nothing, Xylem removes the selection. Find out what binds Pods to that node.
 	ReasonSelectedNode = "SelectedNodeNotVirtual"
 	// ReasonNoMembers: no cluster is registered. To do: register one.
 	ReasonNoMembers = "NoMembers"
-	// ReasonNoneConnected: none of the registered clusters is connected. To do: see
-	// `kubectl get clusterregistrations` for the causes.
+	// ReasonNoneConnected: none of the registered clusters is connected. To do: `kubectl
+	// get clusterregistrations` shows the causes.
 	ReasonNoneConnected = "NoMemberConnected"
-	// ReasonNotOffered: a Pod waits, and no member has the class. To do: what the message
-	// says of each member.
+	// ReasonNotOffered: a Pod waits, and no member has the class. To do: the message says
+	// what each member lacks.
 	ReasonNotOffered = "ClassNotOffered"
-	// ReasonDataSourceUnsupported: the claim wants a volume made from another one, a
-	// snapshot or a populator. To do: leave it out and copy the data in a Pod.
+	// ReasonDataSourceUnsupported: the claim has a data source: another claim, a snapshot
+	// or a populator. To do: remove it, and copy the data in a Pod.
 	ReasonDataSourceUnsupported = "DataSourceUnsupported"
-	// ReasonModifyUnsupported: the claim wants another VolumeAttributesClass. To do: set it
-	// back; it can be chosen at creation only.
+	// ReasonModifyUnsupported: the claim requests another VolumeAttributesClass. To do: set
+	// it back; it can be chosen at creation only.
 	ReasonModifyUnsupported = "ModifyVolumeUnsupported"
-	// ReasonSelectorUnsupported: a promise is asked for with a selector, and has no labels
-	// that could be selected. To do: leave spec.selector out.
+	// ReasonSelectorUnsupported: the claim of a promise has a selector, but promises have
+	// no labels to select. To do: remove spec.selector.
 	ReasonSelectorUnsupported = "SelectorUnsupported"
-	// ReasonVolumeNameUnsupported: a promise is asked for by a claim that names a volume.
-	// To do: leave spec.volumeName out.
+	// ReasonVolumeNameUnsupported: the claim of a promise names a volume. To do: remove
+	// spec.volumeName.
 	ReasonVolumeNameUnsupported = "VolumeNameUnsupported"
-	// ReasonVolumeLost: the claim is bound to a volume that the member has no more. Nothing
-	// new is made in its place. To do: restore the volume there, or delete the claim.
+	// ReasonVolumeLost: the claim is bound to a volume that the member no longer has. Xylem
+	// creates nothing in its place. To do: restore the volume there, or delete the claim.
 	ReasonVolumeLost = "VolumeLost"
-	// ReasonVolumeTerminating: somebody has deleted the claim's volume in the member, or, before
-	// the claim was bound to it, its PersistentVolume in the host. While a bound claim uses it,
-	// Kubernetes keeps it, and Xylem keeps its disk. To do: copy the data that you need, then
-	// delete the claim.
+	// ReasonVolumeTerminating: somebody deleted the claim's volume in the member or, before
+	// the claim was bound to it, its PersistentVolume in the host. While a bound claim uses
+	// it, Kubernetes keeps the volume, and Xylem keeps its disk. To do: copy the data that
+	// you need, then delete the claim.
 	ReasonVolumeTerminating = "VolumeTerminating"
-	// ReasonVolumeReplaced: the member has another volume under the name of the one that the
-	// claim is bound to, with another UID. Xylem does not use it, and keeps the data of both.
-	// To do: rescue the data that you need in the member, then delete the claim.
+	// ReasonVolumeReplaced: the volume in the member has the name of the claim's volume,
+	// but another UID. Xylem does not use it, and keeps the data of both. To do: rescue the
+	// data that you need in the member, then delete the claim.
 	ReasonVolumeReplaced = "VolumeReplaced"
 	// ReasonVolumeKept: Xylem does not delete a claim in the member, because a
 	// PersistentVolume of the host represents its volume, or may do so; on that
@@ -115,214 +115,224 @@ const (
 	// find out which one holds the data before you delete either, or ask for what the
 	// volume has.
 	ReasonVolumeMismatch = "VolumeMismatch"
-	// ReasonSurplusVolume: the member has a volume for the claim beside the one that is
-	// used. Xylem keeps its data. To do: if nobody needs them, delete the claim that the
+	// ReasonSurplusVolume: the member has a second volume for the claim. Xylem does not use
+	// it, and keeps its data. To do: if nobody needs the data, delete the claim that the
 	// message names in that member.
 	ReasonSurplusVolume = "SurplusVolume"
-	// ReasonAmbiguousVolume: several members have a volume of the name that the claim asks
-	// for. To do: have all but the right one removed there.
+	// ReasonAmbiguousVolume: several members have a volume of the name that the claim
+	// requests. To do: delete all but the right one there.
 	ReasonAmbiguousVolume = "AmbiguousVolume"
 	// ReasonAdoptionUnconfirmed: the volume that the claim names was abandoned, or its
-	// namespace re-created; or a member has a volume for the claim where Xylem never placed
-	// it. To do: an admin can allow it on the registration, by the annotation
-	// xylem.io/adopt; after a restore of the host, confirm that first.
+	// namespace was re-created; or a member has a volume for the claim where Xylem never
+	// placed it. To do: an admin can allow it with the annotation xylem.io/adopt on the
+	// registration. After a restore of the host, confirm the restore first.
 	ReasonAdoptionUnconfirmed = "AdoptionUnconfirmed"
-	// ReasonSuspended: something in the member has to be deleted first, and nothing is,
-	// since one of the two clusters was restored from an older state. To do: confirm what
-	// the registration's Connected condition asks for.
+	// ReasonSuspended: Xylem has to delete something in the member first, and deletes
+	// nothing since one of the two clusters was restored from an older state. To do:
+	// confirm the restore as the registration's Connected condition says.
 	ReasonSuspended = "DestructionSuspended"
 )
 
 // Reasons of the condition xylem.io/Promise of claims.
 const (
-	// ReasonPromised: no disk yet; one is made where the first Pod lands. To do: nothing.
+	// ReasonPromised: there is no disk yet. The member that the first Pod is scheduled to
+	// provisions one. To do: nothing.
 	ReasonPromised = "Promised"
-	// ReasonFulfilled: the disk is there; the message says where. To do: nothing.
+	// ReasonFulfilled: the disk exists; the message says where. To do: nothing.
 	ReasonFulfilled = "Fulfilled"
-	// ReasonBroken: a Pod has landed, and the member does not make the disk, or has
-	// lost it; the message has its words. To do: as for the reason that it begins with.
+	// ReasonBroken: a Pod waits for the disk, and the member does not provision it, or has
+	// lost it. The message quotes the member. To do: as for the reason that the message
+	// begins with.
 	ReasonBroken = "Broken"
 )
 
-// Reasons of events that tell what happened to a claim.
+// Reasons of events about a claim.
 const (
-	// ReasonVolumeMirrored: the member has made the volume. To do: nothing.
+	// ReasonVolumeMirrored: the member has provisioned the volume. To do: nothing.
 	ReasonVolumeMirrored = "VolumeMirrored"
-	// ReasonVolumeMadeAnew: the host's PersistentVolume was gone and stands for the one in
-	// the member again, with policy Retain. To do: set Delete if its data are to go with
-	// the claim.
+	// ReasonVolumeMadeAnew: the host's PersistentVolume was deleted. Xylem created it again
+	// for the member's volume, with policy Retain. To do: set policy Delete if the data
+	// should be deleted with the claim.
 	ReasonVolumeMadeAnew = "VolumeMadeAnew"
-	// ReasonVolumeAdopted: the claim has the volume that an earlier claim of its name had.
-	// To do: nothing.
+	// ReasonVolumeAdopted: the claim has the volume of an earlier claim of its name. To do:
+	// nothing.
 	ReasonVolumeAdopted = "VolumeAdopted"
-	// ReasonExpansionPushed: the member was asked to expand the volume. To do: nothing.
+	// ReasonExpansionPushed: Xylem requested the expansion of the volume in the member. To
+	// do: nothing.
 	ReasonExpansionPushed = "ExpansionPushed"
-	// ReasonHeldBack: the host's PV controller has many volumes to bind, and claims are placed
-	// as fast as it binds them. To do: nothing; if it lasts, see to kube-controller-manager.
+	// ReasonHeldBack: the host's PV controller has many volumes to bind, and Xylem places
+	// claims as fast as it binds them. To do: nothing; if it lasts, check
+	// kube-controller-manager.
 	ReasonHeldBack = "HeldBack"
-	// ReasonPlacementWithdrawn: the claim was taken back from a member before a volume was
+	// ReasonPlacementWithdrawn: Xylem withdrew the claim from a member before a volume was
 	// bound there. To do: nothing.
 	ReasonPlacementWithdrawn = "PlacementWithdrawn"
-	// ReasonPlacementMoved: the member could not meet the claim, in its words, and another
-	// one is tried; on its Pods too. To do: see to that member, or nothing.
+	// ReasonPlacementMoved: the member could not satisfy the claim, as the message quotes,
+	// and Xylem tries another one. Its Pods report it too. To do: nothing, or fix that
+	// member.
 	ReasonPlacementMoved = "PlacementMoved"
-	// ReasonPlacementFailed: on Pods. No member could meet its claims, or no other can take
-	// them; the message has what each said. A Pod of a promise is failed with it, so that
-	// its owner makes it again. To do: see to one of the members.
+	// ReasonPlacementFailed: on Pods. No member could satisfy the Pod's claims, or no other
+	// member can take them. The message quotes each. Xylem fails a Pod of a promise, so
+	// that its owner re-creates it. To do: fix one of the members.
 	ReasonPlacementFailed = "PlacementFailed"
-	// ReasonPromiseFulfilled: the disk of a promise was made; on its Pods too. To do:
-	// nothing.
+	// ReasonPromiseFulfilled: the member has provisioned the disk of a promise. Its Pods
+	// report it too. To do: nothing.
 	ReasonPromiseFulfilled = "PromiseFulfilled"
-	// ReasonPromiseBroken: the claim is Bound to a promise, and the member that is to make
-	// the disk does not, or has lost it: its words follow. To do: as for the reason that it
-	// begins with.
+	// ReasonPromiseBroken: the claim is Bound to a promise, and the member does not
+	// provision the disk, or has lost it. The message quotes the member. To do: as for the
+	// reason that the message begins with.
 	ReasonPromiseBroken = "PromiseBroken"
-	// ReasonVolumeReleased: no Pod used the promise any more, and its disk is destroyed, as
-	// its class says (xylem.io/release: WhenUnused). To do: nothing.
+	// ReasonVolumeReleased: no Pod uses the promise any more, and Xylem destroys its disk,
+	// as the class says (xylem.io/release: WhenUnused). To do: nothing.
 	ReasonVolumeReleased = "VolumeReleased"
 )
 
-// Reasons on Pods. They are those of the condition xylem.io/Pushed, and of events. What keeps a Pod's
-// claims or its namespace, above, is told on the Pod too.
+// Reasons on Pods. They are those of the condition xylem.io/Pushed, and of events. A Pod also
+// reports the reasons of its claims and its namespace, above.
 const (
-	// ReasonPushed: the Pod runs, or is about to, in the member; the message has the UID of
-	// its counterpart. To do: nothing.
+	// ReasonPushed: the Pod runs in the member, or is about to. The message has the UID of
+	// its leaf Pod. To do: nothing.
 	ReasonPushed = "Pushed"
-	// ReasonWithdrawn: it was taken back from the member, and why. To do: nothing.
+	// ReasonWithdrawn: Xylem withdrew the Pod from the member; the message says why. To do:
+	// nothing.
 	ReasonWithdrawn = "Withdrawn"
-	// ReasonDaemonSet: Pods of DaemonSets are not pushed. To do: run one in the member, or
-	// keep the DaemonSet off nodes labelled xylem.io/virtual-node=true.
+	// ReasonDaemonSet: Xylem does not push Pods of DaemonSets. To do: run the DaemonSet in
+	// the member, or exclude nodes with the label xylem.io/virtual-node=true.
 	ReasonDaemonSet = "DaemonSetNotPushed"
-	// ReasonClaimNotBound: the Pod was bound to the node by hand, and a claim of it is not
-	// bound. To do: let the scheduler place it.
+	// ReasonClaimNotBound: somebody bound the Pod to the node by hand, and a claim of it is
+	// not bound. To do: let the scheduler place the Pod.
 	ReasonClaimNotBound = "ClaimNotBound"
-	// ReasonClaimForeign: the claim that the Pod's ephemeral volume needs is there already,
-	// and is not the Pod's. To do: remove that claim, or rename the Pod.
+	// ReasonClaimForeign: the claim that the Pod's ephemeral volume needs exists already,
+	// and does not belong to the Pod. To do: delete that claim, or rename the Pod.
 	ReasonClaimForeign = "ClaimNotOfPod"
-	// ReasonVolumeUnreachable: the Pod was bound to a node that its volumes cannot be
-	// reached from. To do: let the scheduler place it.
+	// ReasonVolumeUnreachable: the Pod was bound to a node that cannot reach its volumes.
+	// To do: let the scheduler place the Pod.
 	ReasonVolumeUnreachable = "VolumeUnreachable"
-	// ReasonVolumeAwaited: the Pod waited for a claim's counterpart, and no longer does. To
-	// do: nothing.
+	// ReasonVolumeAwaited: the Pod waited for a claim's leaf, and no longer does. To do:
+	// nothing.
 	ReasonVolumeAwaited = "VolumeAwaited"
-	// ReasonPodUnsupported: the Pod sets fields that cannot be pushed, which are named. To
-	// do: leave them out (internal/mirror/FIELDS.md has them all).
+	// ReasonPodUnsupported: the Pod sets fields that Xylem cannot push; the message names
+	// them. To do: remove them (internal/mirror/FIELDS.md lists every field).
 	ReasonPodUnsupported = "PodUnsupported"
-	// ReasonSecretUnsupported: the Pod refers to a Secret that is worth nothing, or too
-	// much, in another cluster. To do: use another kind of Secret.
+	// ReasonSecretUnsupported: the Pod refers to a Secret of a type that is useless, or too
+	// powerful, in another cluster. To do: use another type of Secret.
 	ReasonSecretUnsupported = "SecretUnsupported"
 	// ReasonReferenceMissing: the Pod needs a ConfigMap or Secret that its namespace in the
 	// host does not have. To do: create it, or mark the reference as optional.
 	ReasonReferenceMissing = "ReferenceMissing"
-	// ReasonNamespaceRefused: the member refuses to have the Pod's namespace made. To do:
-	// its admin can allow it, or make the namespace and label it as the message says.
+	// ReasonNamespaceRefused: the member rejects the creation of the Pod's namespace. To
+	// do: its admin can allow it, or create the namespace and label it as the message says.
 	ReasonNamespaceRefused = "NamespaceRefusedByMember"
 	// ReasonReferenceForbidden: the manager's account may not get a ConfigMap or Secret that
 	// the Pod refers to. To do: list its namespace in the chart's rbac.secretNamespaces.
 	ReasonReferenceForbidden = "ReferenceForbidden"
-	// ReasonPromiseUnreachable: the Pod of a promise was sent to a node of the host, which
-	// no disk reaches. To do: make it again with nodeSelector xylem.io/virtual-node: "true".
+	// ReasonPromiseUnreachable: the Pod of a promise was scheduled to a node of the host,
+	// which no disk reaches. To do: re-create it with nodeSelector xylem.io/virtual-node:
+	// "true".
 	ReasonPromiseUnreachable = "PromiseUnreachable"
-	// ReasonEvicted: its member is being deregistered. To do: nothing, its owner makes it
-	// again elsewhere.
+	// ReasonEvicted: Xylem evicted the Pod, since its member is being deregistered. To do:
+	// nothing, its owner creates another one.
 	ReasonEvicted = "Evicted"
 )
 
-// Reasons of Pods that Xylem ended. They are in status.reason and in conditions: a
-// kubelet's own where there is one.
+// Reasons of Pods that Xylem ended. They are in status.reason and in conditions. Where a
+// kubelet has a reason for the same, it is the kubelet's.
 const (
-	// ReasonLeafVanished: the Pod's counterpart is gone from the member: it is never silently
-	// run again. To do: nothing, its owner makes it again.
+	// ReasonLeafVanished: the Pod's leaf was deleted in the member. Xylem never runs it
+	// again silently. To do: nothing, its owner creates another one.
 	ReasonLeafVanished = "LeafPodVanished"
 	// ReasonPodIPHidden: the member reports a Pod IP that the host does not show: it is
 	// outside the registration's spec.node.podCIDRs, or a special address such as a
 	// link-local one. To do: if the address is right, add its range there.
 	ReasonPodIPHidden = "PodIPHidden"
-	// ReasonLeafEvicted: the member evicted it, in its words. To do: nothing, its owner makes
-	// it again.
+	// ReasonLeafEvicted: the member evicted the Pod; the message quotes it. To do: nothing,
+	// its owner creates another one.
 	ReasonLeafEvicted = "LeafPodEvicted"
 	// ReasonTerminated: the Pod was deleted. To do: nothing.
 	ReasonTerminated = "Terminated"
-	// ReasonVolumeElsewhere: another Pod of the claim had landed in another member first. To
-	// do: nothing, its owner makes it again, and the scheduler sends it there.
+	// ReasonVolumeElsewhere: another Pod of the claim was scheduled to another member
+	// first. To do: nothing, its owner creates another one, and the scheduler places it
+	// there.
 	ReasonVolumeElsewhere = "VolumeMadeElsewhere"
-	// ReasonNodeAffinity: the Pod was bound to the node by hand, and its node selector or
-	// affinity does not match. To do: let the scheduler place it.
+	// ReasonNodeAffinity: somebody bound the Pod to the node by hand, and its node selector
+	// or affinity does not match. To do: let the scheduler place the Pod.
 	ReasonNodeAffinity = "NodeAffinity"
-	// ReasonTaintToleration: as NodeAffinity; it does not tolerate a NoExecute taint. To do:
-	// let the scheduler place it.
+	// ReasonTaintToleration: as NodeAffinity: the Pod does not tolerate a NoExecute taint.
+	// To do: let the scheduler place the Pod.
 	ReasonTaintToleration = "TaintToleration"
-	// ReasonPodOSNotSupported: the Pod is for another operating system. To do: let the
-	// scheduler place it.
+	// ReasonPodOSNotSupported: the Pod requires another operating system. To do: let the
+	// scheduler place the Pod.
 	ReasonPodOSNotSupported = "PodOSNotSupported"
-	// ReasonPodFailed: of the conditions Ready and ContainersReady when Xylem ended the Pod.
-	// To do: see its status.reason.
+	// ReasonPodFailed: of the conditions Ready and ContainersReady: Xylem ended the Pod. To
+	// do: see its status.reason.
 	ReasonPodFailed = "PodFailed"
-	// ReasonContainerStatusUnknown: how the container ended was not seen. To do: nothing.
+	// ReasonContainerStatusUnknown: Xylem did not observe how the container ended. To do:
+	// nothing.
 	ReasonContainerStatusUnknown = "ContainerStatusUnknown"
-	// ReasonReadinessGates: of the condition Ready; a readiness gate of the host's is not
-	// true. To do: see who keeps that gate.
+	// ReasonReadinessGates: of the condition Ready: a readiness gate of the host is not
+	// true. To do: check the controller that sets the gate.
 	ReasonReadinessGates = "ReadinessGatesNotReady"
 )
 
 // Reasons of events on volumes of the host.
 const (
-	// ReasonClusterGone: its member was deregistered; the data stay there, out of reach. On
-	// its claim too, as the condition xylem.io/Placed. To do: register the same cluster
-	// again, under any name, to have it back.
+	// ReasonClusterGone: the volume's member was deregistered. The data stay there, out of
+	// reach. Its claim's condition xylem.io/Placed reports it too. To do: register the same
+	// cluster again, under any name, to use the volume again.
 	ReasonClusterGone = "ClusterGone"
-	// ReasonAbandoned: an admin let go of the volume in the member; its data stay there. To
-	// do: nothing.
+	// ReasonAbandoned: an admin abandoned the volume; its data stay in the member. To do:
+	// nothing.
 	ReasonAbandoned = "Abandoned"
-	// ReasonReclaimPolicyUnsupported: the claim of a volume is gone, and the volume has a
-	// reclaim policy that Xylem does not support: Recycle. The data are kept. To do: set the
-	// policy to Delete or to Retain.
+	// ReasonReclaimPolicyUnsupported: the claim of a volume was deleted, and the volume has
+	// a reclaim policy that Xylem does not support: Recycle. Xylem keeps the data. To do:
+	// set the policy to Delete or Retain.
 	ReasonReclaimPolicyUnsupported = "ReclaimPolicyUnsupported"
-	// ReasonReleaseRefused: no Pod uses a promise that goes with its last Pod, and its disk is
-	// kept all the same, since policy Retain holds here or there. To do: run Pods where it is,
-	// or set the policy to Delete.
+	// ReasonReleaseRefused: no Pod uses a promise that is released with its last Pod, but
+	// Xylem keeps its disk, since the policy in the host or in the member is Retain. To do:
+	// run Pods in that member, or set the policy to Delete.
 	ReasonReleaseRefused = "ReleaseRefused"
 )
 
 // Reasons on virtual nodes. They are those of the condition Ready (beside those of the registration's
-// Connected), of the pressures that nobody measures, and of events.
+// Connected), of pressures that only the member's nodes measure, and of events.
 const (
-	// ReasonNoReadyNodes: the member is there, but none of its nodes runs Pods. To do: see to
+	// ReasonNoReadyNodes: the member answers, but none of its nodes is Ready. To do: check
 	// its nodes.
 	ReasonNoReadyNodes = "NoReadyNodes"
-	// ReasonRegistrationGone: the node's registration has vanished while Pods are bound to the
-	// node. To do: register the cluster again, or delete the Pods and the node.
+	// ReasonRegistrationGone: the node's registration was deleted while Pods are bound to
+	// the node. To do: register the cluster again, or delete the Pods and the node.
 	ReasonRegistrationGone = "RegistrationGone"
-	// ReasonNotMeasured: the member's own nodes watch over this. To do: nothing.
+	// ReasonNotMeasured: the member's own nodes measure this. To do: nothing.
 	ReasonNotMeasured = "NotMeasured"
-	// ReasonNetworkOfMember: Pods there have the member's network. To do: nothing.
+	// ReasonNetworkOfMember: Pods on this node use the member's network. To do: nothing.
 	ReasonNetworkOfMember = "NetworkOfMember"
 )
 
-// Reasons of orphaned volumes. They are in a registration's status.orphans; each is told
-// once by an event OrphanedVolume. Nothing destroys them.
+// Reasons of orphaned volumes. They are in a registration's status.orphans, and each has
+// one event OrphanedVolume. Nothing destroys these volumes.
 const (
 	// ReasonOrphanedVolume: of the event on the registration: a volume in the member has no
-	// root. To do: make its claim anew with spec.volumeName to use it again, or set its policy
-	// to Delete there and delete its claim.
+	// root. To do: re-create its claim with spec.volumeName to use it again, or set its
+	// policy to Delete there and delete its leaf claim.
 	ReasonOrphanedVolume = "OrphanedVolume"
-	// ReasonRootGone: neither the claim that it was made for nor a PersistentVolume of the host
-	// stands for it any more. To do: as for OrphanedVolume.
+	// ReasonRootGone: the volume's claim and its PersistentVolume in the host no longer
+	// exist. To do: as for OrphanedVolume.
 	ReasonRootGone = "RootGone"
-	// ReasonRootReplaced: as RootGone, and another claim has the claim's name. To do: as for
-	// OrphanedVolume.
+	// ReasonRootReplaced: as RootGone, and another claim now has the claim's name. To do:
+	// as for OrphanedVolume.
 	ReasonRootReplaced = "RootReplaced"
-	// ReasonWithdrawnLate: a provisioner finished it for a claim that had been withdrawn. It
-	// was never used. To do: delete it there.
+	// ReasonWithdrawnLate: a provisioner finished the volume after its claim had been
+	// withdrawn. Nobody ever used it. To do: delete it there.
 	ReasonWithdrawnLate = "WithdrawnLate"
 )
 
 // Reasons of events on other objects.
 const (
-	// ReasonForcedDeregistration: on the registration: it was let go of without reaching the
-	// member, and what that left behind. To do: see to what is named once the member is back.
+	// ReasonForcedDeregistration: on the registration: Xylem abandoned the member without
+	// reaching it; the message lists what is left there. To do: clean that up if the member
+	// comes back.
 	ReasonForcedDeregistration = "ForcedDeregistration"
-	// ReasonNotOfXylem: on the CSIDriver csi.xylem.io: it is not as Xylem makes it, and not
-	// Xylem's. To do: remove it, so that Xylem can make it.
+	// ReasonNotOfXylem: on the CSIDriver csi.xylem.io: Xylem did not create it, and it
+	// differs from what Xylem needs. To do: delete it, so that Xylem creates its own.
 	ReasonNotOfXylem = "NotOfXylem"
 )

@@ -37,16 +37,19 @@ func metricsPage() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`# Metrics
 
-Made of their definitions by ` + "`make generate`" + `. ` + "`cluster`" + ` is a registration's name; the series of a member go when its
-registration does. ` + "`controller`, `side`, `kind`, `verb` and `result`" + ` have a few values each. The leading replica alone counts
-for members; heartbeats are every replica's. Beside these there are controller-runtime's own of the host's controllers
-(` + "`controller_runtime_*`, `workqueue_*`, `rest_client_*`" + `), and those of Go and the process.
+` + "`" + `make generate` + "`" + ` writes this page from the metrics' definitions.
 
-A claim's way is measured from when its member is recorded on it (` + "`xylem.io/placed-in`" + `), which is when its Pod was sent
-there, not from its creation: it may wait for a Pod for days. It is measured once, by the process that placed it: what was
-under way when the manager was started anew is not. A promise is measured for each disk that is made for it.
+- ` + "`" + `cluster` + "`" + ` is a registration's name. The series of a member are deleted with its registration.
+- ` + "`" + `controller` + "`" + `, ` + "`" + `side` + "`" + `, ` + "`" + `kind` + "`" + `, ` + "`" + `verb` + "`" + ` and ` + "`" + `result` + "`" + ` have a few values each.
+- Only the leading replica has the series of members. Every replica counts its heartbeats.
+- The manager also serves controller-runtime's metrics of the host's controllers (` + "`" + `controller_runtime_*` + "`" + `, ` + "`" + `workqueue_*` + "`" + `,
+  ` + "`" + `rest_client_*` + "`" + `), and those of Go and the process.
 
-| Metric | Type | Labels | Says |
+Provisioning latency starts when Xylem records the member on the claim (` + "`" + `xylem.io/placed-in` + "`" + `), not at the claim's creation,
+since a claim may wait for a Pod for days. The process that placed the claim measures it once; a restart drops what is under
+way. A promise is measured for each disk that is provisioned for it.
+
+| Metric | Type | Labels | Meaning |
 |---|---|---|---|
 `)
 	for _, m := range found {

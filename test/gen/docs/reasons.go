@@ -99,16 +99,16 @@ func entryOf(block *ast.GenDecl, spec ast.Spec) (e entry, kind string, err error
 
 func render(conditions []entry, groups []group) []byte {
 	var b bytes.Buffer
-	b.WriteString(`# What Xylem says, and what to do
+	b.WriteString(`# Conditions and reasons
 
-Made of the comments of ` + "`" + contract + "`" + ` by ` + "`make generate`" + `: every condition, and every reason of events, conditions and
-statuses. The message beside a reason has the names. Events of leaf objects are repeated on their roots under the
-reasons of whoever wrote them in the member, word for word; those are not listed. ` + "`kubectl xylem tree`" + ` shows them all
-in one place. [TROUBLESHOOTING.md](../charts/xylem/TROUBLESHOOTING.md) goes by symptom.
+Every condition, and every reason of events, conditions and statuses, with what to do. ` + "`make generate`" + ` writes this page from
+the comments in ` + "`" + contract + "`" + `. The message beside a reason has the names. Xylem repeats Warning events of leaf objects on
+their roots, with the member's own reasons, which are not listed here. ` + "`kubectl xylem tree`" + ` shows all of them in one place.
+[TROUBLESHOOTING.md](../charts/xylem/TROUBLESHOOTING.md) goes by symptom.
 
 ## Conditions
 
-| Condition | Says |
+| Condition | Meaning |
 |---|---|
 `)
 	for _, e := range conditions {
@@ -120,7 +120,7 @@ in one place. [TROUBLESHOOTING.md](../charts/xylem/TROUBLESHOOTING.md) goes by s
 		if rest = strings.TrimSpace(rest); rest != "" {
 			fmt.Fprintf(&b, "%s\n\n", rest)
 		}
-		b.WriteString("| Reason | Says | To do |\n|---|---|---|\n")
+		b.WriteString("| Reason | Meaning | To do |\n|---|---|---|\n")
 		for _, e := range g.entries {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", e.value, cell(e.says), cell(e.do))
 		}
