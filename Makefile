@@ -13,8 +13,12 @@ BASE ?= scratch
 CONTAINER_TOOL ?= docker
 # The cluster that install, deploy and run work on is kubectl's current one.
 KUBECTL ?= kubectl
-# Architecture of the image's binary.
+# Architecture of the image's binary, and those of a release's images.
 ARCH ?= $(shell go env GOARCH)
+ARCHS ?= amd64 arm64
+# Version of a release, and the platforms that its kubectl plugin is for.
+VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/xylem/Chart.yaml)
+PLUGIN_PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 # How long each fuzz target runs, and the limits of the test runs.
 FUZZTIME ?= 10s
 UNIT_TIMEOUT ?= 10m
@@ -256,6 +260,22 @@ image: ## Pack the image IMG (default xylem:dev), on BASE if given, into dist/im
 	GOOS=linux GOARCH=$(ARCH) $(GO_BUILD) -o $(BIN)/linux-$(ARCH)/manager ./cmd/manager
 	@go run ./test/image/cmd/image --binary $(BIN)/linux-$(ARCH)/manager --licence LICENSE --tag '$(IMAGE)' --base '$(BASE)' --arch $(ARCH) --to $(DIST)/image.tar
 
+# PUSH=true pushes the index to IMG's registry as well, with the credentials of docker login.
+.PHONY: image-index
+image-index: ## Pack the image IMG for ARCHS into dist/image-ARCH.tar, and one index of them (OCI layout) into dist/image; PUSH=true pushes it.
+	@for arch in $(ARCHS); do \
+		$(MAKE) --no-print-directory image ARCH=$$arch; mv '$(DIST)/image.tar' "$(DIST)/image-$$arch.tar"; done
+	@go run ./test/image/cmd/index --to '$(DIST)/image' $(if $(PUSH),--push '$(IMAGE)') $(foreach a,$(ARCHS),'$(DIST)/image-$(a).tar') > '$(DIST)/image.digest'
+	@echo "image-index: $(IMAGE)@$$(cat '$(DIST)/image.digest')$(if $(PUSH), pushed,, in dist/image)"
+
+.PHONY: plugin
+plugin: ## Pack the kubectl plugin of VERSION for PLUGIN_PLATFORMS, and its krew manifest, into dist/plugin.
+	@rm -rf '$(BIN)/plugin' '$(DIST)/plugin'; mkdir -p '$(DIST)/plugin'
+	@for p in $(PLUGIN_PLATFORMS); do \
+		os=$${p%/*}; arch=$${p#*/}; ext=; [[ $$os != windows ]] || ext=.exe; \
+		echo "plugin: $$p"; GOOS=$$os GOARCH=$$arch $(GO_BUILD) -o "$(BIN)/plugin/$$os-$$arch/kubectl-xylem$$ext" ./cmd/kubectl-xylem; done
+	@go run ./test/image/cmd/plugin --from '$(BIN)/plugin' --to '$(DIST)/plugin' --version '$(VERSION)'
+
 .PHONY: docker-build
 docker-build: image ## Pack the image and load it into CONTAINER_TOOL (default docker).
 	@command -v $(CONTAINER_TOOL) >/dev/null || { echo 'docker-build: there is no $(CONTAINER_TOOL) here; the image is in dist/image.tar all the same' >&2; exit 1; }
@@ -278,17 +298,17 @@ govulncheck: $(GOVULNCHECK) ## Look for known vulnerabilities that the code can 
 	*) echo 'govulncheck: nothing was checked: see above. If the database $(or $(VULNDB),https://vuln.go.dev) cannot be reached, give a copy of it: VULNDB=file:///path (https://go.dev/doc/security/vuln/database)' >&2; \
 		rm -f $(DIST)/govulncheck.txt ;; esac; exit $$rc
 
-# One after another, what can fail for a reason outside of the code first: without a
-# look into the database of vulnerabilities there is no release.
+# One after another, and first what can fail for a reason outside of the code: without
+# an answer from the vulnerability database there is no release.
 .PHONY: release
-release: $(HELM) ## Make all that is published of IMG, in dist/release: image, charts, manifests, plugin, SBOM, the vulnerability check, checksums.
-	@[[ -n '$(IMG)' ]] || { echo 'release: name the image: IMG=registry.example/xylem:v0.1' >&2; exit 1; }
+release: $(HELM) ## Make everything that is published of IMG and VERSION, in dist/release: images, charts, installer, plugin, SBOM, vulnerability check, checksums.
+	@[[ -n '$(IMG)' ]] || { echo 'release: name the image: IMG=registry.example/xylem:$(VERSION)' >&2; exit 1; }
 	@rm -rf '$(DIST)/release'
-	@for target in govulncheck verify image sbom build-installer; do \
+	@for target in govulncheck verify image-index sbom plugin build-installer; do \
 		$(MAKE) --no-print-directory "$$target" || { echo "release: $$target failed: there is no release" >&2; exit 1; }; done
 	@mkdir -p '$(DIST)/release'
-	@cp $(foreach f,image.tar sbom.cdx.json install.yaml govulncheck.txt,'$(DIST)/$(f)') '$(BIN)/kubectl-xylem' '$(DIST)/release/'
-	@$(HELM) package --destination '$(DIST)/release' charts/*
+	@cp $(foreach f,$(foreach a,$(ARCHS),image-$(a).tar) image.digest sbom.cdx.json install.yaml govulncheck.txt,'$(DIST)/$(f)') '$(DIST)'/plugin/* '$(DIST)/release/'
+	@$(HELM) package --version '$(patsubst v%,%,$(VERSION))' --app-version '$(VERSION)' --destination '$(DIST)/release' charts/*
 	@cd '$(DIST)/release' && sha256sum -- * > SHA256SUMS && cat SHA256SUMS
 
 .PHONY: docker-push

@@ -49,6 +49,7 @@ var elsewhere = map[string]string{
 	"git clone https://github.com/xylem-io/xylem": ".ci/run",
 	"go test ./internal/controller/rootpvc":       ".ci/run",
 	"make docker-build":                           "make test-e2e",
+	"make image IMG=":                             "make test-e2e",
 	"helm test":                                   "test/charts",
 	"helm upgrade xylem charts/xylem --namespace xylem-system --reset-then-reuse-values \\\n": "test/charts",
 	"helm uninstall xylem ":                   "test/charts",
