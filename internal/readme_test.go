@@ -1,0 +1,127 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What the table "To change X, edit Y" of README.md is like.
+const (
+	tableBegins  = "| to change | edit |\n|---|---|\n"
+	leastChanges = 20
+)
+
+var (
+	// quoted is a path or an identifier.
+	quoted = regexp.MustCompile("(: )?`([^`]+)`")
+	// rooted is a path from the repository's root.
+	rooted = regexp.MustCompile(`^(api|charts|cmd|config|internal|test)/[\w./-]+$`)
+)
+
+// TestChangeTable checks that each path of the table exists, and that a path followed by
+// ": `name`" declares that name. A row without a path helps nobody.
+func TestChangeTable(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(page), tableBegins)
+	if !ok {
+		t.Fatalf("README.md has no table %q", tableBegins)
+	}
+	rows := 0
+	for row := range strings.Lines(rest) {
+		cells := strings.Split(strings.Trim(row, "| \n"), " | ")
+		if len(cells) != 2 {
+			break
+		}
+		rows++
+		for _, problem := range problems(cells[1]) {
+			t.Errorf("to change %q: %s", cells[0], problem)
+		}
+	}
+	if rows < leastChanges {
+		t.Errorf("the table has %d changes, and should have %d", rows, leastChanges)
+	}
+}
+
+// problems says what is wrong with where a row leads.
+func problems(cell string) []string {
+	var wrong []string
+	path := ""
+	for _, match := range quoted.FindAllStringSubmatch(cell, -1) {
+		follows, text := match[1] != "", match[2]
+		switch {
+		case rooted.MatchString(text):
+			path = filepath.Join("..", text)
+			if _, err := os.Stat(path); err != nil {
+				wrong = append(wrong, text+" does not exist")
+			}
+		case follows && path != "":
+			if !declares(path, text) {
+				wrong = append(wrong, path+" does not declare "+text)
+			}
+		}
+	}
+	if path == "" {
+		wrong = append(wrong, "it names no path")
+	}
+	return wrong
+}
+
+// declares tells whether a Go file declares a function, method, type, variable or constant.
+func declares(path, name string) bool {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(file.Decls, func(decl ast.Decl) bool {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			return d.Name.Name == name
+		case *ast.GenDecl:
+			return slices.ContainsFunc(d.Specs, func(spec ast.Spec) bool { return specifies(spec, name) })
+		default:
+			return false
+		}
+	})
+}
+
+func specifies(spec ast.Spec, name string) bool {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		return s.Name.Name == name
+	case *ast.ValueSpec:
+		return slices.ContainsFunc(s.Names, func(id *ast.Ident) bool { return id.Name == name })
+	default:
+		return false
+	}
+}
+
+// TestProblems shows that the check can fail.
+func TestProblems(t *testing.T) {
+	tests := map[string]struct {
+		cell string
+		want int
+	}{
+		"all there":       {"`internal/readme_test.go`: `declares`, `tableBegins`; `internal`", 0},
+		"a method":        {"`internal/guarded/leaf.go`: `SetDelete`", 0},
+		"no such path":    {"`internal/nowhere.go`", 1},
+		"no such name":    {"`internal/readme_test.go`: `nothing`", 1},
+		"nothing to edit": {"something", 1},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := problems(tc.cell); len(got) != tc.want {
+				t.Errorf("problems of %s: %q, want %d", tc.cell, got, tc.want)
+			}
+		})
+	}
+}
