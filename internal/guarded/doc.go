@@ -1,11 +1,37 @@
-// Package guarded is the only place that writes to a cluster on behalf of a
-// member's controllers. Each write is checked first: is the fence still ours
-// (DESIGN: the fence), is the object ours (I4: stamp or label, and UID), may
-// anything be destroyed at present (I2). What ends a leaf claim, or sets a leaf PV to Delete,
-// takes evidence of package proof that covers the object. Deletes carry a UID precondition, in the
-// host a resourceVersion as well, patches both, server-side applies a UID, so that a
-// write meant for one object can never meet another of the same name.
+// Package guarded is the only place that writes to a cluster on behalf of a member's
+// controllers. A Leaf writes to a member, a Root to the host. Each write is checked first:
 //
-// A Leaf writes to a member, a Root to the host. Neither retries: a conflict is
-// an error, and the watch that brings the newer object brings the reconcile.
+//   - Is the fence ours?
+//   - Is the object ours, by stamp or label, and UID (I4)?
+//   - May anything be destroyed at present (I2)? A write that ends a leaf claim, or sets a
+//     leaf PV to Delete, needs evidence of package proof that covers the object.
+//
+// A delete carries a UID precondition, in the host also a resourceVersion; a patch carries
+// both; a server-side apply carries a UID. So a write meant for one object never meets
+// another of the same name.
+//
+// Neither retries. A conflict is an error (Settling: the cache was behind), and the watch
+// that brings the newer object enqueues the request. A write that must miss its
+// precondition, since the cache still shows a state that one of our own writes replaced, is
+// not sent (overwritten.go). A status is not applied to the state that the same
+// controller's last apply was decided on.
+//
+// # Rate limits
+//
+// Of one member's writes to the host, four are in flight at a time (turns.go), not counting
+// those that have taken longer than a second, which no other write waits for. The same
+// limit applies to the writes of promise, and to those of host_claim. The fence is checked
+// when a write is admitted. Leases and statuses of Nodes, and the leader's own Lease, are
+// not limited. Otherwise, thousands of claims created at once would have a hundred of our
+// requests wait in the host's API server ahead of that Lease, and ahead of the PV
+// controller, which sends one request after the other.
+//
+// What a member makes Xylem write to the host is limited too: the status of a Pod or claim
+// has 64 KiB at most, a virtual node 64 resources, and changing statuses write 512 KiB a
+// second in the long run, by the sizes of the objects.
+//
+// # Events
+//
+// Two events that differ only in their note are one event to client-go's recorder. If
+// several things are reported on one object, their related object or action differs.
 package guarded

@@ -1,13 +1,55 @@
-// Package proof reads both clusters live before a write that destroys data, or that lets go
-// of them, and returns what the reads showed as evidence. Only this package creates evidence,
-// and package guarded deletes no leaf claim, and sets no leaf PV to Delete, without it.
+// Package proof reads both clusters live before a write that destroys data, or that
+// releases what protects it, and returns what the reads showed as evidence. Only this
+// package creates evidence, and package guarded deletes no leaf claim, and sets no leaf PV
+// to Delete, without it.
 //
-// A method of Prover reports true and a proof, or false: then a cache is behind, as a rule,
-// and the newer object's event enqueues the request. An error proves nothing. The reconciler
-// puts the proofs together to an Evidence, in the order of their reads, and guarded asks it
-// whether it covers the very object.
+// A method of Prover reports true and a proof, or false: then, as a rule, a cache is
+// behind, and the newer object's event enqueues the request. An error proves nothing. The
+// reconciler puts the proofs together to an Evidence, in the order of their reads, and
+// guarded checks that it covers the object: UIDs agree, the live state allows the write,
+// and no proof was used before.
 //
-// Evidence expires. Each proof has to follow the one before it, and the write the last one,
-// within seconds: a proof that was kept for later is none. How long one takes does not count,
-// since a list of all volumes of a large host takes a while.
+// Evidence expires. Each proof must follow the one before it, and the write the last one,
+// within ten seconds; a proof that was kept for later is none. The duration of a read does
+// not count, since a list of all volumes of a large host takes a while.
+//
+// # Proofs
+//
+//	RootGone         the host has no claim of a UID: reads the claim's name
+//	RootUnchanged    the root's placement is as observed: reads the claim
+//	HostReleased     the host PV ended with its claim: reads the host PV
+//	HostAssigned     the host PV is for the same claim: reads the host PV
+//	HostUnchanged    nobody has written to the host PV: reads the host PV
+//	LeafVolume       the leaf PV has the UID, policy and holder wanted, or is absent: reads it
+//	NotMirrored      no host PV represents a leaf PV: reads both names of a mirror, and all
+//	                 PVs of the host if data may be destroyed
+//	NothingMade      an unbound leaf claim has no volume that the host represents: reads the
+//	                 host PVs of its root and their leaf PVs, mirrors of what was provisioned,
+//	                 and after a restore of the member all PVs of both
+//	Unused           no Pod needs the disk of a claim here: reads the namespace's Pods, their nodes
+//	MemberCurrent    the member was not restored under this process: reads the fence's Lease
+//
+// Some proofs are not part of an evidence: LeafGone (before a host PV is released: leaf PV,
+// leaf claim, the fence's Lease), PlacedHere and Promised (before a leaf claim is created),
+// LeafClaimGone (before a placement is removed), Unprovisioned (before recovery reassigns a
+// claim) and Unbound (before a Pod of a promise is failed). A test fails if a controller of
+// volumes reads live without this package (internal/livereads_test.go lists the
+// exceptions).
+//
+// # Evidence
+//
+// Each kind has its proofs in order, and the writes that it allows:
+//
+//	Destroying    HostReleased, RootGone, and RootGone of the root that the leaf PV is stamped
+//	              for if it is another one: SetDelete of the leaf PV (root_pv)
+//	Destroying    HostReleased, RootGone, LeafVolume: DeleteClaim (root_pv)
+//	Keeping       HostAssigned, RootGone, LeafVolume: DeleteClaim of an earlier root (root_pv)
+//	Keeping       RootGone, LeafVolume, NotMirrored, MemberCurrent: DeleteClaim of an orphan's
+//	              claim (root_pvc)
+//	Unmirrored    RootGone, LeafVolume, NotMirrored, MemberCurrent: DeleteClaim of a claim whose
+//	              volume was never mirrored, or is lost (root_pvc)
+//	Withdrawing   RootGone or RootUnchanged, NothingMade, MemberCurrent: DeleteClaim of an
+//	              unbound claim (root_pvc)
+//	Releasing     HostUnchanged, Unused: SetDelete of a promise's leaf PV (root_pv)
+//	Releasing     HostUnchanged, LeafVolume: DeleteClaim of it (root_pv)
 package proof

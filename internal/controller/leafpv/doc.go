@@ -1,8 +1,17 @@
-// Package leafpv mirrors the volumes of leaf claims up: it stamps the leaf PV
-// and puts its policy to Retain, in one patch, then makes the host PV that binds
-// the root claim, and keeps that PV current. A volume that is used again, or
-// whose leaf claim was lost, it points at its new leaf claim.
+// Package leafpv mirrors the volumes of leaf claims up: it stamps the leaf PV and sets its
+// policy to Retain, in one patch, then creates the host PV that binds the root claim, and
+// keeps that PV current. It writes leaf PVs (stamp, Retain, claimRef; setting Delete is
+// root_pv's) and host PVs (removing their finalizer is root_pv's).
 //
-// It writes leaf PVs (stamp, the Retain, claimRef; the flip to Delete is
-// root_pv's) and host PVs (their finalizer's end is root_pv's).
+//   - A volume that is used again, or whose leaf claim was lost, gets its new leaf claim in
+//     claimRef. The member's PV controller queues such a claim only at its next resync, so
+//     root_pvc touches it (xylem.io/volume-uid).
+//   - Retain in the member wins over a host PV that an admin sets to Delete: leaf_pv sets
+//     it back.
+//   - A leaf PV that was re-created under its name, with another UID, may be another disk.
+//     A bound claim reports VolumeReplaced. When it is deleted, root_pv ends the host PV
+//     and the leaf claim, and destroys neither volume.
+//   - A host PV that Xylem creates again for a claim that names it has policy Retain, since
+//     nobody knows what policy an admin had set on the earlier one. It has the name in the
+//     claim, plain or with a suffix, whichever name is free by now.
 package leafpv

@@ -1,19 +1,82 @@
-// Package recovery sends claims that a member cannot meet to another one: the
-// controller recovery, for each Link, one request per root claim.
+// Package recovery reassigns claims that a member cannot satisfy to another one: the
+// controller recovery, for each Link, one request per root claim. It writes the root's
+// steered-to and tried annotations, and selected-node.
 //
-// root_pvc keeps the evidence: the claim's Placed condition, with the member's own
-// words, and since when. When that has stood for the class's timeout, all unbound
-// claims of the Pod are steered, together, to the next member that has the class,
-// has room, and that the Pod may run in: their selected-node is rewritten, which
-// fails the scheduler's waiting PreBind and makes it try that node only. All else
-// follows from there: root_pod and root_pvc take back what was pushed, and
-// root_pvc of the other member places the claim once the scheduler agrees. What
-// was tried stands in an annotation, so that a restart forgets nothing, no member
-// is tried twice in a round, and rounds have pauses between them.
+// # Evidence
 //
-// A volume is never left behind knowingly: nothing is moved while a live read
-// shows one for any of the claims, or one of the Pod's claims is bound. A leaf
-// claim that is bound in the moment after that stays, and wins (root_pvc).
+// root_pvc keeps the evidence: the claim's xylem.io/Placed condition, False, with the
+// member's own words. What counts: rejections by the member's API server, a name or
+// namespace that is taken, a leaf Pod that is Unschedulable, a provisioner's
+// ProvisioningFailed. A Pod that is unschedulable only because its other claim is still
+// being provisioned counts against none. The condition's transition time is the timer, so
+// that a restart loses nothing. Of changing messages, a few are written at once, then one
+// every ten seconds for each claim (rootpvc/pace.go), since a member may send a new one
+// each time. A slow driver's answer (DeadlineExceeded, Canceled, Aborted: the call may go
+// on) is no evidence, nor is a provisioner that reports nothing.
 //
-// It writes the root's steered-to and tried annotations, and selected-node.
+// # Reassigning
+//
+// When the evidence has lasted for the class's xylem.io/placement-timeout, recovery of that
+// member takes all unbound claims of the Pod, and of the Pods that share them, and proves
+// by live reads that the member has a volume for none. Then it rewrites selected-node of
+// each to the node of the next member, together with steered-to and tried, with the claim's
+// resourceVersion. If one of the claims is bound, is not of our class, or had a call that
+// was given up and may still provision, all stay, and the condition says so.
+//
+// The scheduler's PreBind fails on the rewrite, and it then tries that node only. The rest
+// is what always happens if the scheduler changes its mind: root_pod and root_pvc of the
+// first member withdraw, placed-in is removed when that member is proven empty (I3), and
+// root_pvc of the second waits for that. Since the choice was ours and not the scheduler's,
+// it also waits until a Pod is nominated there. A leaf that is bound in between stays and
+// wins: placed-in has not moved, and the others of its Pod follow it. If the manager ends
+// between the writes for two claims of a Pod, the rest follow the one that was moved last.
+// If the scheduler does not follow within the timeout (at least 15 s, since it backs off
+// for ten), the next member is tried.
+//
+// # The next member
+//
+// The next member is one whose virtual node is Ready, not cordoned, and suits the Pod
+// (Member.MayRun); whose registration admits the namespace, and whose node the class's
+// topologies allow (Member.Answer); which has a CSIStorageCapacity that fits each claim;
+// and which was not tried in this round. The one with the most capacity comes first. When
+// all were tried, selected-node is removed, so the scheduler is free, and the next round
+// starts after a pause that doubles from the timeout up to 30 minutes; the annotation tried
+// remembers it. If there is no other member, the claim stays, and that is recorded once.
+// The condition, tried, and events on the Pod and the claims quote each member. The binding
+// ends it, and the annotations are removed.
+//
+// # Out of space
+//
+// Only the driver's own ResourceExhausted (reason OutOfSpace) reduces a class's capacity,
+// only for volumes of that size and larger, and only after it has lasted for the timeout:
+// the driver means one place, and the member's scheduler may find another (I8). recovery
+// notes it in the Link's account.Exhausted, and capacity publishes less for five minutes,
+// or until the member publishes new figures, or a claim of that size is satisfied there. No
+// claim is moved before that is published. OutOfRange does not count: drivers also return
+// it for sizes that are too small, and a tenant's claim of one byte would take the class
+// away from everybody. Nor does a Pod that cannot be scheduled (I8).
+//
+// # A member that is lost
+//
+// If placed-in does not name the member yet, nothing was written to it: host_claim removes
+// the selection after the timeout (condition xylem.io/Placeable, reason MemberAway, is the
+// timer). If placed-in names it, it may have a volume: the claim waits, and the condition
+// lists the ways out.
+//
+// # Promises
+//
+// A Pod of a promise is bound before the disk exists, and no scheduler is asked again: only
+// another Pod can go elsewhere. root_pvc keeps the same evidence, which includes a class
+// that the member lacks. When it has lasted for the timeout, and the Pod has existed for as
+// long, leaf_pod fails the Pod (reason PlacementFailed) if a controller owns it, another
+// member could take it with all of its claims, and a live read shows the leaf claim
+// unbound. root_pod withdraws the leaf Pod, root_pvc the leaf claim and the placement.
+// First, leaf_pod records in the claim's tried that this member failed. When the scheduler
+// places the next Pod in a member that failed in this round, or all others that suit have,
+// the round ends with that Pod. Later Pods are failed only after a pause that doubles as
+// above, so that no owner creates Pods in vain at a constant rate. The host does not know
+// which members have the class. A Pod without an owner waits; the claim says why.
+//
+// Shown by stories/recovery_test; the tables of recovery, rootpvc, hostclaim and mirror;
+// the fault scenarios recover and recover-together.
 package recovery

@@ -1,7 +1,6 @@
-// Package rootpv carries the end of a host PV down: when its claim is gone, the
-// leaf claim goes, and, where the policy is Delete, the volume with it, on
-// evidence only (I2). It holds the host PV by a finalizer until then.
-//
-// It deletes leaf claims of bound volumes, puts leaf PVs to Delete, and drops
-// host PVs' finalizers.
+// Package rootpv carries the end of a host PV down: when its claim is gone, it deletes the
+// leaf claim and, with policy Delete, the volume, on evidence only (I2). It keeps the host
+// PV by a finalizer until then. It deletes leaf claims of bound volumes, sets leaf PVs to
+// Delete, and removes host PVs' finalizers. INVARIANTS.md has the safety argument; package
+// promise has the steps of WhenUnused.
 package rootpv
