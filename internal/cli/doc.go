@@ -1,3 +1,3 @@
-// Package cli is kubectl's plugin, `kubectl xylem`: one command that the packages
-// below it add theirs to. What these have in common is in package command.
+// Package cli is the kubectl plugin `kubectl xylem`: the root command, to which each
+// package below adds one. Package command has what they share.
 package cli

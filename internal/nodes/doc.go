@@ -1,5 +1,4 @@
-// Package nodes reads virtual nodes: is a Node the one that stands for a given
-// member, and what does it say of itself. It is pure. The controller
-// virtual_node writes these Nodes; whoever else wants to know about them asks
-// here, so that all give the same answer.
+// Package nodes reads virtual nodes: whether a Node represents a given member, and what it
+// says about itself. It is pure. The controller virtual_node writes these Nodes; all others
+// ask here, so that they get the same answer.
 package nodes

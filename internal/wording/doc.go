@@ -1,5 +1,5 @@
-// Package wording reads what other programs say in words only: an answer that has neither a
-// reason nor a field for it. It is the only place that does (test/wording), and it knows
-// nothing that Xylem itself wrote. Each function names the source of the words, which are
-// no API: a release that changes them is treated as one that does not say it.
+// Package wording reads what other programs report only as text: answers without a reason
+// or a field. Nothing else does (test/wording), and it never reads what Xylem itself wrote.
+// Each function names the source of the text, which is no API: if a release changes it, the
+// function reports nothing.
 package wording

@@ -1,6 +1,5 @@
-// Package csidriver keeps the CSIDriver object csi.xylem.io in the host: the
-// controller csi_driver, on the leader. Nothing runs under that name. The object
-// is there so that the scheduler insists on a CSIStorageCapacity (storageCapacity),
-// by which plain nodes never win a claim of our classes, and so that nothing
-// waits for a volume to be attached (attachRequired).
+// Package csidriver keeps the CSIDriver csi.xylem.io in the host: the controller
+// csi_driver, on the leader. No driver runs under that name. The object makes the scheduler
+// require a CSIStorageCapacity (storageCapacity), so that nodes of the host never get a
+// claim of our classes, and makes nothing wait for an attachment (attachRequired).
 package csidriver

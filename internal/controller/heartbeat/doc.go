@@ -1,10 +1,9 @@
-// Package heartbeat renews the Leases of the virtual nodes, on every replica of
-// the manager, leader or not. A Lease speaks for Xylem being alive; whether the
-// member is there, the controller virtual_node says in the Node's conditions.
-// So it is renewed while the member is down as well, and a manager without a
-// leader does not look like fifty dead clusters, whose Pods would be evicted.
+// Package heartbeat renews the Leases of the virtual nodes, on every replica of the
+// manager. A Lease shows that Xylem is alive; the controller virtual_node reports in the
+// Node's conditions whether the member is. So heartbeat renews it while the member is down
+// as well. Otherwise, a manager without a leader would look like fifty dead clusters, and
+// their Pods would be evicted.
 //
-// Replicas share the work without talking to each other: who finds a Lease that
-// another renewed lately leaves it alone, so that one of them soon renews all
-// the time and the others only look.
+// Replicas share the work without communicating: a replica that finds a Lease that another
+// renewed lately leaves it, so that soon one of them renews and the others only look.
 package heartbeat

@@ -1,6 +1,5 @@
-// Package hostclass tells admins, by an event on the StorageClass itself, that a
-// class of ours has parameters that nobody can follow: the controller host_class,
-// on the leader, one request per class. Their claims are told by host_claim. As a
-// class's parameters cannot be changed, that is said once for each class, and once
-// more by a manager that is started anew.
+// Package hostclass reports invalid parameters of our classes, by an event on the
+// StorageClass itself: the controller host_class, on the leader, one request per class.
+// host_claim reports them on the claims. As a class's parameters are immutable, it reports
+// once for each class, and once more after a restart of the manager.
 package hostclass

@@ -1,11 +1,9 @@
-// Package leafevent repeats a member's Warning events on the root objects in
-// the host: the controller leaf_event, for each Link, one request per event of
-// the member. So that `kubectl describe` of a user's Pod or claim tells why its
-// leaf does not get on.
+// Package leafevent repeats a member's Warning events on the root objects in the host, so
+// that `kubectl describe` of a user's Pod or claim shows what is wrong with its leaf: the
+// controller leaf_event, for each Link, one request per event of the member.
 //
-// An event is repeated under a name that follows from it, which makes a restart
-// find what is there and a count that goes on be written to the same event. It
-// is repeated only for a leaf that is ours, on a root that has that leaf here:
-// whoever writes events or stamps in a member cannot put words on objects of
-// the host that have nothing to do with that member (I8).
+// The repeated event's name is derived from the original's, so that a restart finds it, and
+// a growing count updates it. An event is repeated only for a leaf that is ours, on a root
+// that has that leaf here: a writer of events or stamps in a member cannot add text to
+// objects of the host that have nothing to do with that member (I8).
 package leafevent

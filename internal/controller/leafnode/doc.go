@@ -1,7 +1,6 @@
-// Package leafnode adds up what a member's nodes have room for, for each Link:
-// the controller leaf_node. It counts the nodes that are ready and schedulable,
-// less what Pods request there that are not this host's; what this host's own
-// request, its scheduler subtracts by itself. The sum is kept by the events of
-// the member's caches, at a cost that does not grow with the member, and
-// published to the fleet, from where virtual_node shows it on the Node.
+// Package leafnode sums the capacity of a member's nodes, for each Link: the controller
+// leaf_node. It counts the nodes that are ready and schedulable, minus the requests of Pods
+// that are not this host's; the host's scheduler subtracts this host's own. Events of the
+// member's caches keep the sum current, at a cost that does not grow with the member.
+// virtual_node shows it on the Node.
 package leafnode

@@ -1,23 +1,22 @@
-// Package virtualnode keeps the Node that stands for a member in the host: the
-// controller virtual_node, one request per registration. It is the only writer
-// of these Nodes; their Leases are the controller heartbeat's.
+// Package virtualnode keeps the Node that represents a member in the host: the controller
+// virtual_node, one request per registration. It is the only writer of these Nodes; the
+// controller heartbeat writes their Leases.
 //
-// A Node is made once the member's identity is recorded in its registration.
-// From then on Xylem owns its own labels and taints, those that the
-// registration asks for, and the status. Everything else on it is left alone: a
-// cordon, taints of Kubernetes' node controllers, an admin's own labels. What
-// the registration asked for last is remembered in an annotation, so that a
-// label or taint that it no longer asks for goes, and an admin's stays.
+// A Node is created once the member's identity is recorded in its registration. From then
+// on, Xylem owns its own labels and taints, those that the registration asks for, and the
+// status. Everything else on it stays: a cordon, taints of Kubernetes' node controllers, an
+// admin's own labels. An annotation records what the registration asked for last, so that
+// Xylem removes a label or taint that it no longer asks for, and keeps an admin's.
 //
-// Ready goes False at once for a cause that does not pass by itself (refused
-// credentials, another identity, no ready node there), and after a grace, as
-// Kubernetes gives its own nodes, for one that may: the moments after a restart
-// or a handover of the manager, and short outages of the network, must not make
-// every Pod there unready.
+// Ready becomes False at once for a cause that does not pass by itself (rejected
+// credentials, another identity, no ready node there), and after a grace period
+// (--node-grace), as Kubernetes gives its own nodes, for one that may: a restart or a
+// change of leader of the manager, and short network outages, must not make every Pod there
+// unready.
 //
-// A Node goes when its registration is being deleted and none of the host's
-// Pods is bound to it but those of DaemonSets, which are never pushed. If a
-// registration has vanished without that (somebody took its finalizer off),
-// this is no evidence that its Pods have: the Node stays, NotReady, until the
-// last Pod is gone or the cluster is registered again under that name.
+// A Node is deleted when its registration is being deleted and no Pod of the host is bound
+// to it, except those of DaemonSets, which are never pushed. If a registration was deleted
+// without that (somebody removed its finalizer), this is no evidence that its Pods have
+// ended: the Node stays, NotReady, until the last Pod is gone or the cluster is registered
+// again under that name.
 package virtualnode
