@@ -10,28 +10,28 @@ import (
 var (
 	orphaned = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_orphaned_volumes",
-		Help: "Leaf volumes in a member that have no root, by the last complete account of both sides. Absent while it is not known.",
+		Help: "Leaf volumes in a member that have no root, as of the last complete comparison of both sides. Absent while unknown.",
 	}, []string{"cluster"})
 	accounted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_volumes_accounted_timestamp_seconds",
-		Help: "When the last complete account of a member's volumes was made.",
+		Help: "Time of the last complete comparison of a member's volumes with the host's, in seconds since 1970.",
 	}, []string{"cluster"})
 	oldestStuck = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_oldest_stuck_deletion_seconds",
-		Help: "How long the oldest deletion that concerns a member and takes longer than it should has been under way; 0 if there is none.",
+		Help: "Age of the oldest stuck deletion that concerns a member; 0 if there is none.",
 	}, []string{"cluster"})
 	stuckDeletions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_stuck_deletions",
-		Help: "Deletions that concern a member and take longer than they should.",
+		Help: "Deletions that concern a member and take longer than expected.",
 	}, []string{"cluster"})
 	leafBoundSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_claim_leaf_bound_seconds",
-		Help:    "How long a claim took from its placement in a member until its leaf claim was seen to be bound there: the member's scheduler and provisioner, for the most part.",
+		Help:    "Time from a claim's placement in a member until its leaf claim is bound there: mostly the member's scheduler and provisioner.",
 		Buckets: passageBuckets,
 	}, []string{"cluster"})
 	hostBoundSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_claim_host_bound_seconds",
-		Help:    "How long a claim took from when its leaf claim was seen to be bound until it was seen to be bound in the host, or its promise fulfilled: what Xylem adds.",
+		Help:    "Time from when a leaf claim is bound until its root is bound in the host, or its promise fulfilled: what Xylem adds.",
 		Buckets: passageBuckets,
 	}, []string{"cluster"})
 )

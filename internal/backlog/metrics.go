@@ -7,7 +7,7 @@ import (
 
 var heldBack = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "xylem_claims_held_back",
-	Help: "Claims that could be placed in a member, and wait until the host's PV controller has bound more of the volumes that are there.",
+	Help: "Claims for a member that wait because the host's PV controller has many volumes to bind.",
 }, []string{"cluster"})
 
 func init() { metrics.Registry.MustRegister(heldBack) }

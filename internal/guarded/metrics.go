@@ -14,7 +14,7 @@ import (
 
 var writes = prometheus.NewCounterVec(prometheus.CounterOpts{
 	Name: "xylem_writes_total",
-	Help: "Writes on behalf of a member (of none: an empty cluster, the heartbeats of Nodes among them), by the side written to (root: the host, leaf: the member), kind, verb and result (ok, the API's reason, or error).",
+	Help: "Writes for a member, by side (root: the host, leaf: the member), kind, verb and result (ok, the API's reason, or error). Writes for no member, such as heartbeats of Nodes, have an empty cluster.",
 }, []string{"cluster", "side", "kind", "verb", "result"})
 
 func init() { metrics.Registry.MustRegister(writes) }
