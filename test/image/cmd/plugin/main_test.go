@@ -29,7 +29,7 @@ func binaries(t *testing.T) (from, to, licence string) {
 		filepath.Join(from, "windows-amd64", "kubectl-xylem.exe"): "for windows",
 		licence: "the license",
 	} {
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o600)); err != nil { //nolint:gosec // Of the test.
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 	if err := run(from, to, licence, "v1.2.3", base); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := os.ReadFile(filepath.Join(to, "xylem.yaml")) //nolint:gosec // Of the test.
+	raw, err := os.ReadFile(filepath.Join(to, "xylem.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("URI %s is not of this release", p.URI)
 		}
 		path := filepath.Join(to, name)
-		content, err := os.ReadFile(path) //nolint:gosec // Of the test.
+		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestRunIsReproducible(t *testing.T) {
 		if err := run(from, to, licence, "v1.2.3", base); err != nil {
 			t.Fatal(err)
 		}
-		after, err := os.ReadFile(filepath.Join(to, "xylem.yaml")) //nolint:gosec // Of the test.
+		after, err := os.ReadFile(filepath.Join(to, "xylem.yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func unpack(t *testing.T, path string) map[string]string {
 		}
 		return files
 	}
-	f, err := os.Open(path) //nolint:gosec // Of the test.
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
