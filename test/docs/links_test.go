@@ -1,0 +1,98 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+)
+
+var (
+	// link is a Markdown link or image, or one in HTML.
+	link = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset|href)="([^"]+)"`)
+	// heading is a Markdown heading.
+	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	// dropped are the characters that GitHub leaves out of a heading's anchor.
+	dropped = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	// code is a block of code, in which nothing is a link or a heading.
+	code = regexp.MustCompile("(?ms)^ *```.*?^ *```")
+)
+
+// TestLinks checks that each link from a page to a file of the repository, and to a
+// heading of a page, leads there.
+func TestLinks(t *testing.T) {
+	root, err := kubebin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := markdown(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for page, content := range pages {
+		for _, match := range link.FindAllStringSubmatch(content, -1) {
+			target := match[1] + match[2]
+			if strings.Contains(target, "://") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(target, "#")
+			file := page
+			if path != "" {
+				file = filepath.Join(filepath.Dir(page), path)
+			}
+			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+				t.Errorf("%s: the link %s leads to no file", page, target)
+				continue
+			}
+			if to, isPage := pages[file]; isPage && anchor != "" && !anchors(to)[anchor] {
+				t.Errorf("%s: the link %s leads to no heading of %s", page, target, file)
+			}
+		}
+	}
+}
+
+// TestAnchors shows that anchors are GitHub's.
+func TestAnchors(t *testing.T) {
+	got := anchors("# To change X, edit Y\n## What's `in` it?\n")
+	for _, want := range []string{"to-change-x-edit-y", "whats-in-it"} {
+		if !got[want] {
+			t.Errorf("no anchor %s in %v", want, got)
+		}
+	}
+}
+
+// markdown returns the pages below a directory without their blocks of code.
+func markdown(root string) (map[string]string, error) {
+	pages := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "bin" || entry.Name() == "dist"):
+			return filepath.SkipDir
+		case entry.IsDir() || filepath.Ext(path) != ".md":
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		pages[name] = code.ReplaceAllString(string(content), "")
+		return err
+	})
+	return pages, err
+}
+
+// anchors are those that GitHub gives to the headings of a page.
+func anchors(page string) map[string]bool {
+	all := map[string]bool{}
+	for _, match := range heading.FindAllStringSubmatch(page, -1) {
+		text := dropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(match[1])), "")
+		all[strings.ReplaceAll(text, " ", "-")] = true
+	}
+	return all
+}
