@@ -90,7 +90,7 @@ func missingFrom(dir string) []target {
 // over all processors, and the time of the linkers, which mostly use one. Measured on
 // two processors of a cloud machine.
 const (
-	compileTime = 8 * time.Minute
+	compileTime = 10 * time.Minute
 	linkTime    = 1 * time.Minute
 )
 
