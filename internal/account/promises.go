@@ -21,7 +21,7 @@ import (
 const scrapeTimeout = 5 * time.Second
 
 var unfulfilled = prometheus.NewDesc("xylem_promises_unfulfilled",
-	"Promises that a member has, that a Pod waits for, and whose disk is not made yet.", []string{"cluster"}, nil)
+	"Promises in a member whose Pod waits for the disk to be provisioned.", []string{"cluster"}, nil)
 
 // Promises counts, whenever metrics are read, the promises that Pods wait for: by
 // what the host's objects say then, so that nothing can be out of step.

@@ -13,20 +13,20 @@ var queueLabels = []string{"cluster", "controller"}
 var (
 	Connected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_connected",
-		Help: "1 while a member's link is up: it answers, its identity is the one recorded, and its fence is ours.",
+		Help: "1 while a member is connected: it answers, has the recorded identity, and the manager holds its fence.",
 	}, []string{"cluster"})
 	ProbeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_member_probe_seconds",
-		Help:    "How long the renewal of a member's fence took, which is the probe of its connection as well.",
+		Help:    "Duration of the renewal of a member's fence, which is also the probe of its connection.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, []string{"cluster"})
 	TokenExpires = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_token_expiry_timestamp_seconds",
-		Help: "When the service account's token that the manager uses in a member expires, in seconds since 1970. None for other credentials.",
+		Help: "Expiry of the manager's service account token for a member, in seconds since 1970. Absent for other credentials.",
 	}, []string{"cluster"})
 	queueDepth = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_queue_depth",
-		Help: "Requests that wait in a controller's queue for a member.",
+		Help: "Number of requests in a controller's queue for a member.",
 	}, queueLabels)
 	queueAdds = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_queue_adds_total",
@@ -34,16 +34,16 @@ var (
 	}, queueLabels)
 	queueRetries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_queue_retries_total",
-		Help: "Requests put back after an error into a controller's queue for a member.",
+		Help: "Requests added again after an error to a controller's queue for a member.",
 	}, queueLabels)
 	queueSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_queue_wait_seconds",
-		Help:    "How long a request waited in a controller's queue for a member.",
+		Help:    "Time that requests wait in a controller's queue for a member.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, queueLabels)
 	workSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_reconcile_seconds",
-		Help:    "How long a controller worked on a request for a member.",
+		Help:    "Duration of a controller's reconciles for a member.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, queueLabels)
 )
