@@ -1,4 +1,4 @@
-// Package deregistration takes a member out of the host, step by step: its Pods are evicted,
-// its claims without a volume withdrawn, its volumes released, and the registration's
-// finalizer removed last. Nothing in the member is destroyed.
+// Package deregistration removes a member from the host step by step: it evicts the
+// member's Pods, withdraws its claims without a volume, releases its volumes, and removes
+// the registration's finalizer last. It destroys nothing in the member.
 package deregistration

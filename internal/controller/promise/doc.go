@@ -27,7 +27,7 @@
 // claim is deleted, the PV's label is what remains of the placement, and routes the PV's
 // events to the member.
 //
-// For a fulfilled promise, LeafVolumeOf answers as for a mirrored volume, so indexes,
+// For a fulfilled promise, hostpv.LeafOf answers as for a mirrored volume, so indexes,
 // orphans, expansion, deletion, deregistration and abandoning do not differ. A record of
 // which a part is missing is neither a promise nor a volume: nothing is created or
 // destroyed for it.

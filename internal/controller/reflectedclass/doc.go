@@ -13,7 +13,7 @@
 // A reflected class that is deleted or re-created takes nothing with it: a volume has its
 // policy from when it was mirrored, and claims need their class only to expand. A volume
 // that is mirrored in that very moment is retained, as with any class that is gone
-// (mirror's Policy), since nobody can be asked whether it should not be (I2); it shows as a
+// (hostpv.Policy), since nobody can be asked whether it should not be (I2); it shows as a
 // Released volume when its claim is deleted. Deletion of a class does not wait for claims
 // under way: their member may be the reason why the class is deleted.
 //

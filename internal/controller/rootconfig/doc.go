@@ -8,7 +8,7 @@
 // that its leaf may be pushed early. It is deleted when none does and the last leaf Pod
 // that refers to it is gone: containers that are still ending keep their files.
 //
-// A copy's name is <name>.xylem-<digest> (mirror's Copies), and leaf Pods refer to that
+// A copy's name is <name>.xylem-<digest> (mirror.Copies), and leaf Pods refer to that
 // name. Under the root's own name, the member could have an object of its own, or get one
 // after any check, and the kubelet would give it to the Pod. The digest is of the host, the
 // UID of the namespace and the name, so that a Pod never reads the copy of an earlier

@@ -10,7 +10,7 @@
 // before the host has bound the root (mayGoEarly). Its containers may start shortly before
 // the host shows the Pod as scheduled. The Pod's nomination shows that the scheduler wants
 // it there. A scheduler that waited for a volume in vain can lose its next nomination
-// (mirror's NominationLost); then, and with schedulers that do not nominate, rootpod checks
+// (podstatus.NominationLost); then, and with schedulers that do not nominate, rootpod checks
 // the Pod itself.
 //
 // # Ran once

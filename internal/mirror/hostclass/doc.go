@@ -1,3 +1,3 @@
-// Package hostclass reads the host's StorageClasses: which are Xylem's, and what their
-// parameters ask for. It is pure.
+// Package hostclass reads the host's StorageClasses: whether a class is Xylem's, and its
+// parameters. It is pure.
 package hostclass

@@ -1,4 +1,3 @@
-// Package hostpv translates a leaf PV to the host PV that mirrors it, makes the host PVs
-// that are promises of volumes to come, and says which leaf PV a host PV represents. It is
-// pure.
+// Package hostpv translates a leaf PV to the host PV that mirrors it, builds promises, and
+// says which leaf PV a host PV represents. It is pure.
 package hostpv

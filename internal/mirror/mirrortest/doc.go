@@ -1,3 +1,3 @@
-// Package mirrortest has roots, members and filled objects for the tests of mirror and of
-// the packages beneath it.
+// Package mirrortest has roots, members and filled objects for the tests of mirror and the
+// packages below it.
 package mirrortest

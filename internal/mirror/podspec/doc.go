@@ -1,3 +1,3 @@
-// Package podspec translates a root Pod to its leaf Pod, and says what has to change of a
-// leaf Pod whose root has changed. It is pure.
+// Package podspec translates a root Pod to its leaf Pod, and says what must change in a
+// leaf Pod if its root has changed. It is pure.
 package podspec

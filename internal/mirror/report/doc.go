@@ -1,3 +1,3 @@
-// Package report makes the conditions that root claims and Pods have of Xylem, and reads
-// in leaf objects and their events what these report. It is pure.
+// Package report builds the conditions that Xylem sets on root claims and Pods, and reads
+// what leaf objects and their events report. It is pure.
 package report

@@ -1,4 +1,4 @@
-// Package sanitize makes what a member reports fit for the host: plain text of bounded
-// length, short lists, amounts that are none below zero, addresses that lead to Pods and
-// nodes alone. What an honest member reports stays as it is. It is pure.
+// Package sanitize makes a member's data fit for the host: plain text of limited length,
+// short lists, no negative amounts, and only addresses of Pods and nodes. It does not
+// change what an honest member reports. It is pure.
 package sanitize

@@ -1,3 +1,3 @@
-// Package scheduling translates what a Pod asks of the nodes that it runs on: the host's
-// scheduler has followed it by then, and the member's has to follow what is left. It is pure.
+// Package scheduling translates a Pod's scheduling constraints. The host's scheduler has
+// already followed them; the member's scheduler must follow the rest. It is pure.
 package scheduling

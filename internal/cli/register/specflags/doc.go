@@ -1,2 +1,3 @@
-// Package specflags has the flags of `kubectl xylem register` that set a registration's spec.
+// Package specflags has the flags of `kubectl xylem register` that set a registration's
+// spec.
 package specflags
