@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -126,9 +125,9 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 		SkipNameValidation:      ptr.To(true), // one of that name for each member
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry),
 		NewQueue: func(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-			return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
+			return route.NewQueue(workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{
 				Name: name, MetricsProvider: metrics.Queue{Cluster: l.Registration},
-			})
+			}), clock.RealClock{})
 		},
 		LogConstructor: func(request *reconcile.Request) logr.Logger {
 			log := l.Log.WithValues("controller", name)
@@ -160,7 +159,7 @@ func (l *Link) Run(runnable func(context.Context) error) {
 // that the predicates let through, and that are not of a list that was made again.
 func (l *Link) LeafSource(object client.Object, requests route.Requests, only ...predicate.Predicate) source.Source {
 	only = append(only, route.Changed())
-	return source.Kind(l.Cache, object, handler.EnqueueRequestsFromMapFunc(handler.MapFunc(requests)), only...)
+	return source.Kind(l.Cache, object, route.Handler(requests), only...)
 }
 
 // RootSource is a source of the host's events of one kind that concern this

@@ -24,6 +24,8 @@ func (n *noting) AddAfter(request reconcile.Request, after time.Duration) {
 	n.added = append(n.added, request.Name+" "+after.String())
 }
 
+func (n *noting) Add(request reconcile.Request) { n.added = append(n.added, request.Name+" at once") }
+
 func named(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }

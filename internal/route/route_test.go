@@ -235,25 +235,25 @@ func (s *subscriber) take() []string {
 
 func TestDeliver(t *testing.T) {
 	for name, tc := range map[string]struct {
-		states   []any
+		was, is  any
 		one, two []string
 	}{
-		"to its owner":                               {[]any{pod("a", one.NodeName, "")}, []string{"a"}, nil},
-		"to nobody":                                  {[]any{pod("a", "", "")}, nil, nil},
-		"to the old and to the new owner":            {[]any{pod("a", "", one.NodeName), pod("a", "", two.NodeName)}, []string{"a"}, []string{"a"}},
-		"to the old owner when nobody has it":        {[]any{pod("a", "", one.NodeName), pod("a", "", "")}, []string{"a"}, nil},
-		"once a state though it is named twice":      {[]any{pod("a", one.NodeName, one.NodeName)}, []string{"a"}, nil},
-		"both states of one owner":                   {[]any{pod("a", "", one.NodeName), pod("a", one.NodeName, one.NodeName)}, []string{"a", "a"}, nil},
-		"a deletion that was seen late":              {[]any{toolscache.DeletedFinalStateUnknown{Key: "shop/a", Obj: pod("a", one.NodeName, "")}}, []string{"a"}, nil},
-		"a deletion of which nothing is known":       {[]any{toolscache.DeletedFinalStateUnknown{Key: "shop/a"}}, nil, nil},
-		"another kind":                               {[]any{claim("a", one.NodeName, "")}, nil, nil},
-		"what is no object":                          {[]any{"a", nil}, nil, nil},
-		"early Pods to all: only their member knows": {[]any{pushedPod("a", "", "")}, []string{"a"}, []string{"a"}},
+		"to its owner":                               {pod("a", one.NodeName, ""), nil, []string{"a"}, nil},
+		"to nobody":                                  {pod("a", "", ""), nil, nil, nil},
+		"to the old and to the new owner":            {pod("a", "", one.NodeName), pod("a", "", two.NodeName), []string{"a"}, []string{"a"}},
+		"to the old owner when nobody has it":        {pod("a", "", one.NodeName), pod("a", "", ""), []string{"a"}, nil},
+		"once a state though it is named twice":      {pod("a", one.NodeName, one.NodeName), nil, []string{"a"}, nil},
+		"both states of one owner":                   {pod("a", "", one.NodeName), pod("a", one.NodeName, one.NodeName), []string{"a", "a"}, nil},
+		"a deletion that was seen late":              {toolscache.DeletedFinalStateUnknown{Key: "shop/a", Obj: pod("a", one.NodeName, "")}, nil, []string{"a"}, nil},
+		"a deletion of which nothing is known":       {toolscache.DeletedFinalStateUnknown{Key: "shop/a"}, nil, nil, nil},
+		"another kind":                               {claim("a", one.NodeName, ""), nil, nil, nil},
+		"what is no object":                          {"a", nil, nil, nil},
+		"early Pods to all: only their member knows": {pushedPod("a", "", ""), nil, []string{"a"}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})
 			first, second := subscribe(t, r, one, &corev1.Pod{}), subscribe(t, r, two, &corev1.Pod{})
-			r.deliver(nil, tc.states...)
+			r.deliver(stateOf(tc.was), stateOf(tc.is))
 			if diff := cmp.Diff(tc.one, first.take()); diff != "" {
 				t.Errorf("the first member was asked (-want +got):\n%s", diff)
 			}
@@ -416,6 +416,8 @@ func TestConcerns(t *testing.T) {
 		"a list that was made again":   {same, version(pod("a", one.NodeName, ""), "1", "db"), nil},
 		"a resync":                     {same, same, []string{"a", "a"}},
 		"it comes to concern a member": {version(pod("a", two.NodeName, ""), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), []string{"a"}},
+		"it ceases to":                 {version(pod("a", one.NodeName, ""), "1", "shop"), version(pod("a", two.NodeName, ""), "2", "shop"), []string{"a"}},
+		"it names the member anew":     {version(pod("a", "", one.NodeName), "1", "shop"), version(pod("a", one.NodeName, ""), "2", "shop"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := routed(t, &reads{})

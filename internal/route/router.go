@@ -3,6 +3,7 @@ package route
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
@@ -12,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	toolscache "k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -49,7 +49,7 @@ type sink struct {
 	ctx      context.Context //nolint:containedctx // of the subscribing controller: ends the subscription
 	requests Requests
 	only     []Concerns
-	queue    workqueue.TypedRateLimitingInterface[reconcile.Request]
+	queue    queue
 }
 
 // New makes a router on the host's cache.
@@ -69,9 +69,9 @@ func (r *Router) Setup(ctx context.Context) error {
 			return fmt.Errorf("route %T: get its informer: %w", object, err)
 		}
 		tell := toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(obj any) { r.deliver(nil, obj) },
+			AddFunc:    func(obj any) { r.deliver(nil, stateOf(obj)) },
 			UpdateFunc: r.update,
-			DeleteFunc: func(obj any) { r.deliver(nil, obj) },
+			DeleteFunc: func(obj any) { r.deliver(stateOf(obj), nil) },
 		}
 		byOwners := toolscache.Indexers{byOwner: ownerNames}
 		if informer, ok := found.(toolscache.SharedIndexInformer); ok {
@@ -103,67 +103,70 @@ func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) 
 
 // update delivers an update that is one.
 func (r *Router) update(before, after any) {
-	was, known := before.(client.Object)
-	is, ok := after.(client.Object)
-	switch {
-	case !known || !ok || was == is:
-		r.deliver(nil, before, after)
-	case changed(was, is):
-		moved := !slices.Equal(ownersOf(was), ownersOf(is))
-		r.deliver(func(s *sink) bool { return moved || s.concerned(was, is) }, before, after)
+	was, is := stateOf(before), stateOf(after)
+	if was == nil || is == nil || changed(was, is) {
+		r.deliver(was, is)
 	}
+}
+
+// stateOf an object that an informer tells of; nil for none.
+func stateOf(told any) client.Object {
+	if tombstone, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
+		told = tombstone.Obj
+	}
+	obj, _ := told.(client.Object)
+	return obj
+}
+
+// deliver wakes the sinks of all owners of both states of an object, nil if there is none.
+// To the sinks of a member that one state alone concerns, the object comes or goes.
+func (r *Router) deliver(was, is client.Object) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	left := r.sinksOf(was)
+	for s := range r.sinksOf(is) {
+		if _, both := left[s]; !both {
+			s.wake(nil, is)
+			continue
+		}
+		delete(left, s)
+		if s.concerned(was, is) {
+			s.wake(was, is)
+		}
+	}
+	for s := range left {
+		s.wake(was, nil)
+	}
+}
+
+// sinksOf the owners of an object.
+func (r *Router) sinksOf(obj client.Object) map[*sink]struct{} {
+	byKey := r.sinks[reflect.TypeOf(obj)]
+	if len(byKey) == 0 {
+		return nil
+	}
+	found := map[*sink]struct{}{}
+	for _, k := range ownersOf(obj) {
+		maps.Copy(found, byKey[k])
+	}
+	return found
 }
 
 // concerned reports whether an update may concern a controller.
 func (s *sink) concerned(was, is client.Object) bool {
-	return !slices.ContainsFunc(s.only, func(concerns Concerns) bool { return !concerns(was, is) })
+	return was == is || !slices.ContainsFunc(s.only, func(concerns Concerns) bool { return !concerns(was, is) })
 }
 
-// deliver wakes the sinks of all owners of all states of an object, each sink
-// once a state at most; only those that are wanted, if that is not nil.
-func (r *Router) deliver(wanted func(*sink) bool, states ...any) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	for _, state := range states {
-		if tombstone, ok := state.(toolscache.DeletedFinalStateUnknown); ok {
-			state = tombstone.Obj
-		}
-		obj, ok := state.(client.Object)
-		if !ok {
-			continue
-		}
-		byKey := r.sinks[reflect.TypeOf(obj)]
-		if len(byKey) == 0 {
-			continue
-		}
-		woken := map[*sink]struct{}{}
-		for _, k := range ownersOf(obj) {
-			for s := range byKey[k] {
-				if _, done := woken[s]; !done {
-					woken[s] = struct{}{}
-					if wanted == nil || wanted(s) {
-						s.wake(obj)
-					}
-				}
-			}
-		}
-	}
-}
-
-func (s *sink) wake(obj client.Object) {
-	for _, request := range s.requests(s.ctx, obj) {
-		s.queue.Add(request)
-	}
-}
+func (s *sink) wake(was, is client.Object) { add(s.ctx, s.queue, was, is, s.requests) }
 
 // Source is a controller's source of the events of a host kind that concern
 // one member, beginning with the objects that are there, without the updates that do not
 // concern it. It ends with the controller's context.
 func (r *Router) Source(owner Owner, object client.Object, requests Requests, only ...Concerns) source.Source {
-	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		s := &sink{ctx: ctx, requests: requests, only: only, queue: queue}
+	return source.Func(func(ctx context.Context, q queue) error {
+		s := &sink{ctx: ctx, requests: requests, only: only, queue: q}
 		r.subscribe(owner, reflect.TypeOf(object), s)
-		return r.Each(owner, object, metav1.NamespaceAll, s.wake)
+		return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.wake(nil, obj) })
 	})
 }
 

@@ -49,16 +49,27 @@ type reconciler struct {
 func Setup(link *member.Link) error {
 	needsForPod := route.Of(func(pod *corev1.Pod) bool { return needsPod(pod, link.Member) })
 	needsForClaim := route.Of(func(claim *corev1.PersistentVolumeClaim) bool { return needsClaim(claim, link.Member) })
-	return link.Controller(Name, workers, newReconciler(link),
-		link.RootSource(&corev1.Pod{}, ofObject, needsForPod),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject, needsForClaim),
+	r := newReconciler(link)
+	return link.Controller(Name, workers, r,
+		route.Unhurried(r.absent, link.RootSource(&corev1.Pod{}, ofObject, needsForPod)),
+		route.Unhurried(r.absent, link.RootSource(&corev1.PersistentVolumeClaim{}, ofObject, needsForClaim)),
 		link.RootSource(&corev1.Namespace{}, ofNamespace),
 		link.LeafSource(&corev1.Namespace{}, ofNamespace),
-		link.LeafSource(&corev1.Pod{}, ofObject, comesOrGoes),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject, comesOrGoes),
-		link.LeafSource(&corev1.ConfigMap{}, ofObject, comesOrGoes),
-		link.LeafSource(&corev1.Secret{}, ofObject, comesOrGoes),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, ofObject, comesOrGoes)),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, ofObject, comesOrGoes)),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.ConfigMap{}, ofObject, comesOrGoes)),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.Secret{}, ofObject, comesOrGoes)),
 	)
+}
+
+// absent is Urgent for objects whose namespace the member does not have.
+func (r *reconciler) absent(ctx context.Context, before, after client.Object) bool {
+	obj := after
+	if obj == nil {
+		obj = before
+	}
+	leaf, err := index.Find[corev1.Namespace](ctx, r.Cache, index.Named(obj.GetNamespace()))
+	return err != nil || leaf == nil
 }
 
 // comesOrGoes: whatever else becomes of a leaf, its namespace is occupied.

@@ -51,12 +51,18 @@ type Options struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{Link: link, Options: o}
 	return link.Controller(Name, workers, r,
-		link.LeafSource(&corev1.PersistentVolume{}, sameName, route.Concerning(route.VolumeChanged)),
+		route.Unhurried(inUse, link.LeafSource(&corev1.PersistentVolume{}, sameName, route.Concerning(route.VolumeChanged))),
 		link.LeafSource(&corev1.PersistentVolumeClaim{}, ofClaim, route.Concerning(route.LeafClaimChanged)),
-		link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume), route.VolumeChanged),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged),
+		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume), route.VolumeChanged)),
+		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
 		link.RootSource(&storagev1.StorageClass{}, r.asking),
 	)
+}
+
+// inUse is Urgent for a leaf PV that is not released: its claim waits for the mirror.
+func inUse(_ context.Context, _, after client.Object) bool {
+	pv, ok := after.(*corev1.PersistentVolume)
+	return ok && pv.DeletionTimestamp == nil && pv.Status.Phase != corev1.VolumeReleased
 }
 
 // Reconcile brings the mirror of one leaf PV a step further.

@@ -45,9 +45,9 @@ func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o}
 	o.Passages.Expect(link.Registration)
 	return link.Controller(Name, workers, r,
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf, route.Concerning(ofStatus)),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot, ofStatus),
-		link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), ofLeafVolume),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeaf, route.Concerning(ofStatus))),
+		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRoot, ofStatus)),
+		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofClaimRef), ofLeafVolume)),
 	)
 }
 

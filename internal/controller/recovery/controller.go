@@ -70,11 +70,15 @@ type reconciler struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o, lru.New(remembered)}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, route.Of(route.PlacementOf)),
-		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.Of(scheduleOf)),
+		route.Unhurried(begins, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofClaim, route.Of(route.PlacementOf))),
+		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.Of(scheduleOf))),
 		link.LeafSource(&storagev1.CSIStorageCapacity{}, r.ofSegment),
 	)
 }
+
+// begins is Urgent for a claim that is placed: it is to be seen to wait, to know when it has
+// its volume that the driver had room.
+var begins = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string { return claim.Annotations[v1alpha1.AnnotationPlacedIn] })
 
 // schedule is what counts of a Pod. What the scheduler says of it is read when it is wanted.
 type schedule struct {

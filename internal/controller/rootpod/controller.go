@@ -68,17 +68,31 @@ type reconciler struct {
 func Setup(link *member.Link, options Options) error {
 	r := &reconciler{link, options}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.Pod{}, member.SameKey, route.PodChanged),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf)),
-		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord),
+		route.Unhurried(advances, link.RootSource(&corev1.Pod{}, member.SameKey, route.PodChanged)),
+		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf))),
+		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, ofRecord)),
 		link.RootSource(&corev1.Namespace{}, r.inNamespace),
-		link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged)),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf))), // of the same name
+		route.Unhurried(route.ComesOrGoes, link.LeafSource(&corev1.Pod{}, member.SameKey, route.Concerning(route.PodChanged))),
+		route.Unhurried(route.ComesOrGoes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Concerning(route.Of(route.PlacementOf)))), // of the same name
 		link.LeafSource(&corev1.ConfigMap{}, r.ofCopy(refs.KindConfigMap)),
 		link.LeafSource(&corev1.Secret{}, r.ofCopy(refs.KindSecret)),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 		link.LeafSource(&storagev1.StorageClass{}, r.ofLeafClass),
 	)
+}
+
+// advances is Urgent for what has a Pod pushed, deleted or finished.
+var advances = route.WhenChanged(func(pod *corev1.Pod) step {
+	s := step{deleting: pod.DeletionTimestamp != nil, finished: podstatus.Finished(pod)}
+	if podstatus.Pushed(pod) != corev1.ConditionTrue {
+		s.node, s.nominated = pod.Spec.NodeName, pod.Status.NominatedNodeName
+	}
+	return s
+})
+
+type step struct {
+	node, nominated    string
+	deleting, finished bool
 }
 
 // ofRecord: of a host PV, all counts but its status.

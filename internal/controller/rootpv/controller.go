@@ -42,13 +42,22 @@ type reconciler struct {
 func Setup(link *member.Link) error {
 	r := &reconciler{Link: link, kept: lru.New(remembered), idle: newIdle()}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName)),
-		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged),
-		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged)),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged)),
+		route.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
+		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
+		route.Unhurried(route.Goes, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
+		route.Unhurried(policy, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
+		route.Unhurried(route.Goes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
 	)
 }
+
+// ending is Urgent for a host PV that is released or deleted.
+func ending(_ context.Context, _, after client.Object) bool {
+	pv, ok := after.(*corev1.PersistentVolume)
+	return ok && (pv.DeletionTimestamp != nil || pv.Status.Phase == corev1.VolumeReleased)
+}
+
+// policy is Urgent for the step after which the leaf claim is deleted, and for the end.
+var policy = route.WhenChanged(func(leaf *corev1.PersistentVolume) string { return string(leaf.Spec.PersistentVolumeReclaimPolicy) })
 
 // Reconcile brings the end of one host PV a step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {

@@ -70,16 +70,16 @@ type Options struct {
 func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o, newPace()}
 	return link.Controller(Name, workers, r,
-		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, rootClaimChanged),
-		link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged),
+		route.Unhurried(placing, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, rootClaimChanged)),
+		route.Unhurried(promising, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged)),
 		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),
 		link.RootSource(&corev1.Namespace{}, r.inRootNamespace),
-		link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged),
-		link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged)),
-		link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged)),
-		link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged)),
-		link.LeafSource(&corev1.Event{}, r.ofWarning),
+		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, member.ClaimsOfWaiting, route.PodChanged)),
+		route.Unhurried(route.Goes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeafVolume, route.Concerning(route.VolumeChanged))),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.Pod{}, r.ofLeafPod, route.Concerning(route.PodChanged))),
+		route.Unhurried(route.Never, link.LeafSource(&corev1.Event{}, r.ofWarning)),
 		link.LeafSource(&storagev1.StorageClass{}, r.waiting),
 		link.LeafSource(&corev1.Namespace{}, r.inNamespace),
 		r.Book.FoundSource(r.rivals),
@@ -94,6 +94,18 @@ func rootClaimChanged(before, after client.Object) bool {
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || route.ClaimChanged(was, is) || !equality.Semantic.DeepEqual(was.Status.Conditions, is.Status.Conditions) ||
 		was.Annotations[volumehelpers.AnnStorageProvisioner] != is.Annotations[volumehelpers.AnnStorageProvisioner]
+}
+
+// placing is Urgent for the two steps by which a claim is placed: the PV controller asks for
+// its volume, and Xylem records the member.
+var placing = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) [2]string {
+	return [2]string{claim.Annotations[volumehelpers.AnnStorageProvisioner], claim.Annotations[v1alpha1.AnnotationPlacedIn]}
+})
+
+// promising is Urgent for promises that have no disk: Pods wait for each step.
+func promising(_ context.Context, _, after client.Object) bool {
+	pv, ok := after.(*corev1.PersistentVolume)
+	return ok && hostpv.IsUnfulfilled(pv)
 }
 
 // Reconcile brings one claim a step further.

@@ -1,0 +1,41 @@
+package rootpvc
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// The steps by which a claim is placed are not held back; everything else may be.
+func TestPlacing(t *testing.T) {
+	claim := func(annotations ...string) *corev1.PersistentVolumeClaim {
+		c := &corev1.PersistentVolumeClaim{}
+		c.Annotations = map[string]string{}
+		for _, key := range annotations {
+			c.Annotations[key] = "x"
+		}
+		return c
+	}
+	bound := claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn)
+	bound.Spec.VolumeName = "pv-1"
+	for name, tc := range map[string]struct {
+		before, after *corev1.PersistentVolumeClaim
+		want          bool
+	}{
+		"the scheduler chooses a node":   {claim(), claim(route.AnnSelectedNode), false},
+		"the PV controller asks for it":  {claim(route.AnnSelectedNode), claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner), true},
+		"it is placed":                   {claim(volumehelpers.AnnStorageProvisioner), claim(volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn), true},
+		"it is taken back":               {claim(v1alpha1.AnnotationPlacedIn), claim(), true},
+		"it is bound where it is placed": {claim(route.AnnSelectedNode, volumehelpers.AnnStorageProvisioner, v1alpha1.AnnotationPlacedIn), bound, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := placing(t.Context(), tc.before, tc.after); got != tc.want {
+				t.Errorf("urgent: %t", got)
+			}
+		})
+	}
+}

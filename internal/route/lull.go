@@ -1,0 +1,148 @@
+package route
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Lull is how long an event that nothing waits for is held back at most. Binding a claim
+// takes some twenty writes by six programs, most of them within this time.
+const Lull = 250 * time.Millisecond
+
+// Queue is a queue that holds back what is added after Lull, until the next reconcile of the
+// same request: that one sees what the event is about. So many events are one reconcile.
+type Queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	clock clock.WithDelayedExecution
+
+	mu   sync.Mutex
+	held map[reconcile.Request]struct{}
+}
+
+// NewQueue makes one of another queue.
+func NewQueue(inner workqueue.TypedRateLimitingInterface[reconcile.Request], c clock.WithDelayedExecution) *Queue {
+	return &Queue{TypedRateLimitingInterface: inner, clock: c, held: map[reconcile.Request]struct{}{}}
+}
+
+// AddAfter adds a request after a while; after Lull, with all others that are held back.
+func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
+	if after != Lull {
+		q.TypedRateLimitingInterface.AddAfter(request, after)
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.held) == 0 {
+		q.clock.AfterFunc(Lull, q.release)
+	}
+	q.held[request] = struct{}{}
+}
+
+// Get returns the next request, which is held back no longer: a cache has an object's new
+// state before its event is handled.
+func (q *Queue) Get() (request reconcile.Request, shutdown bool) {
+	request, shutdown = q.TypedRateLimitingInterface.Get()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.held, request)
+	return request, shutdown
+}
+
+func (q *Queue) release() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for request := range q.held {
+		q.Add(request)
+	}
+	q.held = map[reconcile.Request]struct{}{} // a cleared map keeps the size that it had at the start
+}
+
+// Urgent reports whether an event is handled at once. A state is nil if there is none: before
+// a creation, or after a deletion.
+type Urgent func(ctx context.Context, before, after client.Object) bool
+
+// ComesOrGoes is Urgent for creations and deletions.
+func ComesOrGoes(_ context.Context, before, after client.Object) bool {
+	return before == nil || after == nil
+}
+
+// Goes is Urgent for deletions.
+func Goes(_ context.Context, _, after client.Object) bool { return after == nil }
+
+// WhenChanged is Urgent for what changes a value, which is zero without an object.
+func WhenChanged[T client.Object, V comparable](look func(T) V) Urgent {
+	value := func(obj client.Object) (v V) {
+		if o, ok := obj.(T); ok {
+			v = look(o)
+		}
+		return v
+	}
+	return func(_ context.Context, before, after client.Object) bool { return value(before) != value(after) }
+}
+
+// Never is Urgent for nothing.
+func Never(context.Context, client.Object, client.Object) bool { return false }
+
+// Unhurried is a source of this package whose events are held back for Lull, unless they are
+// urgent: no step of a claim's way to its volume waits for them.
+func Unhurried(urgent Urgent, from source.Source) source.Source { return unhurried{from, urgent} }
+
+type unhurried struct {
+	source.Source
+	urgent Urgent
+}
+
+func (u unhurried) Start(ctx context.Context, q queue) error {
+	return u.Source.Start(ctx, held{q, u.urgent}) //nolint:wrapcheck // the source's own
+}
+
+// WaitForSync waits for a source that fills its queue in the background.
+func (u unhurried) WaitForSync(ctx context.Context) error {
+	if syncing, ok := u.Source.(source.SyncingSource); ok {
+		return syncing.WaitForSync(ctx) //nolint:wrapcheck // the source's own
+	}
+	return nil
+}
+
+// held is the queue of an unhurried source.
+type held struct {
+	queue
+	urgent Urgent
+}
+
+// add adds what an event enqueues: at once, or after Lull if the queue is of an unhurried source
+// and the event is not urgent.
+func add(ctx context.Context, q queue, before, after client.Object, requests Requests) {
+	to := q.Add
+	if h, unhurried := q.(held); unhurried && !h.urgent(ctx, before, after) {
+		to = func(request reconcile.Request) { q.AddAfter(request, Lull) }
+	}
+	for _, state := range []client.Object{before, after} {
+		if state == nil {
+			continue
+		}
+		for _, request := range requests(ctx, state) {
+			to(request)
+		}
+	}
+}
+
+// Handler enqueues what the states of an object before and after an event do.
+func Handler(requests Requests) handler.EventHandler {
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { add(ctx, q, nil, e.Object, requests) },
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			add(ctx, q, e.ObjectOld, e.ObjectNew, requests)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { add(ctx, q, e.Object, nil, requests) },
+	}
+}

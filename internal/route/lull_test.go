@@ -1,0 +1,165 @@
+package route
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+func request(name string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+}
+
+func TestQueue(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// begin is what happens before the time has passed.
+		begin func(t *testing.T, q *Queue)
+		want  []string
+	}{
+		"many events make one reconcile": {func(_ *testing.T, q *Queue) {
+			q.AddAfter(request("a"), Lull)
+			q.AddAfter(request("b"), Lull)
+			q.AddAfter(request("a"), Lull)
+		}, []string{"a", "b"}},
+		"a reconcile in between sees what the event was about": {func(t *testing.T, q *Queue) {
+			t.Helper()
+			q.AddAfter(request("a"), Lull)
+			q.AddAfter(request("b"), Lull)
+			q.Add(request("a"))
+			finish(t, q, "a")
+		}, []string{"b"}},
+		"an event after that reconcile began is held back": {func(t *testing.T, q *Queue) {
+			t.Helper()
+			q.AddAfter(request("a"), Lull)
+			q.Add(request("a"))
+			got, _ := q.Get()
+			q.AddAfter(request("a"), Lull)
+			q.Done(got)
+		}, []string{"a"}},
+		"held back once, and held back again": {func(t *testing.T, q *Queue) {
+			t.Helper()
+			q.AddAfter(request("a"), Lull)
+			q.Add(request("a"))
+			finish(t, q, "a")
+			q.AddAfter(request("b"), Lull)
+		}, []string{"b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := clocktesting.NewFakeClock(time.Unix(0, 0))
+			q := NewQueue(workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]()), clock)
+			t.Cleanup(q.ShutDown)
+			tc.begin(t, q)
+			if n := q.Len(); n > 0 {
+				t.Fatalf("%d requests are not held back", n)
+			}
+			clock.Step(Lull)
+			got := map[string]bool{}
+			for range tc.want {
+				r, _ := q.Get() // waits until they are released
+				got[r.Name] = true
+				q.Done(r)
+			}
+			for _, name := range tc.want {
+				if !got[name] {
+					t.Errorf("%q was not released", name)
+				}
+			}
+			if n := q.Len(); n > 0 {
+				t.Errorf("%d requests more were released", n)
+			}
+		})
+	}
+}
+
+func finish(t *testing.T, q *Queue, want string) {
+	t.Helper()
+	got, _ := q.Get()
+	if got.Name != want {
+		t.Fatalf("got %q", got.Name)
+	}
+	q.Done(got)
+}
+
+// Every other delay is the queue's own.
+func TestQueuePassesOtherDelays(t *testing.T) {
+	inner := &noting{}
+	q := NewQueue(inner, clocktesting.NewFakeClock(time.Unix(0, 0)))
+	q.AddAfter(request("a"), time.Minute)
+	q.AddAfter(request("b"), Lull)
+	if diff := cmp.Diff([]string{"a 1m0s"}, inner.added); diff != "" {
+		t.Errorf("added (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnhurried(t *testing.T) {
+	nodes := WhenChanged(func(pod *corev1.Pod) string { return pod.Spec.NodeName })
+	version := func(pod *corev1.Pod, version string) *corev1.Pod {
+		pod.ResourceVersion = version
+		return pod
+	}
+	before, same := version(pod("a", "", one.NodeName), "1"), version(pod("a", "", one.NodeName), "2")
+	bound := version(pod("a", one.NodeName, one.NodeName), "3")
+	later, atOnce := "a "+Lull.String(), "a at once"
+	for name, tc := range map[string]struct {
+		urgent  Urgent
+		was, is client.Object
+		want    string
+	}{
+		"an update that nothing waits for":            {nodes, before, same, later},
+		"one that is urgent":                          {nodes, before, bound, atOnce},
+		"an object that comes, without what counts":   {nodes, nil, before, later},
+		"an object that comes with it":                {nodes, nil, bound, atOnce},
+		"an object that goes with it":                 {nodes, bound, nil, atOnce},
+		"a creation, where these are urgent":          {ComesOrGoes, nil, before, atOnce},
+		"a deletion, where these are urgent":          {ComesOrGoes, before, nil, atOnce},
+		"an update, where these are urgent":           {ComesOrGoes, before, bound, later},
+		"a creation, where only deletions are urgent": {Goes, nil, before, later},
+		"a deletion, where only deletions are urgent": {Goes, before, nil, atOnce},
+		"a deletion, where nothing is urgent":         {Never, before, nil, later},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := routed(t, &reads{})
+			fromHost, fromMember := &noting{}, &noting{}
+			if err := Unhurried(tc.urgent, r.Source(one, &corev1.Pod{}, named)).Start(t.Context(), fromHost); err != nil {
+				t.Fatal(err)
+			}
+			r.deliver(tc.was, tc.is)
+
+			handler := Handler(named)
+			in := source.Func(func(ctx context.Context, q queue) error {
+				switch {
+				case tc.was == nil:
+					handler.Create(ctx, event.CreateEvent{Object: tc.is}, q)
+				case tc.is == nil:
+					handler.Delete(ctx, event.DeleteEvent{Object: tc.was}, q)
+				default:
+					handler.Update(ctx, event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}, q)
+				}
+				return nil
+			})
+			if err := Unhurried(tc.urgent, in).Start(t.Context(), fromMember); err != nil {
+				t.Fatal(err)
+			}
+			for side, q := range map[string]*noting{"host": fromHost, "member": fromMember} {
+				for _, added := range q.added {
+					if added != tc.want {
+						t.Errorf("event of the %s: %s", side, added)
+					}
+				}
+				if len(q.added) == 0 {
+					t.Errorf("event of the %s: nothing was added", side)
+				}
+			}
+		})
+	}
+}
