@@ -51,19 +51,37 @@ func Setup(link *member.Link) error {
 	r := &reconciler{Link: link, ended: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
 		link.LeafSource(&corev1.Pod{}, r.ofLeaf, r.follow()),
-		link.RootSource(&corev1.Pod{}, member.SameKey),
+		route.Unhurried(turns, link.RootSource(&corev1.Pod{}, member.SameKey, r.here)),
 		link.RootSource(&corev1.PersistentVolume{}, r.ofPromise, route.VolumeChanged),
 		link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofUnmet),
 	)
 }
 
-// ofLeaf wakes the root of a leaf, and remembers how a leaf ended: it may be gone
-// before the root is reconciled.
+// here is Concerns for a root Pod that is bound to this member's node, or was.
+func (r *reconciler) here(before, after client.Object) bool {
+	was, known := before.(*corev1.Pod)
+	is, ok := after.(*corev1.Pod)
+	return !known || !ok || was.Spec.NodeName == r.NodeName || is.Spec.NodeName == r.NodeName
+}
+
+// turns is Urgent for a root Pod that is bound or deleted. Its status is the controller's own.
+var turns = route.WhenChanged(func(pod *corev1.Pod) turn { return turn{pod.Spec.NodeName, pod.DeletionTimestamp != nil} })
+
+type turn struct {
+	node     string
+	deleting bool
+}
+
+// ofLeaf enqueues the root of a leaf, unless the root's binding is still to enqueue it. It
+// remembers how a leaf ended: it may be gone before the root is reconciled.
 func (r *reconciler) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
 	if leaf, ok := obj.(*corev1.Pod); ok && podstatus.Finished(leaf) && leaf.Size() <= rememberedSize {
 		if origin, ours := mirror.OriginIn(r.HostID, leaf); ours {
 			r.ended.Add(origin.Root, leaf)
 		}
+	}
+	if root, err := index.Find[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(obj)); err == nil && root != nil && root.Spec.NodeName != r.NodeName {
+		return nil
 	}
 	return member.SameKey(ctx, obj)
 }

@@ -116,6 +116,47 @@ func TestUnhandledEnd(t *testing.T) {
 	}
 }
 
+// A root that is not bound to this member's node yet is enqueued by its binding: until then
+// nothing is decided on it, whatever becomes of its leaf or of the rest of it.
+func TestAwaitsBinding(t *testing.T) {
+	for name, tc := range map[string]struct {
+		root *corev1.Pod
+		want bool
+	}{
+		"there is no root":           {nil, true},
+		"it has no node":             {&corev1.Pod{}, false},
+		"it is bound here":           {&corev1.Pod{Spec: corev1.PodSpec{NodeName: here.NodeName}}, true},
+		"it is bound to another one": {&corev1.Pod{Spec: corev1.PodSpec{NodeName: "another"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &reconciler{Link: &member.Link{Member: here, Host: one{pod: tc.root}}, ended: lru.New(remembered)}
+			leaf := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app"}, Status: corev1.PodStatus{Phase: corev1.PodFailed}}
+			if got := len(r.ofLeaf(t.Context(), leaf)) > 0; got != tc.want {
+				t.Errorf("an event of its leaf enqueues it: %t", got)
+			}
+			if tc.root == nil {
+				return
+			}
+			after := tc.root.DeepCopy()
+			after.Status.Phase, after.DeletionTimestamp = corev1.PodFailed, &metav1.Time{}
+			if !turns(t.Context(), tc.root, after) {
+				t.Error("its deletion does not enqueue it at once")
+			}
+			if got := r.here(tc.root, after); got != tc.want {
+				t.Errorf("an update concerns the controller: %t", got)
+			}
+			if d := decide(observed{member: here, root: after, leaf: leaf, last: leaf}); !tc.want && d != (nothing{}) {
+				t.Errorf("what is left out has a decision: %#v", d)
+			}
+			bound := after.DeepCopy()
+			bound.Spec.NodeName = here.NodeName
+			if !r.here(after, bound) || !turns(t.Context(), nil, bound) {
+				t.Error("its binding does not enqueue it at once")
+			}
+		})
+	}
+}
+
 // one answers every read of a Pod from one Pod.
 type one struct {
 	client.Reader
