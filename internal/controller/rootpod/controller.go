@@ -149,10 +149,11 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.claims = append(o.claims, claim)
 	}
 	if o.leaf == nil {
-		if o.awaitsNode() {
-			err = r.observeMirrors(ctx, &o)
-		} else {
+		switch {
+		case !o.awaitsNode():
 			err = r.references(ctx, &o)
+		case o.ran(): // no other member's controller decides on it
+			err = r.observeMirrors(ctx, &o)
 		}
 		return o, err
 	}
