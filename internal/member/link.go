@@ -36,7 +36,8 @@ const (
 	// firstRetry and LastRetry bound the exponential backoff of a request that
 	// fails: a cause that goes away is noticed within half a minute.
 	firstRetry = 50 * time.Millisecond
-	LastRetry  = 30 * time.Second
+	// LastRetry is the longest pause.
+	LastRetry = 30 * time.Second
 )
 
 // Link is a live connection to a member, for as long as its context lives: what

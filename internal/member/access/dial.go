@@ -12,12 +12,15 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
-) // refusedRanges are where a kubeconfig must not lead, and why, beside what
+)
+
+// refusedRanges are where a kubeconfig must not lead, and why, beside what
 // refusedAddress tells by itself.
 var refusedRanges = []struct {
 	prefix netip.Prefix
 	why    string
-}{ // Ranges that translators lead to IPv4 addresses: which ones, only the
+}{
+	// Ranges that translators lead to IPv4 addresses: which ones, only the
 	// translator knows, or the address has them scrambled.
 	{netip.MustParsePrefix("64:ff9b:1::/48"), translated},
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), translated},

@@ -16,7 +16,9 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
-) // Problem is why a member cannot be connected: the reason and message of the
+)
+
+// Problem is why a member cannot be connected: the reason and message of the
 // Connected condition. It is an error.
 type Problem struct {
 	Reason  string

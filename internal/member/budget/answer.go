@@ -18,7 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/weigh"
 )
 
-const ( // AnswerLimit in bytes of an answer that is no watch: an object has a few MiB
+const (
+	// AnswerLimit in bytes of an answer that is no watch: an object has a few MiB
 	// at most (etcd's limit), lists have pages, and discovery of a cluster with a
 	// thousand kinds takes less than a tenth of it.
 	AnswerLimit = 32 << 20
@@ -32,7 +33,7 @@ const ( // AnswerLimit in bytes of an answer that is no watch: an object has a f
 // The encodings of answers that are asked for, and that can be weighed.
 const (
 	ProtobufType = runtime.ContentTypeProtobuf
-	JsonType     = runtime.ContentTypeJSON
+	JSONType     = runtime.ContentTypeJSON
 )
 
 // Answers sends requests with the token, bounds what a member may answer, and takes
@@ -64,9 +65,9 @@ func (a Answers) RoundTrip(request *http.Request) (*http.Response, error) {
 		response.Body = &frames{reading: body, ctx: ctx}
 	case encoding == ProtobufType:
 		response.Body = &whole{reading: body, ctx: ctx}
-	case encoding == JsonType && watch:
+	case encoding == JSONType && watch:
 		response.Body = &documents{reading: body, ctx: ctx}
-	case encoding == JsonType:
+	case encoding == JSONType:
 		response.Body = &whole{reading: body, ctx: ctx, json: &weigh.JSON{}}
 	default:
 		failed := a.Limiter.malformed(body.what, fmt.Errorf("its content type is %q", response.Header.Get("Content-Type")))
@@ -79,7 +80,7 @@ func (a Answers) RoundTrip(request *http.Request) (*http.Response, error) {
 // it is none that was asked for.
 func encodingOf(response *http.Response) string {
 	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	if err != nil || media != ProtobufType && media != JsonType {
+	if err != nil || media != ProtobufType && media != JSONType {
 		return ""
 	}
 	return media

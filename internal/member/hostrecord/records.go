@@ -19,7 +19,9 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/mirror"
-) // recordedMost is how many lines of what was let go are kept for a member; the
+)
+
+// recordedMost is how many lines of what was let go are kept for a member; the
 // oldest go first.
 const recordedMost = 200
 

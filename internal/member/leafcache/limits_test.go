@@ -77,7 +77,7 @@ func allocated(do func()) uint64 {
 func TestHostileAnswers(t *testing.T) {
 	jsonItems := []byte(`{"apiVersion":"v1","kind":"PersistentVolumeList","items":[` + strings.Repeat("{},", mebibyte/3) + `{}]}`)
 	protobufItems := document("PersistentVolumeList", emptyItems(mebibyte))
-	const asProtobuf, asJSON = budget.ProtobufType, budget.JsonType
+	const asProtobuf, asJSON = budget.ProtobufType, budget.JSONType
 	for name, tc := range map[string]struct {
 		contentType, encoding string
 		body                  []byte
@@ -130,7 +130,7 @@ func TestHostileComplaints(t *testing.T) {
 		"in JSON":     []byte(`{"apiVersion":"v1","kind":"PodList","items":[` + strings.Repeat("{},", budget.ComplaintLimit/3-100) + `{}]}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			contentType := budget.JsonType
+			contentType := budget.JSONType
 			if name == "in protobuf" {
 				contentType = budget.ProtobufType
 			}
@@ -194,7 +194,7 @@ func readWatch(t *testing.T, c *member.Connection) ([]byte, error) {
 
 // Each event of a watch is weighed as an answer is, before it is decoded.
 func TestHostileWatches(t *testing.T) {
-	const asProtobuf, asJSON = budget.ProtobufType + ";stream=watch", budget.JsonType
+	const asProtobuf, asJSON = budget.ProtobufType + ";stream=watch", budget.JSONType
 	small := added("Pod", field(1, field(1, []byte("web"))))
 	for name, tc := range map[string]struct {
 		contentType string

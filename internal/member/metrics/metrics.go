@@ -11,15 +11,18 @@ import (
 var queueLabels = []string{"cluster", "controller"}
 
 var (
+	// Connected by cluster.
 	Connected = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_connected",
 		Help: "1 while a member is connected: it answers, has the recorded identity, and the manager holds its fence.",
 	}, []string{"cluster"})
+	// ProbeSeconds by cluster.
 	ProbeSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "xylem_member_probe_seconds",
 		Help:    "Duration of the renewal of a member's fence, which is also the probe of its connection.",
 		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 	}, []string{"cluster"})
+	// TokenExpires by cluster.
 	TokenExpires = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_member_token_expiry_timestamp_seconds",
 		Help: "Expiry of the manager's service account token for a member, in seconds since 1970. Absent for other credentials.",

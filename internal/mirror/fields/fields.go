@@ -44,21 +44,21 @@ type Table struct {
 	Holder reflect.Type
 }
 
-// shape is what a table drops and refuses, arranged like the type itself, so
+// Shape is what a table drops and refuses, arranged like the type itself, so
 // that only those branches are visited. It is made from the table, and nothing
 // else drops or refuses: the table cannot say one thing and the code another.
-type shape []step
+type Shape []step
 
 type step struct {
 	index    []int
 	name     string
 	decision Decision
 	reason   string
-	below    shape
+	below    Shape
 }
 
 // Compile arranges the table's decisions like its type.
-func (t Table) Compile() shape {
+func (t Table) Compile() Shape {
 	decided := make(map[string]Field, len(t.Fields))
 	for _, f := range t.Fields {
 		decided[f.Path] = f
@@ -66,8 +66,8 @@ func (t Table) Compile() shape {
 	return shapeOf(t.Holder, "", decided)
 }
 
-func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) shape {
-	var s shape
+func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) Shape {
+	var s Shape
 	for _, f := range JSONFields(holder) {
 		path := prefix + f.Name
 		if d, ok := decided[path]; ok {
@@ -87,7 +87,7 @@ func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) shape
 
 // apply zeroes in v, a struct, what the shape drops, and says what it refuses:
 // one line for each field that is set, in the order of the type.
-func (s shape) apply(v reflect.Value, at string) []string {
+func (s Shape) apply(v reflect.Value, at string) []string {
 	var refused []string
 	for _, step := range s {
 		f, path := v.FieldByIndex(step.index), at+"."+step.name
@@ -114,7 +114,7 @@ func (s shape) apply(v reflect.Value, at string) []string {
 }
 
 // Shaped is apply for the struct that p points to.
-func Shaped[T any](s shape, p *T, at string) []string {
+func Shaped[T any](s Shape, p *T, at string) []string {
 	return s.apply(reflect.ValueOf(p).Elem(), at)
 }
 

@@ -65,19 +65,23 @@ func (f *Filler) Fill(v reflect.Value) {
 		*p = metav1.NewTime(time.Unix(int64(1+f.some(8)), 0))
 		return
 	case *intstr.IntOrString:
-		*p = intstr.FromInt32(int32(1 + f.some(8)))
+		*p = intstr.FromInt32(int32(1 + f.some(8))) //nolint:gosec // at most 9
 		return
 	case *metav1.FieldsV1:
 		p.SetRawBytes([]byte("{}"))
 		return
 	}
+	f.fillKind(v)
+}
+
+func (f *Filler) fillKind(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Bool:
 		v.SetBool(f.some(1) == 1)
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(f.some(300)))
 	case reflect.Uint8:
-		v.SetUint(uint64(f.some(9)))
+		v.SetUint(uint64(f.some(9))) //nolint:gosec // at most 9
 	case reflect.String:
 		v.SetString(f.word())
 	case reflect.Pointer:

@@ -79,8 +79,8 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 	return fmt.Errorf("%w\n%s", cause, strings.Join(lines, "\n"))
 }
 
-var (
-	// errLed and ErrMeanwhile are why something that a run made is not taken back.
-	errLed       = errors.New("it holds the record of the manager's leadership by now")
-	ErrMeanwhile = errors.New("somebody else has changed it meanwhile")
-)
+// errLed is why a namespace that a run created is not deleted.
+var errLed = errors.New("it holds the record of the manager's leadership by now")
+
+// ErrMeanwhile is why something that a run created or changed is not taken back.
+var ErrMeanwhile = errors.New("somebody else has changed it meanwhile")

@@ -215,20 +215,20 @@ func (g *Gathering) earlier(ctx context.Context, key types.NamespacedName) []cor
 	}
 }
 
-// orphan is a volume of a member that has no root.
-type orphan struct {
+// Orphan is a volume of a member that has no root.
+type Orphan struct {
 	v1alpha1.OrphanedVolume
 	Registration string
 }
 
 // OrphansOf are the volumes without a root that were made for a claim of that name,
 // as far as registrations name them.
-func (f *Facts) OrphansOf(key types.NamespacedName) []orphan {
-	var found []orphan
+func (f *Facts) OrphansOf(key types.NamespacedName) []Orphan {
+	var found []Orphan
 	for i := range f.Registrations {
 		for _, o := range f.Registrations[i].Status.Orphans {
 			if o.Claim == key.String() {
-				found = append(found, orphan{o, f.Registrations[i].Name})
+				found = append(found, Orphan{o, f.Registrations[i].Name})
 			}
 		}
 	}
