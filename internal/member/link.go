@@ -86,11 +86,15 @@ type Link struct {
 	Log         logr.Logger
 	PublishTo   func(NodeFacts)
 	controllers []controller.Controller
+	sources     [][]source.Source // of each of them
 	Runnables   []func(context.Context) error
 }
 
 // Controllers that were added, in their order.
 func (l *Link) Controllers() []controller.Controller { return l.controllers }
+
+// Sources of the controllers that were added, in their order: what enqueues their requests.
+func (l *Link) Sources() [][]source.Source { return l.sources }
 
 // NodeFacts is what a member's nodes add up to.
 type NodeFacts struct {
@@ -146,7 +150,7 @@ func (l *Link) Controller(name string, workers int, r reconcile.Reconciler, sour
 			return fmt.Errorf("add a source to controller %s: %w", name, err)
 		}
 	}
-	l.controllers = append(l.controllers, c)
+	l.controllers, l.sources = append(l.controllers, c), append(l.sources, sources)
 	return nil
 }
 

@@ -12,8 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// Bounds of a check.
+type Bounds struct {
+	// Disruptions that lie on the way to a world, at most.
+	Disruptions uint8
+	// Names of claims that there may be.
+	Names int
+	// SecondWaits: the second claim never gets a volume of its own, but one that is free.
+	SecondWaits bool
+	// Writes of the PV controllers are moves of their own: those of a spec, and of a status.
+	Writes bool
+}
+
 // Model is what all worlds of a check have in common.
 type Model struct {
+	bounds  Bounds
 	objects *objects
 	indexes map[indexed]client.IndexerFunc
 
@@ -27,9 +40,12 @@ type outcome struct {
 	taken []step
 }
 
+// waits reports whether no node is ever selected for a claim.
+func (m *Model) waits(c int) bool { return c > 0 && m.bounds.SecondWaits }
+
 // New makes a model without worlds.
-func New(ctx context.Context) (*Model, error) {
-	m := &Model{objects: newObjects(), indexes: map[indexed]client.IndexerFunc{}, taken: map[stepKey]*outcome{}}
+func New(ctx context.Context, bounds Bounds) (*Model, error) {
+	m := &Model{bounds: bounds, objects: newObjects(), indexes: map[indexed]client.IndexerFunc{}, taken: map[stepKey]*outcome{}}
 	return m, m.setup(ctx)
 }
 
@@ -43,6 +59,8 @@ type Result struct {
 	Reconciles int
 	// Ends are the worlds in which nothing moves.
 	Ends int
+	// Events is how many moves were told to the controllers.
+	Events int
 	// Findings by what is wrong.
 	Findings map[string]*Finding
 }
@@ -67,6 +85,8 @@ type search struct {
 	from   []int    // the world that each was reached from first
 	by     []string // by which move
 	next   [][]edge // the moves of Kubernetes and of Xylem from each
+	upset  [][]int  // the worlds that a disruption leads to from each
+	steps  [][]step // of Xylem in each
 	result Result
 }
 
@@ -74,15 +94,24 @@ type search struct {
 type edge struct {
 	to   int
 	ours bool
+	by   request // if it is ours
 }
 
-// Check visits all worlds that are reached with at most so many disruptions.
-func (m *Model) Check(ctx context.Context, disruptions uint8) Result {
+// Check visits all worlds within the bounds.
+func (m *Model) Check(ctx context.Context) Result {
+	s := m.search(ctx)
+	s.cycles()
+	return s.result
+}
+
+func (m *Model) search(ctx context.Context) *search {
 	s := &search{model: m, ids: map[world]int{}, result: Result{Findings: map[string]*Finding{}, ByController: map[string]int{}}}
 	for _, host := range []policy{destroy, retain} {
 		for _, leaf := range []policy{destroy, retain} {
-			w := world{budget: disruptions, state: state{hostPolicy: host, leafPolicy: leaf}}
-			w.root = m.objects.keep(newRoot(rootUIDs[0]))
+			w := world{budget: m.bounds.Disruptions, state: state{hostPolicy: host, leafPolicy: leaf}}
+			for c := range m.bounds.Names {
+				w.roots[c] = m.objects.keep(newRoot(claimNames[c], rootUIDs[c]))
+			}
 			s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", host.reclaim(), leaf.reclaim()))
 		}
 	}
@@ -93,9 +122,8 @@ func (m *Model) Check(ctx context.Context, disruptions uint8) Result {
 		}
 		done += len(level)
 	}
-	s.cycles()
 	s.result.Worlds, s.result.Reconciles = len(s.worlds), len(m.taken)
-	return s.result
+	return s
 }
 
 // take runs the controllers in each of some worlds, unless they have been in one that looks
@@ -137,13 +165,15 @@ func (s *search) visit(w world, from int, by string) int {
 	}
 	at := len(s.worlds)
 	s.ids[w] = at
-	s.worlds, s.from, s.by, s.next = append(s.worlds, w), append(s.from, from), append(s.by, by), append(s.next, nil)
+	s.worlds, s.from, s.by = append(s.worlds, w), append(s.from, from), append(s.by, by)
+	s.next, s.upset, s.steps = append(s.next, nil), append(s.upset, nil), append(s.steps, nil)
 	return at
 }
 
 // expand a world: all its moves.
 func (s *search) expand(at int, steps []step) {
 	m, w := s.model, s.worlds[at]
+	s.steps[at] = steps
 	var told []string
 	writers := map[target]string{}
 	for _, step := range steps {
@@ -160,15 +190,15 @@ func (s *search) expand(at int, steps []step) {
 		writers[step.wrote.target] = step.controller
 		to := w
 		to.state = step.to
-		s.next[at] = append(s.next[at], edge{s.visit(to, at, step.controller+": "+step.wrote.String()), true})
+		s.next[at] = append(s.next[at], edge{s.visit(to, at, step.controller+": "+step.wrote.String()), true, step.request})
 		s.result.Steps++
 		s.result.ByController[step.controller]++
 	}
 	for _, move := range m.kubernetes(w) {
-		s.next[at] = append(s.next[at], edge{s.visit(move.to, at, move.name), false})
+		s.next[at] = append(s.next[at], edge{s.visit(move.to, at, move.name), false, request{}})
 	}
 	for _, move := range m.disruptions(w) {
-		s.visit(move.to, at, "DISRUPTION: "+move.name)
+		s.upset[at] = append(s.upset[at], s.visit(move.to, at, "DISRUPTION: "+move.name))
 	}
 	s.result.Moves += len(s.next[at])
 	if len(s.next[at]) == 0 {

@@ -9,17 +9,27 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-var disruptions = flag.Uint("disruptions", 3, "at most so many disruptions lie on the way to a world")
+var (
+	disruptions = flag.Uint("disruptions", 3, "at most so many disruptions lie on the way to a world")
+	fewer       = flag.Uint("fewer", 2, "the same, of the checks that look at more: of two claims, of wake-ups")
+)
 
-func TestCheck(t *testing.T) {
+// searched visits all worlds within some bounds.
+func searched(t *testing.T, bounds Bounds) *search {
+	t.Helper()
 	ctrl.SetLogger(logr.Discard())
-	m, err := New(t.Context())
+	m, err := New(t.Context(), bounds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	begun := time.Now()
-	r := m.Check(t.Context(), uint8(*disruptions))
-	t.Logf("%d disruptions, %s: %s", *disruptions, time.Since(begun).Round(time.Millisecond), r)
+	return m.search(t.Context())
+}
+
+// report how much was visited since a check began, and what was found.
+func report(t *testing.T, begun time.Time, s *search) {
+	t.Helper()
+	r := s.result
+	t.Logf("%+v, %s: %s", s.model.bounds, time.Since(begun).Round(time.Millisecond), r)
 	for what, f := range r.Findings {
 		t.Errorf("%d worlds: %s\n%s", f.Worlds, what, f.Trace)
 	}
@@ -32,4 +42,30 @@ func TestCheck(t *testing.T) {
 	if r.Ends == 0 {
 		t.Error("there is no world in which nothing moves")
 	}
+}
+
+func TestCheck(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*disruptions), Names: 1})
+	s.cycles()
+	report(t, begun, s)
+}
+
+// TestTwoNames has a second claim, of another name, which may get the volume of the first.
+func TestTwoNames(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 2, SecondWaits: true})
+	s.cycles()
+	report(t, begun, s)
+}
+
+// TestWakeups asks who enqueues each step.
+func TestWakeups(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Writes: true})
+	if err := s.wakeups(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d moves were told to the controllers", s.result.Events)
+	report(t, begun, s)
 }

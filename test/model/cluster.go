@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -41,14 +42,17 @@ type contents struct {
 
 func (c contents) claims() []*corev1.PersistentVolumeClaim {
 	s := c.state()
-	i := s.root
+	ids := s.roots
 	if c.side == memberSide {
-		i = s.claim
+		ids = s.claims
 	}
-	if claim := c.model.objects.claim(i); claim != nil {
-		return []*corev1.PersistentVolumeClaim{claim}
+	var found []*corev1.PersistentVolumeClaim
+	for _, i := range ids {
+		if claim := c.model.objects.claim(i); claim != nil {
+			found = append(found, claim)
+		}
 	}
-	return nil
+	return found
 }
 
 func (c contents) pvs() []*corev1.PersistentVolume {
@@ -63,8 +67,10 @@ func (c contents) pvs() []*corev1.PersistentVolume {
 			found = append(found, pv)
 		}
 	}
-	if root := c.model.objects.claim(s.root); c.side == hostSide && root != nil && root.Spec.VolumeName == elsewhereName {
-		found = append(found, elsewhere(root))
+	for n, i := range s.roots {
+		if root := c.model.objects.claim(i); c.side == hostSide && root != nil && root.Spec.VolumeName == elsewhereNames[n] {
+			found = append(found, elsewhere(root))
+		}
 	}
 	return found
 }
@@ -102,7 +108,8 @@ func (c contents) objects(like client.Object) []client.Object {
 type reader struct {
 	cache.Cache
 	contents
-	live bool
+	live    bool
+	watched *wakes // who is to be told of changes; nil for a cache that nobody watches
 }
 
 func (r reader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -243,10 +250,14 @@ func (w writer) slot(obj client.Object) *id {
 	s := &w.run.world.state
 	switch obj.(type) {
 	case *corev1.PersistentVolumeClaim:
-		if w.side == hostSide {
-			return &s.root
+		n := slices.Index(claimNames[:], obj.GetName())
+		switch {
+		case n < 0:
+			return nil
+		case w.side == hostSide:
+			return &s.roots[n]
 		}
-		return &s.claim
+		return &s.claims[n]
 	case *corev1.PersistentVolume:
 		if w.side == hostSide {
 			for n, name := range hostNames {

@@ -73,13 +73,18 @@ func (g guard) MayDestroy() error {
 
 func (g guard) HostCurrent(context.Context) error { return g.MayDestroy() }
 
+// request of a controller, for an object by its name.
+type request struct{ controller, name string }
+
 // step is what a reconcile came to.
 type step struct {
-	controller string
+	request
 	wrote      written
 	to         state // after that
 	violations []string
 	told       []string
+	// again: the controller enqueues the request itself, or has not done all that it would.
+	again bool
 }
 
 // stepKey is all that the steps in a world depend on.
@@ -104,29 +109,28 @@ func (m *Model) keyOf(w world) stepKey {
 func (m *Model) steps(ctx context.Context, w world) []step {
 	seen := w.seen()
 	var all []step
-	at := func(controller string, request reconcile.Request) {
-		all = append(all, m.step(ctx, w, controller, request))
+	at := func(controller, name string) {
+		all = append(all, m.step(ctx, w, request{controller, name}))
 	}
-	named := func(name string) reconcile.Request {
-		return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
+	for _, name := range claimNames[:m.bounds.Names] {
+		at(rootpvc.Name, name)
 	}
-	at(rootpvc.Name, reconcile.Request{NamespacedName: claimKey})
 	for n, i := range seen.hostState.pvs {
 		if i != 0 {
-			at(rootpv.Name, named(hostNames[n]))
-			at(hostvolume.Name, named(hostNames[n]))
+			at(rootpv.Name, hostNames[n])
+			at(hostvolume.Name, hostNames[n])
 		}
 	}
 	for n, i := range seen.memberState.pvs {
 		if i != 0 {
-			at(leafpv.Name, named(leafNames[n]))
+			at(leafpv.Name, leafNames[n])
 		}
 	}
 	return all
 }
 
 // step runs one reconcile of a process that has just been started.
-func (m *Model) step(ctx context.Context, w world, name string, request reconcile.Request) step {
+func (m *Model) step(ctx context.Context, w world, q request) step {
 	r := &run{world: w}
 	seen := w.seen()
 	cached := func(s side) reader { return reader{contents: contents{m, s, func() state { return seen }}} }
@@ -134,23 +138,33 @@ func (m *Model) step(ctx context.Context, w world, name string, request reconcil
 		return reader{contents: contents{m, s, func() state { return r.world.state }}, live: true}
 	}
 	var reconciler reconcile.Reconciler
-	if name == hostvolume.Name {
+	if q.controller == hostvolume.Name {
 		reconciler = guarded.Settling(&hostvolume.Reconciler{
 			Client: writer{reader: cached(hostSide), run: r}, Live: live(hostSide), Recorder: r,
 			Records: &hostrecord.Records{Live: live(hostSide), Namespace: system, Clock: clock.RealClock{}},
 		})
 	} else {
-		reconciler = m.linked(name, w, r, cached, live)
+		reconciler = m.linked(q.controller, w, r, cached, live)
 	}
-	err := recovered(func() error { _, err := reconciler.Reconcile(ctx, request); return err })
+	var result reconcile.Result
+	err := recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
 	switch {
 	case err == nil, errors.Is(err, errKilled):
 	case strings.Contains(err.Error(), "panic"): // as controller-runtime and recovered report it
-		r.violations = append(r.violations, fmt.Sprintf("%s panics: %v", name, err))
+		r.violations = append(r.violations, fmt.Sprintf("%s panics: %v", q.controller, err))
 	default:
 		r.tell("error: " + err.Error())
 	}
-	return step{controller: name, wrote: r.wrote, to: r.world.state, violations: r.violations, told: r.told}
+	return step{request: q, wrote: r.wrote, to: r.world.state, violations: r.violations, told: r.told, again: err != nil || result.RequeueAfter > 0}
+}
+
+// key of a request: claims have a namespace.
+func (q request) key() reconcile.Request {
+	key := types.NamespacedName{Name: q.name}
+	if q.controller == rootpvc.Name {
+		key.Namespace = namespace
+	}
+	return reconcile.Request{NamespacedName: key}
 }
 
 func recovered(do func() error) (err error) {
@@ -164,8 +178,17 @@ func recovered(do func() error) (err error) {
 
 // linked is a controller of the member's link.
 func (m *Model) linked(name string, w world, r *run, cached, live func(side) reader) reconcile.Reconciler {
+	link := newLink(w, r, cached, live)
+	if err := addTo(link, name, cached, live); err != nil {
+		panic(err)
+	}
+	return link.Controllers()[0]
+}
+
+// newLink to the member in a world.
+func newLink(w world, r *run, cached, live func(side) reader) *member.Link {
 	g := guard{w.state}
-	link := &member.Link{
+	return &member.Link{
 		Member: here, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
 		Recorder: r, Clock: clock.RealClock{},
 		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
@@ -175,20 +198,20 @@ func (m *Model) linked(name string, w world, r *run, cached, live func(side) rea
 		Unrestored: func(context.Context) error { return nil },
 		Note:       func(context.Context, func(*coordinationv1.Lease) (*coordinationv1.Lease, error)) error { return nil },
 	}
+}
+
+// addTo a link one of its controllers, with nothing in its memory.
+func addTo(link *member.Link, name string, cached, live func(side) reader) error {
 	book, mirrors := account.NewBook(), account.NewMirrors(cached(hostSide), live(hostSide))
-	var err error
 	switch name {
 	case rootpvc.Name:
-		err = rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{})})
+		return rootpvc.Setup(link, rootpvc.Options{Namespace: system, Book: book, Mirrors: mirrors, Passages: account.NewPassages(clock.RealClock{}), Gate: backlog.New(clock.RealClock{})})
 	case rootpv.Name:
-		err = rootpv.Setup(link)
+		return rootpv.Setup(link)
 	case leafpv.Name:
-		err = leafpv.Setup(link, leafpv.Options{Book: book, Mirrors: mirrors})
+		return leafpv.Setup(link, leafpv.Options{Book: book, Mirrors: mirrors})
 	}
-	if err != nil {
-		panic(err)
-	}
-	return link.Controllers()[0]
+	return fmt.Errorf("%s is no controller of a link", name)
 }
 
 func restoresOf(s state) fencing.Restores {

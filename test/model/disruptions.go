@@ -17,7 +17,9 @@ func (m *Model) disruptions(w world) []move {
 	}
 	w.budget--
 	ms := &moves{model: m, from: w}
-	ms.users()
+	for c := range m.bounds.Names {
+		ms.users(c)
+	}
 	for n := range w.hostState.pvs {
 		ms.hostAdmin(n)
 	}
@@ -31,24 +33,24 @@ func (m *Model) disruptions(w world) []move {
 	return ms.made
 }
 
-func (ms *moves) users() {
+func (ms *moves) users(c int) {
 	m := ms.model
-	root := m.objects.claim(ms.from.root)
+	root := m.objects.claim(ms.from.roots[c])
 	if root == nil {
 		ms.add("a user makes the claim", func(to *world) {
 			if uid := m.unused(*to, rootUIDs...); uid != "" {
-				to.root = m.objects.keep(newRoot(uid))
+				to.roots[c] = m.objects.keep(newRoot(claimNames[c], uid))
 			}
 		})
 		return
 	}
 	if root.DeletionTimestamp == nil {
 		ms.add("a user deletes the claim", func(to *world) {
-			to.root = m.objects.changeClaim(to.root, func(root *corev1.PersistentVolumeClaim) { root.DeletionTimestamp = &deleted })
+			to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) { root.DeletionTimestamp = &deleted })
 		})
 	}
 	if root.Spec.VolumeName == "" && root.Annotations[volumehelpers.AnnSelectedNode] == here.NodeName {
-		ms.add("the scheduler selects a node of the other member", func(to *world) { m.selectNode(to, there.NodeName) })
+		ms.add("the scheduler selects a node of the other member", func(to *world) { m.selectNode(to, c, there.NodeName) })
 	}
 }
 
@@ -91,19 +93,23 @@ func (ms *moves) memberAdmin() {
 			}
 		})
 	}
-	if claim := m.objects.claim(ms.from.claim); claim != nil && claim.DeletionTimestamp == nil {
+	for c, i := range ms.from.claims {
+		claim := m.objects.claim(i)
+		if claim == nil || claim.DeletionTimestamp != nil {
+			continue
+		}
 		ms.add("the member's admin deletes the leaf claim", func(to *world) {
-			to.claim = m.objects.changeClaim(to.claim, func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = &deleted })
+			to.claims[c] = m.objects.changeClaim(i, func(claim *corev1.PersistentVolumeClaim) { claim.DeletionTimestamp = &deleted })
 		})
 	}
 }
 
 func (ms *moves) restores() {
 	w := ms.from
-	if !w.backedUp[memberSide] && w.claim != 0 {
+	if !w.backedUp[memberSide] && w.claims != [names]id{} {
 		ms.add("a backup of the member", func(to *world) { to.memberBackup, to.backedUp[memberSide] = to.memberState, true })
 	}
-	if !w.backedUp[hostSide] && w.root != 0 {
+	if !w.backedUp[hostSide] && w.roots != [names]id{} {
 		ms.add("a backup of the host", func(to *world) { to.hostBackup, to.backedUp[hostSide] = to.hostState, true })
 	}
 	if w.suspended != neither {
@@ -128,8 +134,11 @@ func (ms *moves) restores() {
 // restored makes what the member has older than the restore, and has all caches filled again.
 func (ms *moves) restored(to *world) {
 	m := ms.model
-	if to.claim != 0 {
-		to.claim = m.objects.changeClaim(to.claim, func(claim *corev1.PersistentVolumeClaim) { claim.CreationTimestamp = before })
+	for c, i := range to.claims {
+		if i == 0 {
+			continue
+		}
+		to.claims[c] = m.objects.changeClaim(i, func(claim *corev1.PersistentVolumeClaim) { claim.CreationTimestamp = before })
 	}
 	for n, i := range to.memberState.pvs {
 		if i != 0 {

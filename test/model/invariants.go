@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -21,6 +23,24 @@ func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
 		}
 	}
 	return found
+}
+
+// rootOf is the claim of the host that has a UID; nil if there is none.
+func (m *Model) rootOf(w world, uid types.UID) *corev1.PersistentVolumeClaim {
+	for _, i := range w.roots {
+		if root := m.objects.claim(i); root != nil && root.UID == uid {
+			return root
+		}
+	}
+	return nil
+}
+
+// rootReferredBy is the claim of the host that a host PV is for; nil if it is gone.
+func (m *Model) rootReferredBy(w world, pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
+	if pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	return m.rootOf(w, pv.Spec.ClaimRef.UID)
 }
 
 // violations of the invariants by a write, in the world before it.
@@ -42,8 +62,9 @@ func (m *Model) violations(w world, s side, before, after encoded) []string {
 }
 
 func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim) []string {
-	root := m.objects.claim(w.root)
 	if was == nil {
+		origin, _ := mirror.OriginIn(here.HostID, is)
+		root := m.rootOf(w, origin.UID)
 		if root == nil || root.Annotations[v1alpha1.AnnotationPlacedIn] != here.ClusterID {
 			return []string{"I3: a leaf claim is made for a claim that is not placed here"}
 		}
@@ -59,7 +80,7 @@ func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim)
 		}
 	}
 	origin, _ := mirror.OriginIn(here.HostID, was)
-	if root != nil && root.UID == origin.UID && was.Spec.VolumeName != "" {
+	if m.rootOf(w, origin.UID) != nil && was.Spec.VolumeName != "" {
 		found = append(found, "I2: the leaf claim of a living claim is deleted, which has a volume")
 	}
 	return found
@@ -78,7 +99,7 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 	if w.suspended != neither {
 		return []string{"I2: destroyed while a restore waits to be confirmed"}
 	}
-	leaf, root := m.objects.pv(w.memberState.pvs[n]), m.objects.claim(w.root)
+	leaf := m.objects.pv(w.memberState.pvs[n])
 	hosts := m.mirrorsOf(w.hostState, leafNames[n])
 	if len(hosts) == 0 {
 		_, stamped := mirror.OriginIn(here.HostID, leaf)
@@ -100,7 +121,7 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 			found = append(found, "I2: destroyed although the host PV retains")
 		case !hostpv.Ended(host):
 			found = append(found, "I2: destroyed although the host PV is not released")
-		case root != nil && root.UID == ref.UID:
+		case m.rootOf(w, ref.UID) != nil:
 			found = append(found, "I2: destroyed although the claim lives")
 		case uid != leaf.UID:
 			found = append(found, "I2: another leaf PV is destroyed than the one that was mirrored")
@@ -110,7 +131,6 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 }
 
 func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []string {
-	root := m.objects.claim(w.root)
 	if was == nil {
 		return m.hostVolumeMade(w, is)
 	}
@@ -127,15 +147,15 @@ func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 	if goes && leaf != nil && leaf.UID == uid {
 		found = append(found, "I1: the host PV is deleted before its leaf PV is gone")
 	}
-	if root != nil && was.Spec.ClaimRef != nil && root.UID == was.Spec.ClaimRef.UID && root.Spec.VolumeName == was.Name && was.Status.Phase == corev1.VolumeBound {
+	if root := m.rootReferredBy(w, was); root != nil && root.Spec.VolumeName == was.Name && was.Status.Phase == corev1.VolumeBound {
 		found = append(found, "I2: the host PV of a bound claim is released")
 	}
 	return found
 }
 
 func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string {
-	root, ref := m.objects.claim(w.root), made.Spec.ClaimRef
-	if root == nil || root.UID != ref.UID {
+	root, ref := m.rootReferredBy(w, made), made.Spec.ClaimRef
+	if root == nil {
 		return nil // the PV controller releases it
 	}
 	if root.Annotations[v1alpha1.AnnotationPlacedIn] == there.ClusterID {
@@ -152,10 +172,9 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 // unsettled says what is neither at rest nor anybody's loss, in a world without moves.
 func (m *Model) unsettled(w world) []string {
 	var found []string
-	root, claim := m.objects.claim(w.root), m.objects.claim(w.claim)
 	for _, i := range w.hostState.pvs {
 		if pv := m.objects.pv(i); pv != nil {
-			found = append(found, m.unsettledHost(w, pv, root)...)
+			found = append(found, m.unsettledHost(w, pv)...)
 		}
 	}
 	for n, there := range w.disks {
@@ -167,13 +186,16 @@ func (m *Model) unsettled(w world) []string {
 			found = append(found, "the leaf PV of a host PV that is in use is at Delete")
 		}
 	}
-	if claim != nil {
-		if origin, _ := mirror.OriginIn(here.HostID, claim); root == nil || origin.UID != root.UID {
-			found = append(found, "a leaf claim stays whose claim is gone")
+	for c := range claimNames {
+		root, claim := m.objects.claim(w.roots[c]), m.objects.claim(w.claims[c])
+		if claim != nil {
+			if origin, _ := mirror.OriginIn(here.HostID, claim); root == nil || origin.UID != root.UID {
+				found = append(found, "a leaf claim stays whose claim is gone")
+			}
 		}
-	}
-	if root != nil {
-		found = append(found, m.unsettledRoot(w, root, claim)...)
+		if root != nil {
+			found = append(found, m.unsettledRoot(w, c, root, claim)...)
+		}
 	}
 	return found
 }
@@ -186,12 +208,12 @@ func (m *Model) inUse(w world, leaf *corev1.PersistentVolume) bool {
 	})
 }
 
-func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume, root *corev1.PersistentVolumeClaim) []string { //nolint:gocyclo // a table
+func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { //nolint:gocyclo // a table
 	held := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
 	_, name, uid, _ := hostpv.LeafOf(pv)
 	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
 	same := leaf != nil && leaf.UID == uid
-	gone := pv.Spec.ClaimRef != nil && (root == nil || root.UID != pv.Spec.ClaimRef.UID)
+	gone := pv.Spec.ClaimRef != nil && m.rootReferredBy(w, pv) == nil
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
 	case hostpv.Abandoned(pv):
 		if held {
@@ -212,7 +234,7 @@ func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume, root *corev1
 	return nil
 }
 
-func (m *Model) unsettledRoot(w world, root, claim *corev1.PersistentVolumeClaim) []string { //nolint:gocyclo // a table
+func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolumeClaim) []string { //nolint:gocyclo // a table
 	current := false
 	if claim != nil {
 		origin, _ := mirror.OriginIn(here.HostID, claim)
@@ -220,8 +242,11 @@ func (m *Model) unsettledRoot(w world, root, claim *corev1.PersistentVolumeClaim
 	}
 	switch root.Spec.VolumeName {
 	case "":
+		if m.waits(c) && root.Annotations[volumehelpers.AnnSelectedNode] == "" {
+			return nil // no Pod wants it
+		}
 		return []string{"a claim is Pending"}
-	case elsewhereName:
+	case elsewhereNames[c]:
 		if current {
 			return []string{"a leaf claim stays whose claim has a volume elsewhere"}
 		}

@@ -36,8 +36,10 @@ func (ms *moves) add(name string, change func(*world)) {
 // scheduler, and the other member. All of them happen in the end.
 func (m *Model) kubernetes(w world) []move {
 	ms := &moves{model: m, from: w}
-	ms.bindClaim(hostSide)
-	ms.bindClaim(memberSide)
+	for c := range claimNames {
+		ms.bindClaim(hostSide, c)
+		ms.bindClaim(memberSide, c)
+	}
 	for n := range w.hostState.pvs {
 		ms.syncVolume(hostSide, n)
 	}
@@ -46,9 +48,11 @@ func (m *Model) kubernetes(w world) []move {
 		ms.reclaim(n)
 	}
 	ms.finish()
-	ms.provision()
-	ms.schedule()
-	ms.otherMember()
+	for c := range claimNames {
+		ms.provision(c)
+		ms.schedule(c)
+		ms.otherMember(c)
+	}
 	if w.suspended != neither {
 		ms.add("an admin confirms the restore", func(to *world) { to.suspended = neither })
 	}
@@ -58,12 +62,12 @@ func (m *Model) kubernetes(w world) []move {
 	return ms.made
 }
 
-// claimAt and pvsAt are where a side's objects are in a world.
-func claimAt(w *world, s side) *id {
+// claimsAt and pvsAt are where a side's objects are in a world.
+func claimsAt(w *world, s side) []id {
 	if s == hostSide {
-		return &w.root
+		return w.roots[:]
 	}
-	return &w.claim
+	return w.claims[:]
 }
 
 func pvsAt(w *world, s side) []id {
@@ -77,9 +81,9 @@ func (s side) String() string { return [...]string{"host", "member"}[s] }
 
 // bindClaim is what the PV controller does with the claim (kubernetes/pkg/controller/volume/
 // persistentvolume: syncClaim): its next write.
-func (ms *moves) bindClaim(s side) { //nolint:gocyclo // as the PV controller decides
+func (ms *moves) bindClaim(s side, c int) { //nolint:gocyclo // as the PV controller decides
 	m, w := ms.model, ms.from
-	claim := m.objects.claim(*claimAt(&w, s))
+	claim := m.objects.claim(claimsAt(&w, s)[c])
 	if claim == nil {
 		return
 	}
@@ -92,28 +96,31 @@ func (ms *moves) bindClaim(s side) { //nolint:gocyclo // as the PV controller de
 			continue
 		case name == "" && !bound && pv.DeletionTimestamp == nil && volumehelpers.IsVolumeBoundToClaim(pv, claim),
 			name != "" && (pv.Spec.ClaimRef == nil || volumehelpers.IsVolumeBoundToClaim(pv, claim)):
-			ms.bind(s, n)
+			ms.bind(s, c, n)
 		case name != "" && bound:
-			ms.lose(s)
+			ms.lose(s, c)
 		}
 	}
-	if s == hostSide && name == elsewhereName {
+	if s == hostSide && name == elsewhereNames[c] {
 		return
 	}
 	if bound && (name == "" || !slices.ContainsFunc(pvsAt(&w, s), func(i id) bool { pv := m.objects.pv(i); return pv != nil && pv.Name == name })) {
-		ms.lose(s)
+		ms.lose(s, c)
 	}
 }
 
 // bind a claim and a PV: first the PV, then the claim.
-func (ms *moves) bind(s side, n int) {
+func (ms *moves) bind(s side, c, n int) {
 	m := ms.model
 	ms.add(s.String()+": the PV controller binds the PV", func(to *world) {
-		claim := m.objects.claim(*claimAt(to, s))
+		claim := m.objects.claim(claimsAt(to, s)[c])
 		pvsAt(to, s)[n] = m.objects.changePV(pvsAt(to, s)[n], func(pv *corev1.PersistentVolume) {
 			if pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 				pv.Spec.ClaimRef = reference(claim)
 				metav1.SetMetaDataAnnotation(&pv.ObjectMeta, volumehelpers.AnnBoundByController, "yes")
+				if m.bounds.Writes {
+					return // its status is another write
+				}
 			}
 			pv.Status.Phase = corev1.VolumeBound
 		})
@@ -123,17 +130,21 @@ func (ms *moves) bind(s side, n int) {
 	}
 	ms.add(s.String()+": the PV controller binds the claim", func(to *world) {
 		pv := m.objects.pv(pvsAt(to, s)[n])
-		*claimAt(to, s) = m.objects.changeClaim(*claimAt(to, s), func(claim *corev1.PersistentVolumeClaim) {
+		claimsAt(to, s)[c] = m.objects.changeClaim(claimsAt(to, s)[c], func(claim *corev1.PersistentVolumeClaim) {
+			bound := claim.Spec.VolumeName == pv.Name && metav1.HasAnnotation(claim.ObjectMeta, volumehelpers.AnnBindCompleted)
 			claim.Spec.VolumeName = pv.Name
 			metav1.SetMetaDataAnnotation(&claim.ObjectMeta, volumehelpers.AnnBindCompleted, "yes")
+			if m.bounds.Writes && !bound {
+				return // its status is another write
+			}
 			claim.Status.Phase = corev1.ClaimBound
 		})
 	})
 }
 
-func (ms *moves) lose(s side) {
+func (ms *moves) lose(s side, c int) {
 	ms.add(s.String()+": the claim is Lost", func(to *world) {
-		*claimAt(to, s) = ms.model.objects.changeClaim(*claimAt(to, s), func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = corev1.ClaimLost })
+		claimsAt(to, s)[c] = ms.model.objects.changeClaim(claimsAt(to, s)[c], func(claim *corev1.PersistentVolumeClaim) { claim.Status.Phase = corev1.ClaimLost })
 	})
 }
 
@@ -150,7 +161,12 @@ func (ms *moves) syncVolume(s side, n int) {
 	phase := func(phase corev1.PersistentVolumePhase) func(*corev1.PersistentVolume) {
 		return func(pv *corev1.PersistentVolume) { pv.Status.Phase = phase }
 	}
-	claim := m.objects.claim(*claimAt(&w, s))
+	var claim *corev1.PersistentVolumeClaim // that the PV names
+	if ref := pv.Spec.ClaimRef; ref != nil {
+		if c := slices.Index(claimNames[:], ref.Name); c >= 0 {
+			claim = m.objects.claim(claimsAt(&w, s)[c])
+		}
+	}
 	ended := pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed
 	switch ref := pv.Spec.ClaimRef; {
 	case ref == nil || ref.UID == "":
@@ -194,8 +210,10 @@ func (ms *moves) reclaim(n int) {
 func (ms *moves) finish() {
 	m := ms.model
 	for _, s := range []side{hostSide, memberSide} {
-		if claim := m.objects.claim(*claimAt(&ms.from, s)); claim != nil && claim.DeletionTimestamp != nil {
-			ms.add(s.String()+": the claim goes", func(to *world) { *claimAt(to, s) = 0 })
+		for c, i := range claimsAt(&ms.from, s) {
+			if claim := m.objects.claim(i); claim != nil && claim.DeletionTimestamp != nil {
+				ms.add(s.String()+": the claim goes", func(to *world) { claimsAt(to, s)[c] = 0 })
+			}
 		}
 		for n, i := range pvsAt(&ms.from, s) {
 			pv := m.objects.pv(i)
@@ -214,9 +232,9 @@ func (ms *moves) finish() {
 
 // provision makes the volume of a leaf claim. One that is asked for again is the disk that is
 // there.
-func (ms *moves) provision() {
+func (ms *moves) provision(c int) {
 	m := ms.model
-	claim := m.objects.claim(ms.from.claim)
+	claim := m.objects.claim(ms.from.claims[c])
 	if claim == nil || claim.Spec.VolumeName != "" || claim.DeletionTimestamp != nil {
 		return
 	}
@@ -241,13 +259,15 @@ func (ms *moves) provision() {
 
 // schedule has the scheduler choose the member's node for a claim without a volume, or a
 // volume that is free for it.
-func (ms *moves) schedule() {
+func (ms *moves) schedule(c int) {
 	m := ms.model
-	root := m.objects.claim(ms.from.root)
+	root := m.objects.claim(ms.from.roots[c])
 	if root == nil || root.DeletionTimestamp != nil || root.Spec.VolumeName != "" || root.Annotations[volumehelpers.AnnSelectedNode] != "" || ms.mirroredFor(root) {
 		return
 	}
-	ms.add("host: the scheduler selects the member's node", func(to *world) { m.selectNode(to, here.NodeName) })
+	if !m.waits(c) {
+		ms.add("host: the scheduler selects the member's node", func(to *world) { m.selectNode(to, c, here.NodeName) })
+	}
 	for n, i := range ms.from.hostState.pvs {
 		pv := m.objects.pv(i)
 		if pv != nil && pv.Spec.ClaimRef == nil && pv.Status.Phase == corev1.VolumeAvailable && pv.DeletionTimestamp == nil && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
@@ -269,23 +289,23 @@ func (ms *moves) mirroredFor(root client.Object) bool {
 }
 
 // selectNode as the scheduler does; the PV controller then asks for the volume.
-func (m *Model) selectNode(to *world, node string) {
-	to.root = m.objects.changeClaim(to.root, func(root *corev1.PersistentVolumeClaim) {
+func (m *Model) selectNode(to *world, c int, node string) {
+	to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) {
 		metav1.SetMetaDataAnnotation(&root.ObjectMeta, volumehelpers.AnnSelectedNode, node)
 		metav1.SetMetaDataAnnotation(&root.ObjectMeta, volumehelpers.AnnStorageProvisioner, v1alpha1.ProvisionerName)
 	})
 }
 
 // otherMember does with a claim that is asked for there, or no longer, what this one would.
-func (ms *moves) otherMember() {
+func (ms *moves) otherMember(c int) {
 	m := ms.model
-	root := m.objects.claim(ms.from.root)
+	root := m.objects.claim(ms.from.roots[c])
 	if root == nil || root.Spec.VolumeName != "" || root.DeletionTimestamp != nil {
 		return
 	}
 	placed, asked := root.Annotations[v1alpha1.AnnotationPlacedIn], root.Annotations[volumehelpers.AnnSelectedNode] == there.NodeName
 	change := func(what string, change func(*corev1.PersistentVolumeClaim)) {
-		ms.add("the other member "+what, func(to *world) { to.root = m.objects.changeClaim(to.root, change) })
+		ms.add("the other member "+what, func(to *world) { to.roots[c] = m.objects.changeClaim(to.roots[c], change) })
 	}
 	switch {
 	case asked && placed == "":
@@ -294,7 +314,7 @@ func (ms *moves) otherMember() {
 		})
 	case asked && placed == there.ClusterID:
 		change("has a volume for the claim", func(root *corev1.PersistentVolumeClaim) {
-			root.Spec.VolumeName, root.Status.Phase = elsewhereName, corev1.ClaimBound
+			root.Spec.VolumeName, root.Status.Phase = elsewhereNames[c], corev1.ClaimBound
 			metav1.SetMetaDataAnnotation(&root.ObjectMeta, volumehelpers.AnnBindCompleted, "yes")
 		})
 	case placed == there.ClusterID:

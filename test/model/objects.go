@@ -24,7 +24,6 @@ import (
 
 const (
 	namespace = "shop"
-	claimName = "data"
 	className = "fast"
 	system    = "xylem-system"
 	driver    = "disk.example.com"
@@ -39,7 +38,8 @@ var (
 	here  = mirror.Member{Registration: "one", ClusterID: "id-one", NodeName: "kosmos-one", HostID: "id-host"}
 	there = mirror.Member{Registration: "two", ClusterID: "id-two", NodeName: "kosmos-two", HostID: "id-host"}
 
-	claimKey = types.NamespacedName{Namespace: namespace, Name: claimName}
+	// claimNames are those that claims may have, on either side.
+	claimNames = [names]string{"data", "logs"}
 )
 
 // A member's clock. A cluster is restored at the second of these times, to objects of the
@@ -126,9 +126,9 @@ func (o *objects) changePV(i id, change func(*corev1.PersistentVolume)) id {
 }
 
 // newRoot is a claim as a user makes it.
-func newRoot(uid types.UID) *corev1.PersistentVolumeClaim {
+func newRoot(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claimName, UID: uid, CreationTimestamp: before, Finalizers: []string{pvcProtection}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid, CreationTimestamp: before, Finalizers: []string{pvcProtection}},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To(className),
 			VolumeMode: ptr.To(corev1.PersistentVolumeFilesystem),
@@ -161,14 +161,22 @@ func reference(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 
 // elsewhere is the host PV of a volume of the other member.
 func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: claimName, UID: "c-two"}}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: root.Name, UID: elsewhereUID(root.Name)}}
 	claim.Spec = root.Spec
+<<<<<<< HEAD
 	pv := hostpv.Mirror(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
 	pv.UID, pv.Status.Phase, pv.ResourceVersion = "h-two", corev1.VolumeBound, "1"
+=======
+	pv := mirror.HostVolume(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
+	pv.UID, pv.Status.Phase, pv.ResourceVersion = types.UID("h-two-"+root.Name), corev1.VolumeBound, "1"
+>>>>>>> bef5f40 (test/model: ask who enqueues each step, and have a second claim)
 	return pv
 }
 
-var elsewhereName = leafName("c-two")
+func elsewhereUID(name string) types.UID { return types.UID("c-two-" + name) }
+
+// elsewhereNames are those of the volumes that claims have in the other member.
+var elsewhereNames = [names]string{leafName(elsewhereUID(claimNames[0])), leafName(elsewhereUID(claimNames[1]))}
 
 func hostClass(policy corev1.PersistentVolumeReclaimPolicy) *storagev1.StorageClass {
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: className}, Provisioner: v1alpha1.ProvisionerName,

@@ -13,8 +13,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// leaves is for how many leaf claims there are volumes at a time, each of its own name.
-const leaves = 2
+const (
+	// names of claims that there may be.
+	names = 2
+	// leaves is for how many leaf claims there are volumes at a time, each of its own name.
+	leaves = 2
+)
 
 // UIDs that objects may have. One that nothing refers to is used again.
 var (
@@ -42,13 +46,13 @@ var hostUIDs = func() (uids [2 * leaves][]types.UID) {
 
 // hostState and memberState are what each cluster has of the claim.
 type hostState struct {
-	root id
-	pvs  [2 * leaves]id // by hostNames
+	roots [names]id      // by claimNames
+	pvs   [2 * leaves]id // by hostNames
 }
 
 type memberState struct {
-	claim id
-	pvs   [leaves]id // by leafNames
+	claims [names]id  // by claimNames
+	pvs    [leaves]id // by leafNames
 }
 
 // state of both clusters, and what Xylem's process knows of them.
@@ -120,11 +124,11 @@ func (s *state) take(k kind, from state) {
 	switch k {
 	case none:
 	case rootClaims:
-		s.root = from.root
+		s.roots = from.roots
 	case hostVolumes:
 		s.hostState.pvs = from.hostState.pvs
 	case leafClaims:
-		s.claim = from.claim
+		s.claims = from.claims
 	case leafVolumes:
 		s.memberState.pvs = from.memberState.pvs
 	}
@@ -158,7 +162,7 @@ func (m *Model) referred(w world) map[string]bool {
 		}
 	}
 	for _, s := range []state{w.state, w.stale, {hostState: w.hostBackup, memberState: w.memberBackup}} {
-		for _, i := range []id{s.root, s.claim} {
+		for _, i := range append(s.roots[:], s.claims[:]...) {
 			if claim := m.objects.claim(i); claim != nil {
 				note(claim, nil)
 			}
@@ -219,16 +223,20 @@ func (s state) now() metav1.Time {
 // describe a world for a reader of a trace.
 func (m *Model) describe(w world) string {
 	var parts []string
-	if root := m.objects.claim(w.root); root != nil {
-		parts = append(parts, "claim "+claimWords(root))
+	for _, i := range w.roots {
+		if root := m.objects.claim(i); root != nil {
+			parts = append(parts, "claim "+claimWords(root))
+		}
 	}
 	for _, i := range w.hostState.pvs {
 		if pv := m.objects.pv(i); pv != nil {
 			parts = append(parts, "host PV "+volumeWords(pv))
 		}
 	}
-	if claim := m.objects.claim(w.claim); claim != nil {
-		parts = append(parts, "leaf claim "+claimWords(claim))
+	for _, i := range w.claims {
+		if claim := m.objects.claim(i); claim != nil {
+			parts = append(parts, "leaf claim "+claimWords(claim))
+		}
 	}
 	for _, i := range w.memberState.pvs {
 		if pv := m.objects.pv(i); pv != nil {
@@ -240,7 +248,7 @@ func (m *Model) describe(w world) string {
 }
 
 func claimWords(c *corev1.PersistentVolumeClaim) string {
-	return fmt.Sprintf("%s: volume %q, %s%s%s", c.UID, c.Spec.VolumeName, c.Status.Phase, deleting(c), annotations(c))
+	return fmt.Sprintf("%s (%s): volume %q, %s%s%s", c.Name, c.UID, c.Spec.VolumeName, c.Status.Phase, deleting(c), annotations(c))
 }
 
 func volumeWords(pv *corev1.PersistentVolume) string {

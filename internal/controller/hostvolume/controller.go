@@ -8,12 +8,13 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
@@ -45,12 +46,19 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	return ctrl.NewControllerManagedBy(mgr).
-		Named(Name).
-		For(&corev1.PersistentVolume{}, builder.WithPredicates(predicate.NewPredicateFuncs(concerned))).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim(r.Client)), builder.WithPredicates(route.SinceStart())).
-		WithEventFilter(route.Changed()).
-		Complete(guarded.Settling(r))
+	b := ctrl.NewControllerManagedBy(mgr).Named(Name)
+	for _, src := range r.Sources(mgr.GetCache()) {
+		b = b.WatchesRawSource(src)
+	}
+	return b.Complete(guarded.Settling(r))
+}
+
+// Sources of the controller's requests, from the host's cache.
+func (r *Reconciler) Sources(host cache.Cache) []source.Source {
+	return []source.Source{
+		source.Kind[client.Object](host, &corev1.PersistentVolume{}, &handler.EnqueueRequestForObject{}, predicate.NewPredicateFuncs(concerned), route.Changed()),
+		source.Kind[client.Object](host, &corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(ofClaim(r.Client)), route.SinceStart(), route.Changed()),
+	}
 }
 
 // Reconcile lets go of one host PV, if that is wanted.

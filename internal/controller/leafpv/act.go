@@ -9,6 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
@@ -143,7 +144,7 @@ func (r *reconciler) inTheWay(ctx context.Context, s *volume.Snapshot, host *cor
 		return fmt.Errorf("read the volume in the way: %w", err)
 	}
 	if r.represents(&there, s) {
-		return nil
+		return guarded.Unseen(exists)
 	}
 	return fmt.Errorf("create volume %s: %w", host.Name, exists)
 }

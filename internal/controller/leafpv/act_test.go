@@ -9,10 +9,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -37,6 +39,32 @@ func (c creates) Get(_ context.Context, key client.ObjectKey, into client.Object
 		return nil
 	}
 	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// taken has the PV that is to be created.
+type taken struct{ creates }
+
+func (taken) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	return apierrors.NewAlreadyExists(schema.GroupResource{}, obj.GetName())
+}
+
+// A host PV that the cache has not seen yet may be gone before the cache has: no event would
+// come, and the volume would not be mirrored.
+func TestHostVolumeNotSeenYet(t *testing.T) {
+	s := observe(t, seen(stamped))
+	made := mirror.HostVolume(s.Leaf, s.Root, corev1.PersistentVolumeReclaimDelete, here)
+	host := taken{creates{volumes: map[string]*corev1.PersistentVolume{made.Name: made}}}
+	r := &reconciler{
+		Link: &member.Link{Member: here, HostLive: host, Recorder: events.NewFakeRecorder(10),
+			Root: guarded.NewRoot(host, here.Registration, guarded.HostOnly{})},
+		Options: Options{Mirrors: account.NewMirrors(creates{}, host)},
+	}
+	settling := guarded.Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{}, r.act(ctx, s, volume.Next(s))
+	}))
+	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("not looked at again: %v, %v", result, err)
+	}
 }
 
 // The leaf claim is deleted after its volume was mirrored, and before the root is bound;

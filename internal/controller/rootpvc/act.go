@@ -267,7 +267,7 @@ func (r *reconciler) create(ctx context.Context, o observed, leaf *corev1.Persis
 		return fmt.Errorf("read the claim in the way: %w", err)
 	}
 	if _, ours := mirror.OriginIn(r.HostID, &there); ours {
-		return nil // its event wakes us
+		return guarded.Unseen(err)
 	}
 	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
 		"member %s has a claim %s/%s of its own: it is left alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}

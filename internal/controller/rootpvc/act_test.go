@@ -12,6 +12,7 @@ import (
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
@@ -86,6 +87,34 @@ func TestPlacementIsLive(t *testing.T) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
+	}
+}
+
+// exists has the object that is to be created.
+type exists struct{ writes }
+
+func (exists) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
+	return apierrors.NewAlreadyExists(schema.GroupResource{}, obj.GetName())
+}
+
+// A leaf claim that a cache has not seen yet may be gone before the cache has: no event would
+// come, and the root would wait for ever.
+func TestLeafClaimNotSeenYet(t *testing.T) {
+	root := &corev1.PersistentVolumeClaim{}
+	root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
+	root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
+	leaf, err := mirror.TranslateClaim(root, new("fast"), here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reconciler{Link: &member.Link{
+		Member: here, HostLive: reads{claim: root}, Live: reads{claim: leaf}, Leaf: guarded.NewLeaf(exists{}, here.HostID, here.Registration, guarded.HostOnly{}),
+	}, Options: Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})}}
+	settling := guarded.Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+		return reconcile.Result{}, r.act(ctx, observed{member: here, root: root}, create{leaf})
+	}))
+	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
+		t.Errorf("not looked at again: %v, %v", result, err)
 	}
 }
 
