@@ -59,6 +59,10 @@ type Result struct {
 	Reconciles int
 	// Ends are the worlds in which nothing moves.
 	Ends int
+	// Races are differences of what is left in the end that there may be, by why.
+	Races map[string]int
+	// Histories are how many ends each single disruption has, by when it happens.
+	Histories map[string]int
 	// Events is how many moves were told to the controllers.
 	Events int
 	// Findings by what is wrong.
@@ -82,11 +86,11 @@ type search struct {
 	model  *Model
 	ids    map[world]int
 	worlds []world
-	from   []int    // the world that each was reached from first
-	by     []string // by which move
-	next   [][]edge // the moves of Kubernetes and of Xylem from each
-	upset  [][]int  // the worlds that a disruption leads to from each
-	steps  [][]step // of Xylem in each
+	from   []int     // the world that each was reached from first
+	by     []string  // by which move
+	next   [][]edge  // the moves of Kubernetes and of Xylem from each
+	upset  [][]upset // the disruptions from each
+	steps  [][]step  // of Xylem in each
 	result Result
 }
 
@@ -97,6 +101,12 @@ type edge struct {
 	by   request // if it is ours
 }
 
+// upset is a disruption that leads to another world.
+type upset struct {
+	to   int
+	name string
+}
+
 // Check visits all worlds within the bounds.
 func (m *Model) Check(ctx context.Context) Result {
 	s := m.search(ctx)
@@ -105,7 +115,7 @@ func (m *Model) Check(ctx context.Context) Result {
 }
 
 func (m *Model) search(ctx context.Context) *search {
-	s := &search{model: m, ids: map[world]int{}, result: Result{Findings: map[string]*Finding{}, ByController: map[string]int{}}}
+	s := &search{model: m, ids: map[world]int{}, result: Result{Findings: map[string]*Finding{}, ByController: map[string]int{}, Races: map[string]int{}}}
 	for _, host := range []policy{destroy, retain} {
 		for _, leaf := range []policy{destroy, retain} {
 			w := world{budget: m.bounds.Disruptions, state: state{hostPolicy: host, leafPolicy: leaf}}
@@ -153,13 +163,19 @@ func (m *Model) outcomeOf(key stepKey) *outcome {
 	return m.taken[key]
 }
 
-// visit a world, and return its place among all.
-func (s *search) visit(w world, from int, by string) int {
+// marked is a world with the note of which volumes a host PV represents.
+func (m *Model) marked(w world) world {
 	for n := range w.disks {
-		if w.disks[n] && len(s.model.mirrorsOf(w.hostState, leafNames[n])) > 0 {
+		if w.disks[n] && len(m.mirrorsOf(w.hostState, leafNames[n])) > 0 {
 			w.mirrored[n] = true
 		}
 	}
+	return w
+}
+
+// visit a world, and return its place among all.
+func (s *search) visit(w world, from int, by string) int {
+	w = s.model.marked(w)
 	if known, ok := s.ids[w]; ok {
 		return known
 	}
@@ -198,7 +214,7 @@ func (s *search) expand(at int, steps []step) {
 		s.next[at] = append(s.next[at], edge{s.visit(move.to, at, move.name), false, request{}})
 	}
 	for _, move := range m.disruptions(w) {
-		s.upset[at] = append(s.upset[at], s.visit(move.to, at, "DISRUPTION: "+move.name))
+		s.upset[at] = append(s.upset[at], upset{s.visit(move.to, at, "DISRUPTION: "+move.name), move.name})
 	}
 	s.result.Moves += len(s.next[at])
 	if len(s.next[at]) == 0 {

@@ -2,10 +2,12 @@ package model
 
 import (
 	"flag"
+	"maps"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -67,5 +69,20 @@ func TestWakeups(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d moves were told to the controllers", s.result.Events)
+	report(t, begun, s)
+}
+
+// TestConfluence asks whether all orders of the same moves come to the same end.
+func TestConfluence(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 1})
+	s.confluence()
+	maps.DeleteFunc(s.result.Histories, func(_ string, ends int) bool { return ends == 1 })
+	if diff := cmp.Diff(histories, s.result.Histories); diff != "" {
+		t.Errorf("0 worlds: other ends of a history (-want +got):\n%s", diff)
+	}
+	for why, worlds := range s.result.Races {
+		t.Logf("%d worlds have more than one end: %s", worlds, why)
+	}
 	report(t, begun, s)
 }

@@ -3,12 +3,7 @@ package model
 // cycles finds the sets of worlds that are reached from one another without a disruption
 // (Tarjan's strongly connected components), in which Xylem writes: it would write for ever.
 func (s *search) cycles() {
-	t := tarjan{search: s, index: make([]int, len(s.worlds)), low: make([]int, len(s.worlds)), on: make([]bool, len(s.worlds)), of: make([]int, len(s.worlds))}
-	for at := range s.worlds {
-		if t.index[at] == 0 {
-			t.from(at)
-		}
-	}
+	t := s.components()
 	seen := map[int]bool{}
 	for at, edges := range s.next {
 		for _, e := range edges {
@@ -18,6 +13,17 @@ func (s *search) cycles() {
 			}
 		}
 	}
+}
+
+// components of worlds that are reached from one another.
+func (s *search) components() *tarjan {
+	t := &tarjan{search: s, index: make([]int, len(s.worlds)), low: make([]int, len(s.worlds)), on: make([]bool, len(s.worlds)), of: make([]int, len(s.worlds))}
+	for at := range s.worlds {
+		if t.index[at] == 0 {
+			t.from(at)
+		}
+	}
+	return t
 }
 
 type tarjan struct {

@@ -80,8 +80,8 @@ func (l *lost) processed(at int) {
 	for _, e := range l.next[at] {
 		l.passOn(at, e.to, e)
 	}
-	for _, to := range l.upset[at] {
-		l.passOn(at, to, edge{to: to})
+	for _, u := range l.upset[at] {
+		l.passOn(at, u.to, edge{to: u.to})
 	}
 }
 
@@ -113,8 +113,8 @@ func (l *lost) follow(i idle) {
 	for _, e := range l.next[i.at] {
 		along(e.to, e)
 	}
-	for _, to := range l.upset[i.at] {
-		along(to, edge{to: to})
+	for _, u := range l.upset[i.at] {
+		along(u.to, edge{to: u.to})
 	}
 }
 

@@ -1,0 +1,113 @@
+package model
+
+import "strings"
+
+// race is a difference between ends that there may be: the first of two moves decides. Both are
+// named by how their names begin.
+type race struct{ why, one, other string }
+
+// races that were reviewed. Each is between Xylem and somebody who takes away what its step is
+// about, or between two controllers of Kubernetes; each end is one that its first move would
+// have had alone.
+var races = []race{
+	{
+		"a claim is deleted while its volume is about to be mirrored: once the volume has its stamp, only a host PV can be evidence that it may go (I2), and it stays as an orphan that is reported",
+		"host: the claim goes", "leaf_pv: create *v1.PersistentVolume in the host",
+	},
+	{
+		"a leaf claim is deleted while its volume is about to be mirrored: the next leaf claim gets this volume, or another one, and then this one is reported as an orphan",
+		"member: the claim goes", "leaf_pv: create *v1.PersistentVolume in the host",
+	},
+	{
+		"the same, and the member's PV controller has released the volume before it is mirrored",
+		"member: the PV controller releases the PV", "leaf_pv: create *v1.PersistentVolume in the host",
+	},
+	{
+		"a leaf claim is deleted while its volume is about to be stamped: a volume that its member retains stays with the stamp, or without",
+		"member: the claim goes", "leaf_pv: patch *v1.PersistentVolume in the member",
+	},
+	{
+		"what is stamped or mirrored was deleted while the cache lagged: the step takes the volume as it was, or as it is",
+		"the cache catches up", "leaf_pv: ",
+	},
+	{
+		"an admin has a volume retained whose destruction has begun: the member's provisioner destroys it first, or it is held",
+		"member: the provisioner destroys the disk", "leaf_pv: patch *v1.PersistentVolume in the member",
+	},
+	{
+		"a host that was restored has forgotten that the claim is placed: the scheduler asks for it again before its leaf claim is withdrawn, or after",
+		"host: the scheduler selects the member's node", "root_pvc: delete *v1.PersistentVolumeClaim in the member",
+	},
+	{
+		"a leaf PV was deleted whose leaf claim is withdrawn: the provisioner finds its disk again for the leaf claim, or nobody does",
+		"member: the provisioner makes a volume", "root_pvc: delete *v1.PersistentVolumeClaim in the member",
+	},
+	{
+		"an admin sets a host PV to Recycle that its member retains: the PV controller fails to recycle it, or Xylem sets it to Retain first. Its phase is Failed or Released, and both are ends",
+		"host: the PV controller cannot recycle the PV", "leaf_pv: patch *v1.PersistentVolume in the host",
+	},
+	{
+		"Kubernetes' own: a PV that is deleted goes before its provisioner has destroyed its disk, or after",
+		"member: nothing protects the PV any more", "member: the provisioner destroys the disk",
+	},
+	{
+		"Kubernetes' own: a PV that is deleted goes before it is bound to its claim, or is bound and stays",
+		"member: nothing protects the PV any more", "member: the PV controller binds the PV",
+	},
+}
+
+// histories are how many ends a single disruption may have, by when it happens. One that is not
+// here has the same end whenever it happens.
+var histories = map[string]int{
+	// Nothing is left; or the volume was mirrored, and goes by its policy; or it was not, and its
+	// member retains it; or it had its stamp, and is an orphan.
+	"a user deletes the claim": 4,
+	// The volume is there first, and the claim is bound to it; else the other member has it, and
+	// here is no volume, or one that stays with the stamp or, since its member retains it, without.
+	"the scheduler selects a node of the other member": 4,
+	// The volume was mirrored, and the next leaf claim gets it; else that one gets another, and
+	// this one is gone, or stays with the stamp, or without.
+	"the member's admin deletes the leaf claim": 3,
+	// It goes, and is provisioned again; or it is bound and stays Terminating, before it had the
+	// stamp, before it was mirrored, or after.
+	"the member's admin deletes the leaf PV": 4,
+	// It is mirrored as what it is; or the host PV represents the one before.
+	"the leaf PV is made again under its name": 2,
+	// The host PV was bound to its claim and stays Terminating, or its claim does not get it,
+	// whether or not the PV controller has begun.
+	"an admin deletes the host PV": 3,
+}
+
+// raced says why moves that lead to different ends may: for each two of the ends, one of the
+// races has a move that leads to either. Empty if there is a pair that none has.
+func raced(sides [][]string) string {
+	var whys []string
+	for i := range sides {
+		for j := range i {
+			why := between(sides[i], sides[j])
+			if why == "" {
+				return ""
+			}
+			whys = append(whys, why)
+		}
+	}
+	return whys[0]
+}
+
+func between(a, b []string) string {
+	for _, r := range races {
+		if begins(a, r.one) && begins(b, r.other) || begins(a, r.other) && begins(b, r.one) {
+			return r.why
+		}
+	}
+	return ""
+}
+
+func begins(moves []string, with string) bool {
+	for _, m := range moves {
+		if strings.HasPrefix(m, with) {
+			return true
+		}
+	}
+	return false
+}
