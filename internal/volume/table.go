@@ -68,7 +68,7 @@ var table = []section{
 	{title: "Its claim is gone: what is to outlive it is held", when: []fact{not(hasRoot)}, rows: []row{
 		{phase: Holding, when: []fact{not(mirrored), replaced, unkept}, step: Keep, owner: LeafPV},
 		{phase: Holding, when: []fact{not(stamped), held, mayBeKnown, unheld}, step: Stamp, owner: LeafPV},
-		{phase: Holding, when: []fact{mirrored, not(abandoned), stamped, not(leafRetain), either(retained, freed)}, step: Hold, owner: LeafPV},
+		{phase: Holding, when: []fact{mirrored, not(abandoned), stamped, not(leafRetain), either(retained, freed, heldByAnother)}, step: Hold, owner: LeafPV},
 		{phase: Adopting, when: []fact{not(mirrored), stamped, adoptable}, step: Adopt, owner: LeafPV},
 		{phase: Provisioned, when: []fact{not(mirrored), stamped, leafRetain, not(terminating), promisedHere}, step: Fulfil, owner: LeafPV},
 		{phase: Holding, when: []fact{not(mirrored), stamped, unkept}, step: Keep, owner: LeafPV},

@@ -346,10 +346,10 @@ func TestNext(t *testing.T) {
 		"freed after it was put to Delete: held (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), func(s *volume.Snapshot) {
 			s.Host.Spec.ClaimRef, s.Host.Status.Phase = nil, corev1.VolumeAvailable
 		}), hold},
-		"the same, and bound to another claim before that was seen: held (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
-		"the same, without its leaf claim: held (I2)":                          {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
-		"the same, about to be bound to another claim: held (I2)":              {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("", corev1.VolumeAvailable)), hold},
-		"the same, and that claim is gone as well: not fought over (I5)":       {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeReleased)), rest},
+		"the same, and bound to another claim before that was seen: held (I2)":                                  {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
+		"the same, without its leaf claim: held (I2)":                                                           {seen(mirrored, rootGone, noClaim, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
+		"the same, about to be bound to another claim: held (I2)":                                               {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("", corev1.VolumeAvailable)), hold},
+		"the same, and that claim is gone as well: held, for the leaf claim that has it still may go then (I1)": {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeReleased)), hold},
 
 		"freed, and bound to another claim of that name, which lives: held (I2)":    {seen(mirrored, boundAgain, leafPolicy(deletes)), hold},
 		"the same, the stamp was taken off: for the root of the leaf claim":         {seen(mirrored, boundAgain, notStamped), stamp},

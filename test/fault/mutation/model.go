@@ -15,7 +15,7 @@ func modelled() []Mutation {
 			Name: "passes-over-deleted", Class: "a leaf PV that is being deleted is not held",
 			Edits: []Edit{
 				{volumeTable, "held, mayBeKnown, unheld}", "held, mayBeKnown, unheld, not(terminating)}"},
-				{volumeTable, "not(leafRetain), either(retained, freed)}", "not(leafRetain), not(terminating), either(retained, freed)}"},
+				{volumeTable, "not(leafRetain), either(retained, freed, heldByAnother)}", "not(leafRetain), not(terminating), either(retained, freed, heldByAnother)}"},
 				{volumeTable, "{not(mirrored), stamped, unkept}", "{not(mirrored), stamped, unkept, not(terminating)}"},
 				{volumeTable, "provisioned, unheld}", "provisioned, unheld, not(terminating)}"},
 			},
@@ -45,6 +45,26 @@ func modelled() []Mutation {
 			Name: "freed-at-delete", Class: "a volume that is freed while it is destroyed stays at Delete",
 			Edits:  []Edit{{volumeSnapshot, "	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase", "	if s.Host != nil {\n		return false\n	}\n	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase"}},
 			Caught: []string{"I6"},
+		},
+		{
+			Name: "deaf-to-phases", Class: "leaf_pv is not enqueued when a leaf claim gets its phase: its volume is not mirrored",
+			Edits: []Edit{{"internal/controller/leafpv/controller.go", "ofClaim, route.Concerning(route.LeafClaimChanged)", "ofClaim, route.Concerning(route.ClaimChanged)"}},
+			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
+		},
+		{
+			Name: "deaf-to-the-next", Class: "root_pv is not enqueued by the claim whose leaf claim is left of an earlier one, and has the volume",
+			Edits: []Edit{{"internal/controller/rootpv/controller.go", "	return append(found, r.standFor(ctx, leaf.Spec.VolumeName)...)", "	return found"}},
+			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
+		},
+		{
+			Name: "takes-for-its-own", Class: "a volume that was freed, and has been bound to a claim of another name, is taken for that of the claim whose leaf claim is left",
+			Edits: []Edit{{rootPVCDecide, "	return o.leaf != nil && (o.root == nil || o.root.UID != o.origin.UID) && (o.volume.Claim == nil || o.volume.Claim.UID != o.leaf.UID)", "	return o.leaf != nil && o.origin.UID == \"\""}},
+			Check: "TestTwoNames", Caught: []string{"I1", "I2", "I3", "I5", "I6", "panics", "both write"},
+		},
+		{
+			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained for ever: the policy that Xylem gave it is noted as the member's",
+			Edits: []Edit{{volumeChange, "		s.stamp(after, s.Origin)\n		after.Spec.ClaimRef", "		s.stamp(after, s.Origin)\n		after.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(s.Leaf.Spec.PersistentVolumeReclaimPolicy)\n		after.Spec.ClaimRef"}},
+			Check: "TestConfluence", Caught: []string{"the end depends", "other ends"},
 		},
 	}
 }

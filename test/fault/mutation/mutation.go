@@ -28,6 +28,8 @@ type Mutation struct {
 	// Scenario and Fault show it; Fault is empty where none is needed. What a fault
 	// does not reach, because the mutant writes something else, shows without.
 	Scenario, Fault string
+	// Check is the test of test/model that shows it, if that is not TestCheck.
+	Check string
 	// Caught are the invariants of which one at least has to be violated.
 	Caught []string
 }
