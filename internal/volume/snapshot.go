@@ -181,9 +181,10 @@ func (s *Snapshot) freed() bool {
 	return s.StampedForAnother() && !hostpv.Ended(s.Host) && !hostpv.Releasing(s.Host)
 }
 
-// PromisedHere reports whether the volume may fulfil a promise of this member.
+// PromisedHere reports whether the volume may fulfil a promise of this member: not one that an
+// admin takes from it.
 func (s *Snapshot) PromisedHere() bool {
-	return s.Promise != nil && hostpv.IsPromiseIn(s.Promise, s.Member.ClusterID)
+	return s.Promise != nil && hostpv.IsPromiseIn(s.Promise, s.Member.ClusterID) && !hostpv.Abandoned(s.Promise)
 }
 
 // promised reports whether the root is bound to its promise, and that is not fulfilled by

@@ -22,6 +22,8 @@ type Bounds struct {
 	SecondWaits bool
 	// Writes of the PV controllers are moves of their own: those of a spec, and of a status.
 	Writes bool
+	// Promises: the host's class makes promises, and a Pod is there.
+	Promises bool
 }
 
 // Model is what all worlds of a check have in common.
@@ -116,14 +118,8 @@ func (m *Model) Check(ctx context.Context) Result {
 
 func (m *Model) search(ctx context.Context) *search {
 	s := &search{model: m, ids: map[world]int{}, result: Result{Findings: map[string]*Finding{}, ByController: map[string]int{}, Races: map[string]int{}}}
-	for _, host := range []policy{destroy, retain} {
-		for _, leaf := range []policy{destroy, retain} {
-			w := world{budget: m.bounds.Disruptions, state: state{hostPolicy: host, leafPolicy: leaf}}
-			for c := range m.bounds.Names {
-				w.roots[c] = m.objects.keep(newRoot(claimNames[c], rootUIDs[c]))
-			}
-			s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", host.reclaim(), leaf.reclaim()))
-		}
+	for _, mode := range m.modes() {
+		s.begin(mode)
 	}
 	for done := 0; done < len(s.worlds); {
 		level := s.worlds[done:]
@@ -134,6 +130,30 @@ func (m *Model) search(ctx context.Context) *search {
 	}
 	s.result.Worlds, s.result.Reconciles = len(s.worlds), len(m.taken)
 	return s
+}
+
+func (m *Model) modes() []mode {
+	if m.bounds.Promises {
+		return []mode{promises, promisesWhileUsed}
+	}
+	return []mode{mirrors}
+}
+
+// begin with a claim, for each of the policies that classes may have.
+func (s *search) begin(mode mode) {
+	m := s.model
+	for _, host := range []policy{destroy, retain} {
+		for _, leaf := range []policy{destroy, retain} {
+			w := world{budget: m.bounds.Disruptions, state: state{hostPolicy: host, leafPolicy: leaf, mode: mode}}
+			if mode != mirrors {
+				w.pod = m.objects.keep(newPod(podUIDs[0]))
+			}
+			for c := range m.bounds.Names {
+				w.roots[c] = m.objects.keep(newRoot(claimNames[c], rootUIDs[c]))
+			}
+			s.visit(w, -1, fmt.Sprintf("a claim; the host's class says %s, the member's %s", host.reclaim(), leaf.reclaim()))
+		}
+	}
 }
 
 // take runs the controllers in each of some worlds, unless they have been in one that looks

@@ -86,3 +86,14 @@ func TestConfluence(t *testing.T) {
 	}
 	report(t, begun, s)
 }
+
+// TestPromises has a class that makes promises, and a Pod that has its disk made.
+func TestPromises(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Promises: true})
+	s.cycles()
+	if err := s.wakeups(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report(t, begun, s)
+}

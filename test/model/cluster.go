@@ -87,9 +87,13 @@ func (c contents) objects(like client.Object) []client.Object {
 		for _, pv := range c.pvs() {
 			found = append(found, pv)
 		}
+	case *corev1.Pod:
+		if pod := c.model.objects.pod(c.state().pod); c.side == hostSide && pod != nil {
+			found = append(found, pod)
+		}
 	case *storagev1.StorageClass:
 		if c.side == hostSide {
-			return []client.Object{hostClass(c.state().hostPolicy.reclaim())}
+			return []client.Object{hostClass(c.state().hostPolicy.reclaim(), c.state().mode)}
 		}
 		return []client.Object{leafClass(c.state().leafPolicy.reclaim())}
 	case *corev1.Namespace:
@@ -148,10 +152,12 @@ func (r reader) List(_ context.Context, list client.ObjectList, opts ...client.L
 		like = &corev1.PersistentVolumeClaim{}
 	case *corev1.PersistentVolumeList:
 		like = &corev1.PersistentVolume{}
+	case *corev1.PodList:
+		like = &corev1.Pod{}
 	case *storagev1.StorageClassList:
 		like = &storagev1.StorageClass{}
 	default:
-		return nil // of Pods, events, nodes and registrations there are none
+		return nil // of events, nodes and registrations there are none
 	}
 	var found []runtime.Object
 	for _, obj := range r.objects(like) {

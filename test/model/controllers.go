@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,7 +49,15 @@ type run struct {
 	wrote      written
 	violations []string
 	told       []string
+	clock      *stopped
 }
+
+// stopped is a clock that moves only as the model has it.
+type stopped struct{ now time.Time }
+
+func (s *stopped) Now() time.Time { return s.now }
+
+func (s *stopped) Since(t time.Time) time.Duration { return s.now.Sub(t) }
 
 func (r *run) tell(reason string) {
 	if reason != "" && !slices.Contains(r.told, reason) {
@@ -93,7 +102,7 @@ type stepKey struct {
 	mirrored   [leaves]bool
 	// uids that come next, of claims and of host PVs by their names.
 	claim types.UID
-	pvs   [2 * leaves]types.UID
+	pvs   [hosts]types.UID
 }
 
 func (m *Model) keyOf(w world) stepKey {
@@ -131,7 +140,7 @@ func (m *Model) steps(ctx context.Context, w world) []step {
 
 // step runs one reconcile of a process that has just been started.
 func (m *Model) step(ctx context.Context, w world, q request) step {
-	r := &run{world: w}
+	r := &run{world: w, clock: &stopped{after.Time}}
 	seen := w.seen()
 	cached := func(s side) reader { return reader{contents: contents{m, s, func() state { return seen }}} }
 	live := func(s side) reader {
@@ -148,6 +157,10 @@ func (m *Model) step(ctx context.Context, w world, q request) step {
 	}
 	var result reconcile.Result
 	err := recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
+	if err == nil && r.wrote == (written{}) && result.RequeueAfter > 0 {
+		r.clock.now = r.clock.now.Add(result.RequeueAfter) // and nothing has happened
+		err = recovered(func() (err error) { result, err = reconciler.Reconcile(ctx, q.key()); return err })
+	}
 	switch {
 	case err == nil, errors.Is(err, errKilled):
 	case strings.Contains(err.Error(), "panic"): // as controller-runtime and recovered report it
@@ -190,7 +203,7 @@ func newLink(w world, r *run, cached, live func(side) reader) *member.Link {
 	g := guard{w.state}
 	return &member.Link{
 		Member: here, Cache: cached(memberSide), Live: live(memberSide), Host: cached(hostSide), HostLive: live(hostSide),
-		Recorder: r, Clock: clock.RealClock{},
+		Recorder: r, Clock: r.clock,
 		Leaf:       guarded.NewLeaf(writer{reader: live(memberSide), run: r}, here.HostID, here.Registration, g),
 		Root:       guarded.NewRoot(writer{reader: live(hostSide), run: r}, here.Registration, g),
 		MayDestroy: g.MayDestroy,

@@ -8,6 +8,7 @@ import (
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
 // disruptions are what users, admins and disasters do. Each takes one of the budget.
@@ -20,6 +21,9 @@ func (m *Model) disruptions(w world) []move {
 	for c := range m.bounds.Names {
 		ms.users(c)
 	}
+	if w.mode != mirrors {
+		ms.pods()
+	}
 	for n := range w.hostState.pvs {
 		ms.hostAdmin(n)
 	}
@@ -27,6 +31,9 @@ func (m *Model) disruptions(w world) []move {
 	ms.restores()
 	if w.lagging == none {
 		for k := rootClaims; k <= leafVolumes; k++ {
+			if k == hostPods && w.mode == mirrors {
+				continue
+			}
 			ms.add("a cache stops"+k.String(), func(to *world) { to.lag(k) })
 		}
 	}
@@ -51,6 +58,28 @@ func (ms *moves) users(c int) {
 	}
 	if root.Spec.VolumeName == "" && root.Annotations[volumehelpers.AnnSelectedNode] == here.NodeName {
 		ms.add("the scheduler selects a node of the other member", func(to *world) { m.selectNode(to, c, there.NodeName) })
+	}
+}
+
+// pods that a user makes and deletes.
+func (ms *moves) pods() {
+	m := ms.model
+	switch pod := m.objects.pod(ms.from.pod); {
+	case pod == nil:
+		ms.add("a user makes a Pod", func(to *world) {
+			if uid := m.unused(*to, podUIDs...); uid != "" {
+				to.pod = m.objects.keep(newPod(uid))
+			}
+		})
+	case pod.DeletionTimestamp == nil:
+		ms.add("a user deletes the Pod", func(to *world) {
+			to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.DeletionTimestamp = &deleted })
+		})
+		if pod.Spec.NodeName != "" && !podstatus.Finished(pod) {
+			ms.add("the Pod ends", func(to *world) {
+				to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodSucceeded })
+			})
+		}
 	}
 }
 

@@ -11,8 +11,18 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
+
+// leafNamed is the leaf PV of a name; nil if there is none, or no name.
+func (m *Model) leafNamed(w world, name string) *corev1.PersistentVolume {
+	n := slices.Index(leafNames[:], name)
+	if n < 0 {
+		return nil
+	}
+	return m.objects.pv(w.memberState.pvs[n])
+}
 
 // mirrorsOf are the host PVs that represent a leaf PV of a name, of whatever UID.
 func (m *Model) mirrorsOf(s hostState, leaf string) []*corev1.PersistentVolume {
@@ -80,7 +90,7 @@ func (m *Model) leafClaimWritten(w world, was, is *corev1.PersistentVolumeClaim)
 		}
 	}
 	origin, _ := mirror.OriginIn(here.HostID, was)
-	if m.rootOf(w, origin.UID) != nil && was.Spec.VolumeName != "" {
+	if m.rootOf(w, origin.UID) != nil && !m.releasing(w) && was.Spec.VolumeName != "" {
 		found = append(found, "I2: the leaf claim of a living claim is deleted, which has a volume")
 	}
 	return found
@@ -92,6 +102,30 @@ func (m *Model) leafVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 		return nil
 	}
 	return m.destroyed(w, slices.Index(leafNames[:], is.Name), nil)
+}
+
+// releasing reports whether a promise is marked whose disk goes with its last Pod.
+func (m *Model) releasing(w world) bool {
+	return slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool { pv := m.objects.pv(i); return pv != nil && hostpv.Releasing(pv) })
+}
+
+// releasedInUse says why the disk of a promise is not to go with its last Pod: I2 (c).
+func (m *Model) releasedInUse(w world, host *corev1.PersistentVolume) []string {
+	switch {
+	case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
+		return []string{"I2: destroyed although the promise retains"}
+	case host.Annotations[v1alpha1.AnnotationConsumer] == "":
+		return []string{"I2: released although no consumer was recorded"}
+	case m.podUses(w):
+		return []string{"I2: released while a Pod uses it"}
+	}
+	return nil
+}
+
+// podUses reports whether there is a Pod that has not finished.
+func (m *Model) podUses(w world) bool {
+	pod := m.objects.pod(w.pod)
+	return pod != nil && !podstatus.Finished(pod)
 }
 
 // destroyed says why the data of a volume may not be destroyed.
@@ -115,6 +149,8 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 	for _, host := range hosts {
 		_, _, uid, _ := hostpv.LeafOf(host)
 		switch ref := host.Spec.ClaimRef; {
+		case hostpv.Releasing(host):
+			found = append(found, m.releasedInUse(w, host)...)
 		case hostpv.Abandoned(host):
 			found = append(found, "I2: destroyed although its host PV is abandoned")
 		case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
@@ -142,8 +178,8 @@ func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 		return nil
 	}
 	var found []string
-	_, name, uid, _ := hostpv.LeafOf(was)
-	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
+	_, name, uid, _ := mirror.LeafVolumeOf(was)
+	leaf := m.leafNamed(w, name)
 	if goes && leaf != nil && leaf.UID == uid {
 		found = append(found, "I1: the host PV is deleted before its leaf PV is gone")
 	}
@@ -210,8 +246,8 @@ func (m *Model) inUse(w world, leaf *corev1.PersistentVolume) bool {
 
 func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { //nolint:gocyclo // a table
 	held := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
-	_, name, uid, _ := hostpv.LeafOf(pv)
-	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
+	_, name, uid, _ := mirror.LeafVolumeOf(pv)
+	leaf := m.leafNamed(w, name)
 	same := leaf != nil && leaf.UID == uid
 	gone := pv.Spec.ClaimRef != nil && m.rootReferredBy(w, pv) == nil
 	switch policy := pv.Spec.PersistentVolumeReclaimPolicy; {
@@ -256,11 +292,24 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		return nil
 	}
 	host := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], root.Spec.VolumeName)])
+	if host != nil && hostpv.IsUnfulfilled(host) && host.Status.Phase == corev1.VolumeBound {
+		pod := m.objects.pod(w.pod)
+		switch {
+		case m.podUses(w) && pod.DeletionTimestamp == nil && pod.Spec.NodeName == here.NodeName:
+			return []string{"a Pod waits for the disk of its promise"}
+		case claim != nil:
+			return []string{"a leaf claim stays of a promise that no Pod wants"}
+		}
+		return nil
+	}
+	if host != nil && hostpv.WhenUnused(host) && !m.podUses(w) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !hostpv.Abandoned(host) {
+		return []string{"the disk of a promise stays that no Pod uses"}
+	}
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
 		return []string{"a bound claim and its host PV do not agree"}
 	}
-	_, name, uid, _ := hostpv.LeafOf(host)
-	leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
+	_, name, uid, _ := mirror.LeafVolumeOf(host)
+	leaf := m.leafNamed(w, name)
 	if hostpv.Abandoned(host) {
 		return nil
 	}

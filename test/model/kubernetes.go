@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // move is a transition to another world.
@@ -53,6 +54,8 @@ func (m *Model) kubernetes(w world) []move {
 		ms.schedule(c)
 		ms.otherMember(c)
 	}
+	ms.promise()
+	ms.runPod()
 	if w.suspended != neither {
 		ms.add("an admin confirms the restore", func(to *world) { to.suspended = neither })
 	}
@@ -206,6 +209,42 @@ func (ms *moves) reclaim(n int) {
 	}
 }
 
+// promise is the one write of the controller promise.
+func (ms *moves) promise() {
+	m := ms.model
+	root := m.objects.claim(ms.from.roots[0])
+	if ms.from.mode == mirrors || root == nil || root.DeletionTimestamp != nil || root.Spec.VolumeName != "" {
+		return
+	}
+	pv := hostpv.PromiseFor(root, hostClass(ms.from.hostPolicy.reclaim(), ms.from.mode))
+	n := slices.Index(hostNames[:], pv.Name)
+	if ms.from.hostState.pvs[n] != 0 {
+		return
+	}
+	ms.add("promise: creates the promise", func(to *world) {
+		pv.UID = m.unused(*to, hostUIDs[n]...)
+		pv.Finalizers = append(pv.Finalizers, pvProtection)
+		pv.Status.Phase = corev1.VolumePending
+		pv.CreationTimestamp = to.now()
+		to.hostState.pvs[n] = m.objects.keep(pv)
+	})
+}
+
+// runPod binds a Pod to the member's node once its claim is bound, and ends one that was deleted.
+func (ms *moves) runPod() {
+	m := ms.model
+	pod, root := m.objects.pod(ms.from.pod), m.objects.claim(ms.from.roots[0])
+	switch {
+	case pod == nil:
+	case pod.DeletionTimestamp != nil:
+		ms.add("host: the Pod goes", func(to *world) { to.pod = 0 })
+	case pod.Spec.NodeName == "" && root != nil && root.DeletionTimestamp == nil && root.Status.Phase == corev1.ClaimBound:
+		ms.add("host: the scheduler binds the Pod to the member's node", func(to *world) {
+			to.pod = m.objects.changePod(to.pod, func(pod *corev1.Pod) { pod.Spec.NodeName = here.NodeName })
+		})
+	}
+}
+
 // finish takes Kubernetes' own finalizers off what is deleted.
 func (ms *moves) finish() {
 	m := ms.model
@@ -261,6 +300,9 @@ func (ms *moves) provision(c int) {
 // volume that is free for it.
 func (ms *moves) schedule(c int) {
 	m := ms.model
+	if ms.from.mode != mirrors {
+		return // a claim is bound to its promise before the scheduler looks at it
+	}
 	root := m.objects.claim(ms.from.roots[c])
 	if root == nil || root.DeletionTimestamp != nil || root.Spec.VolumeName != "" || root.Annotations[volumehelpers.AnnSelectedNode] != "" || ms.mirroredFor(root) {
 		return

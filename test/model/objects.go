@@ -61,10 +61,11 @@ type objects struct {
 	ids    map[string]id
 	claims map[id]*corev1.PersistentVolumeClaim
 	pvs    map[id]*corev1.PersistentVolume
+	pods   map[id]*corev1.Pod
 }
 
 func newObjects() *objects {
-	return &objects{ids: map[string]id{}, claims: map[id]*corev1.PersistentVolumeClaim{}, pvs: map[id]*corev1.PersistentVolume{}}
+	return &objects{ids: map[string]id{}, claims: map[id]*corev1.PersistentVolumeClaim{}, pvs: map[id]*corev1.PersistentVolume{}, pods: map[id]*corev1.Pod{}}
 }
 
 type encoded interface {
@@ -93,6 +94,8 @@ func (o *objects) keep(obj encoded) id {
 		o.claims[made] = obj
 	case *corev1.PersistentVolume:
 		o.pvs[made] = obj
+	case *corev1.Pod:
+		o.pods[made] = obj
 	}
 	return made
 }
@@ -109,6 +112,31 @@ func (o *objects) pv(i id) *corev1.PersistentVolume {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	return o.pvs[i]
+}
+
+// pod of an id; nil for 0. It is not to be changed.
+func (o *objects) pod(i id) *corev1.Pod {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	return o.pods[i]
+}
+
+// changePod is the id of a Pod with a change made to it.
+func (o *objects) changePod(i id, change func(*corev1.Pod)) id {
+	pod := o.pod(i).DeepCopy()
+	change(pod)
+	return o.keep(pod)
+}
+
+// newPod is a Pod that uses the first claim.
+func newPod(uid types.UID) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "app", UID: uid, CreationTimestamp: before},
+		Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimNames[0]}}}},
+			Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
 }
 
 // changeClaim is the id of a claim with a change made to it.
@@ -163,13 +191,8 @@ func reference(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: root.Name, UID: elsewhereUID(root.Name)}}
 	claim.Spec = root.Spec
-<<<<<<< HEAD
-	pv := hostpv.Mirror(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
-	pv.UID, pv.Status.Phase, pv.ResourceVersion = "h-two", corev1.VolumeBound, "1"
-=======
 	pv := mirror.HostVolume(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
 	pv.UID, pv.Status.Phase, pv.ResourceVersion = types.UID("h-two-"+root.Name), corev1.VolumeBound, "1"
->>>>>>> bef5f40 (test/model: ask who enqueues each step, and have a second claim)
 	return pv
 }
 
@@ -178,9 +201,16 @@ func elsewhereUID(name string) types.UID { return types.UID("c-two-" + name) }
 // elsewhereNames are those of the volumes that claims have in the other member.
 var elsewhereNames = [names]string{leafName(elsewhereUID(claimNames[0])), leafName(elsewhereUID(claimNames[1]))}
 
-func hostClass(policy corev1.PersistentVolumeReclaimPolicy) *storagev1.StorageClass {
-	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: className}, Provisioner: v1alpha1.ProvisionerName,
+func hostClass(policy corev1.PersistentVolumeReclaimPolicy, mode mode) *storagev1.StorageClass {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: className}, Provisioner: v1alpha1.ProvisionerName,
 		ReclaimPolicy: &policy, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
+	if mode != mirrors {
+		class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}
+	}
+	if mode == promisesWhileUsed {
+		class.Parameters[v1alpha1.ParameterRelease], class.Parameters[v1alpha1.ParameterReleaseGrace] = v1alpha1.ReleaseWhenUnused, "1m"
+	}
+	return class
 }
 
 // record is what the host's manager keeps of the member. The model does not look at it.
@@ -190,7 +220,7 @@ func record() *coordinationv1.Lease {
 }
 
 func leafClass(policy corev1.PersistentVolumeReclaimPolicy) *storagev1.StorageClass {
-	class := hostClass(policy)
+	class := hostClass(policy, mirrors)
 	class.Provisioner = driver
 	return class
 }

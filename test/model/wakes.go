@@ -42,7 +42,7 @@ func (m *Model) newWakes(ctx context.Context) (*wakes, error) {
 	cached := func(s side) reader {
 		return reader{contents: contents{m, s, func() state { return k.now }}, watched: k}
 	}
-	link := newLink(world{}, &run{}, cached, cached)
+	link := newLink(world{}, &run{clock: &stopped{}}, cached, cached)
 	link.Router = route.New(cached(hostSide))
 	if err := link.Router.Setup(ctx); err != nil {
 		return nil, err
@@ -80,7 +80,10 @@ func (k *wakes) start(ctx context.Context, controller string, sources []source.S
 func (k *wakes) between(from, to state) map[request]bool {
 	k.now, k.woken = to, map[request]bool{}
 	for _, s := range []side{hostSide, memberSide} {
-		for _, like := range []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}} {
+		for _, like := range []client.Object{&corev1.PersistentVolumeClaim{}, &corev1.PersistentVolume{}, &corev1.Pod{}} {
+			if i := k.informers[informed{s, fmt.Sprintf("%T", like)}]; i == nil {
+				continue
+			}
 			k.tell(s, like, from, to)
 		}
 	}

@@ -18,26 +18,30 @@ const (
 	names = 2
 	// leaves is for how many leaf claims there are volumes at a time, each of its own name.
 	leaves = 2
+	// hosts is for how many host PVs there is room, each of its own name.
+	hosts = 2*leaves + 3
 )
 
 // UIDs that objects may have. One that nothing refers to is used again.
 var (
 	rootUIDs  = []types.UID{"r1", "r2", "r3"}
 	claimUIDs = [leaves]types.UID{"c1", "c2"}
+	podUIDs   = []types.UID{"p1", "p2", "p3"}
 )
 
 // names of leaf PVs, and of the host PVs that may represent them: the plain name of each,
 // then those for where that is taken.
 var (
 	leafNames = [leaves]string{leafName(claimUIDs[0]), leafName(claimUIDs[1])}
-	hostNames = [2 * leaves]string{
+	hostNames = [hosts]string{
 		leafNames[0], leafNames[1],
-		hostpv.Name(leafNames[0], here.ClusterID, true), hostpv.Name(leafNames[1], here.ClusterID, true),
+		mirror.HostVolumeName(leafNames[0], here.ClusterID, true), mirror.HostVolumeName(leafNames[1], here.ClusterID, true),
+		hostpv.PromiseName(rootUIDs[0]), hostpv.PromiseName(rootUIDs[1]), hostpv.PromiseName(rootUIDs[2]),
 	}
 )
 
 // hostUIDs are those that host PVs may have, by hostNames.
-var hostUIDs = func() (uids [2 * leaves][]types.UID) {
+var hostUIDs = func() (uids [hosts][]types.UID) {
 	for n, name := range hostNames {
 		uids[n] = volumeUIDs("h", name)
 	}
@@ -46,8 +50,9 @@ var hostUIDs = func() (uids [2 * leaves][]types.UID) {
 
 // hostState and memberState are what each cluster has of the claim.
 type hostState struct {
-	roots [names]id      // by claimNames
-	pvs   [2 * leaves]id // by hostNames
+	roots [names]id // by claimNames
+	pvs   [hosts]id // by hostNames
+	pod   id        // of the first claim
 }
 
 type memberState struct {
@@ -62,9 +67,19 @@ type state struct {
 	suspended                    restoredCluster
 	memberRestored, hostRestored bool
 	hostPolicy, leafPolicy       policy // of the classes
+	mode                         mode   // of the host's class
 }
 
 type policy uint8
+
+// mode of a host class.
+type mode uint8
+
+const (
+	mirrors mode = iota
+	promises
+	promisesWhileUsed // disks that go with their last Pods
+)
 
 const (
 	destroy policy = iota
@@ -91,12 +106,13 @@ const (
 	none kind = iota
 	rootClaims
 	hostVolumes
+	hostPods
 	leafClaims
 	leafVolumes
 )
 
 func (k kind) String() string {
-	return [...]string{"", " (its cache of claims lags)", " (its cache of host PVs lags)", " (its cache of leaf claims lags)", " (its cache of leaf PVs lags)"}[k]
+	return [...]string{"", " (its cache of claims lags)", " (its cache of host PVs lags)", " (its cache of Pods lags)", " (its cache of leaf claims lags)", " (its cache of leaf PVs lags)"}[k]
 }
 
 // world is all that there is. It is comparable: two worlds that are equal are one.
@@ -127,6 +143,8 @@ func (s *state) take(k kind, from state) {
 		s.roots = from.roots
 	case hostVolumes:
 		s.hostState.pvs = from.hostState.pvs
+	case hostPods:
+		s.pod = from.pod
 	case leafClaims:
 		s.claims = from.claims
 	case leafVolumes:
@@ -179,6 +197,11 @@ func (m *Model) referred(w world) map[string]bool {
 			} else {
 				found[strings.TrimPrefix(pv.Name, "pvc-")] = true
 			}
+		}
+	}
+	for _, s := range []state{w.state, w.stale, {hostState: w.hostBackup}} {
+		if pod := m.objects.pod(s.pod); pod != nil {
+			found[string(pod.UID)] = true
 		}
 	}
 	for n, there := range w.disks {
@@ -242,6 +265,9 @@ func (m *Model) describe(w world) string {
 		if pv := m.objects.pv(i); pv != nil {
 			parts = append(parts, "leaf PV "+volumeWords(pv))
 		}
+	}
+	if pod := m.objects.pod(w.pod); pod != nil {
+		parts = append(parts, fmt.Sprintf("Pod %s: on node %q, %s", pod.UID, pod.Spec.NodeName, pod.Status.Phase))
 	}
 	parts = append(parts, fmt.Sprintf("disks %v, restore to be confirmed: %v", w.disks, w.suspended != neither))
 	return strings.Join(parts, "\n    ")

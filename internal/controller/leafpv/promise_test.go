@@ -74,6 +74,7 @@ func TestNextOfPromise(t *testing.T) {
 	}{
 		"the member has just bound it":                              {seen(promised), stamp},
 		"stamped and held":                                          {seen(promised, stamped), fulfil},
+		"an admin gives the promise up":                             {seen(promised, stamped, func(s *volume.Snapshot) { s.Promise.Annotations[v1alpha1.AnnotationAbandon] = "true" }), none},
 		"not labelled yet":                                          {seen(promised, stamped, notLabelled), none},
 		"labelled by another member":                                {seen(promised, stamped, func(s *volume.Snapshot) { s.Promise.Labels[v1alpha1.LabelClusterID] = "id39" }), none},
 		"the promise is not seen yet":                               {seen(promised, stamped, noPromise), none},

@@ -44,6 +44,9 @@ func decide(o observed) decision {
 		return nothing{}
 	case o.volume == nil:
 		return o.unpromised()
+	case o.claim.Spec.VolumeName == "" && o.volume.DeletionTimestamp != nil && hostpv.IsPromise(o.volume) && o.volume.Spec.ClaimRef != nil && o.volume.Spec.ClaimRef.UID == o.claim.UID:
+		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise that was made for the claim, is being deleted, so that the claim cannot be bound to it any more. "+
+			"Delete the claim and create it again", o.volume.Name)}
 	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || o.volume.Spec.ClaimRef == nil || o.volume.Spec.ClaimRef.UID != o.claim.UID:
 		return nothing{} // about to be bound, or not its promise
 	}

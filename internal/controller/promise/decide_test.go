@@ -91,7 +91,11 @@ func TestDecide(t *testing.T) {
 		"it names a volume":               {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "v" }), want: nothing{}},
 		"being deleted":                   {observed: seen(func(o *observed) { o.claim.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }), want: nothing{}},
 		"promised, not bound yet":         {observed: seen(bound, func(o *observed) { o.claim.Spec.VolumeName = "" }), want: nothing{}},
-		"it names another's promise":      {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-0" }), want: nothing{}},
+		"deleted before the claim was bound": {observed: seen(bound, func(o *observed) {
+			o.claim.Spec.VolumeName = ""
+			o.volume.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "PersistentVolume \"pvc-mock-u-1\", the promise that was made for the claim, is being deleted, so that the claim cannot be bound to it any more. Delete the claim and create it again"}},
+		"it names another's promise": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-0" }), want: nothing{}},
 		"a promise that it used again was lost": {observed: seen(func(o *observed) {
 			o.claim.Spec.VolumeName, o.claim.Status.Phase = "pvc-mock-u-0", corev1.ClaimLost
 		}), want: create{reused}},

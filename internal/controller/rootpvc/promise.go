@@ -74,12 +74,12 @@ func (o observed) promisedHere() decision {
 		return o.createFor("")
 	case o.leaf == nil:
 		return unlabel{}
-	case o.leaf.Spec.VolumeName != "":
+	case o.leaf.Spec.VolumeName != "" && !terminating(o.leafVolume):
 		return nothing{} // leaf_pv fulfils the promise
-	case len(o.landed) == 0:
+	case o.leaf.Spec.VolumeName == "" && len(o.landed) == 0:
 		return withdraw{}
 	}
-	return nothing{o.attempt.failure(o.member)}
+	return o.made()
 }
 
 // promisedElsewhere: what is here of a promise that another member has is taken

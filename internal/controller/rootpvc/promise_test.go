@@ -55,6 +55,8 @@ func labelled(id string) func(*scene) {
 // letGo: an admin has taken the promise from this member.
 func letGo(o *scene) { o.promise = hostpv.LetGo(o.promise, o.root, here.ClusterID) }
 
+func leafVolumeDeleted(o *scene) { o.leafVolume.DeletionTimestamp = &now }
+
 func rootDeleting(o *scene) { o.root.DeletionTimestamp = &now }
 
 func TestDecidePromised(t *testing.T) {
@@ -77,7 +79,10 @@ func TestDecidePromised(t *testing.T) {
 		}), want: "nothing", reason: v1alpha1.ReasonClassKeepsOff},
 		"the leaf claim waits":                     {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
 		"the member says why":                      {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
+		"the volume is deleted before it is bound": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
 		"the leaf claim is bound":                  {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
+		"the volume is deleted once it is bound":   {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the same, and the Pod has gone":           {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
 		"bound, and the Pod has gone":              {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"the Pod has gone":                         {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
 		"the Pod has gone, nothing there":          {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID)), want: "unlabel"},
