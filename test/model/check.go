@@ -220,7 +220,7 @@ func (s *search) expand(at int, steps []step) {
 		if step.wrote == (written{}) {
 			continue
 		}
-		if other := writers[step.wrote.target]; other != "" && other != step.controller && w.lagging == none {
+		if other := writers[step.wrote.target]; other != "" && other != step.controller && w.lagging == none && !m.shared(w, step.wrote.target) {
 			s.find(at, fmt.Sprintf("%s and %s both write one %s", min(other, step.controller), max(other, step.controller), step.wrote.kind), step.wrote.String())
 		}
 		writers[step.wrote.target] = step.controller

@@ -205,6 +205,17 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 	return nil
 }
 
+// shared reports whether a target is a promise without a disk. Of that, the member's labels are
+// root_pvc's, the record of the disk is leaf_pv's, and its end root_pv's: a disk that is finished
+// when no Pod wants it any more is recorded, or stays as an orphan, and the resourceVersion
+// decides.
+func (m *Model) shared(w world, t target) bool {
+	return t.side == hostSide && slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool {
+		pv := m.objects.pv(i)
+		return pv != nil && pv.Name == t.name && mirror.IsUnfulfilled(pv)
+	})
+}
+
 // unsettled says what is neither at rest nor anybody's loss, in a world without moves.
 func (m *Model) unsettled(w world) []string {
 	var found []string
@@ -278,6 +289,9 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	}
 	switch root.Spec.VolumeName {
 	case "":
+		if promise := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], mirror.PromiseName(root.UID))]); promise != nil && promise.DeletionTimestamp != nil {
+			return nil // promise reports it
+		}
 		if m.waits(c) && root.Annotations[volumehelpers.AnnSelectedNode] == "" {
 			return nil // no Pod wants it
 		}
