@@ -22,6 +22,8 @@ type Bounds struct {
 	SecondWaits bool
 	// Writes of the PV controllers are moves of their own: those of a spec, and of a status.
 	Writes bool
+	// Asks: users may make a claim larger, and ask for an earlier volume by its name.
+	Asks bool
 	// Promises: the host's class makes promises, and a Pod is there.
 	Promises bool
 }
@@ -213,7 +215,7 @@ func (s *search) expand(at int, steps []step) {
 	var told []string
 	writers := map[target]string{}
 	for _, step := range steps {
-		for _, violation := range step.violations {
+		for _, violation := range append(m.misled(w, step), step.violations...) {
 			s.find(at, fmt.Sprintf("%s: %s%s", step.controller, violation, w.lagging), step.wrote.String())
 		}
 		told = append(told, step.told...)

@@ -13,7 +13,8 @@ import (
 
 var (
 	disruptions = flag.Uint("disruptions", 3, "at most so many disruptions lie on the way to a world")
-	fewer       = flag.Uint("fewer", 2, "the same, of the checks that look at more: of two claims, of wake-ups")
+	fewer       = flag.Uint("fewer", 2, "the same, of the checks that look at more: of two claims, wake-ups, ends, and what users ask for")
+	promised    = flag.Uint("promised", 1, "the same, of the check of promises")
 )
 
 // searched visits all worlds within some bounds.
@@ -90,7 +91,18 @@ func TestConfluence(t *testing.T) {
 // TestPromises has a class that makes promises, and a Pod that has its disk made.
 func TestPromises(t *testing.T) {
 	begun := time.Now()
-	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Promises: true})
+	s := searched(t, Bounds{Disruptions: uint8(*promised), Names: 1, Promises: true})
+	s.cycles()
+	if err := s.wakeups(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	report(t, begun, s)
+}
+
+// TestAsking has users who make claims larger, and who ask for earlier volumes by name.
+func TestAsking(t *testing.T) {
+	begun := time.Now()
+	s := searched(t, Bounds{Disruptions: uint8(*fewer), Names: 1, Asks: true})
 	s.cycles()
 	if err := s.wakeups(t.Context()); err != nil {
 		t.Fatal(err)

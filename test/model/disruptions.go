@@ -49,7 +49,15 @@ func (ms *moves) users(c int) {
 				to.roots[c] = m.objects.keep(newRoot(claimNames[c], uid))
 			}
 		})
+		if m.bounds.Asks {
+			ms.askFor(c)
+		}
 		return
+	}
+	if size := root.Spec.Resources.Requests[corev1.ResourceStorage]; m.bounds.Asks && size.Cmp(larger) < 0 && root.Status.Phase == corev1.ClaimBound {
+		ms.add("a user makes the claim larger", func(to *world) {
+			to.roots[c] = m.objects.changeClaim(to.roots[c], func(root *corev1.PersistentVolumeClaim) { root.Spec.Resources.Requests = sized(larger) })
+		})
 	}
 	if root.DeletionTimestamp == nil {
 		ms.add("a user deletes the claim", func(to *world) {
@@ -58,6 +66,24 @@ func (ms *moves) users(c int) {
 	}
 	if root.Spec.VolumeName == "" && root.Annotations[volumehelpers.AnnSelectedNode] == here.NodeName {
 		ms.add("the scheduler selects a node of the other member", func(to *world) { m.selectNode(to, c, there.NodeName) })
+	}
+}
+
+// askFor the volume of an earlier claim, by its name.
+func (ms *moves) askFor(c int) {
+	m := ms.model
+	for _, i := range ms.from.memberState.pvs {
+		pv := m.objects.pv(i)
+		if pv == nil {
+			continue
+		}
+		ms.add("a user makes the claim, for a volume by its name", func(to *world) {
+			if uid := m.unused(*to, rootUIDs...); uid != "" {
+				root := newRoot(claimNames[c], uid)
+				root.Spec.VolumeName = pv.Name
+				to.roots[c] = m.objects.keep(root)
+			}
+		})
 	}
 }
 

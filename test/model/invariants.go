@@ -205,6 +205,23 @@ func (m *Model) hostVolumeMade(w world, made *corev1.PersistentVolume) []string 
 	return nil
 }
 
+// misled says what is wrong with what a step reports: nobody is to be told that a volume is
+// surplus, and may be deleted, which its claim may yet have (F5).
+func (m *Model) misled(w world, s step) []string {
+	if !slices.Contains(s.told, v1alpha1.ReasonSurplusVolume) || w.lagging != none {
+		return nil
+	}
+	leaf := m.leafNamed(w, s.name)
+	if leaf == nil {
+		return nil
+	}
+	root := m.rootOf(w, types.UID(leaf.Annotations[v1alpha1.AnnotationRootUID]))
+	if root != nil && root.Spec.VolumeName == "" && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
+		return []string{"I6: a volume is reported as surplus that its claim may yet have"}
+	}
+	return nil
+}
+
 // shared reports whether a target is a promise without a disk. Of that, the member's labels are
 // root_pvc's, the record of the disk is leaf_pv's, and its end root_pv's: a disk that is finished
 // when no Pod wants it any more is recorded, or stays as an orphan, and the resourceVersion
@@ -319,6 +336,9 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if host != nil && hostpv.WhenUnused(host) && !m.podUses(w) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !hostpv.Abandoned(host) {
 		return []string{"the disk of a promise stays that no Pod uses"}
 	}
+	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && leaf != nil && leaf.Annotations[v1alpha1.AnnotationRootUID] == "" {
+		return nil // it asks for a volume that was never mirrored: the host's PV controller reports that
+	}
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
 		return []string{"a bound claim and its host PV do not agree"}
 	}
@@ -330,6 +350,10 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if leaf == nil || leaf.UID != uid || !current || claim.Spec.VolumeName != leaf.Name || claim.Status.Phase != corev1.ClaimBound ||
 		!hostpv.HeldBy(leaf, claim) || root.Annotations[v1alpha1.AnnotationPlacedIn] != here.ClusterID {
 		return []string{"a bound claim has no whole volume in the member"}
+	}
+	wants, has := root.Spec.Resources.Requests[corev1.ResourceStorage], host.Spec.Capacity[corev1.ResourceStorage]
+	if has.Cmp(wants) < 0 && leaf.DeletionTimestamp == nil && host.DeletionTimestamp == nil {
+		return []string{"a claim has grown, and its volume has not"}
 	}
 	return nil
 }

@@ -56,6 +56,9 @@ func (m *Model) kubernetes(w world) []move {
 	}
 	ms.promise()
 	ms.runPod()
+	for c := range claimNames {
+		ms.resize(c)
+	}
 	if w.suspended != neither {
 		ms.add("an admin confirms the restore", func(to *world) { to.suspended = neither })
 	}
@@ -206,6 +209,24 @@ func (ms *moves) reclaim(n int) {
 	pv := ms.model.objects.pv(ms.from.memberState.pvs[n])
 	if pv != nil && pv.Status.Phase == corev1.VolumeReleased && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		ms.add("member: the provisioner destroys the disk", func(to *world) { to.memberState.pvs[n], to.disks[n], to.mirrored[n] = 0, false, false })
+	}
+}
+
+// resize is what the member's resizer does with a leaf claim that requests more: first the PV.
+func (ms *moves) resize(c int) {
+	m := ms.model
+	claim := m.objects.claim(ms.from.claims[c])
+	if !m.bounds.Asks || claim == nil || claim.Status.Phase != corev1.ClaimBound {
+		return
+	}
+	for n, i := range ms.from.memberState.pvs {
+		pv := m.objects.pv(i)
+		if pv == nil || !mirror.HeldBy(pv, claim) {
+			continue
+		}
+		ms.add("member: the resizer makes the volume larger", func(to *world) {
+			to.memberState.pvs[n] = m.objects.changePV(i, func(pv *corev1.PersistentVolume) { pv.Spec.Capacity = claim.Spec.Resources.Requests })
+		})
 	}
 }
 

@@ -153,6 +153,13 @@ func (o *objects) changePV(i id, change func(*corev1.PersistentVolume)) id {
 	return o.keep(pv)
 }
 
+// larger is what a claim requests that has grown.
+var larger = resource.MustParse("2Gi")
+
+func sized(size resource.Quantity) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceStorage: size}
+}
+
 // newRoot is a claim as a user makes it.
 func newRoot(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	return &corev1.PersistentVolumeClaim{
@@ -160,7 +167,7 @@ func newRoot(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, StorageClassName: ptr.To(className),
 			VolumeMode: ptr.To(corev1.PersistentVolumeFilesystem),
-			Resources:  corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			Resources:  corev1.VolumeResourceRequirements{Requests: sized(resource.MustParse("1Gi"))},
 		},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending},
 	}

@@ -16,6 +16,8 @@ const (
 	mirrorVolume   = "internal/mirror/hostpv/volume.go"
 	mirrorClaim    = "internal/mirror/pvc/claim.go"
 	guardedLeaf    = "internal/guarded/leaf.go"
+	proofMirrored  = "internal/proof/mirrored.go"
+	volumeTell     = "internal/volume/tell.go"
 	guardedWriter  = "internal/guarded/writer.go"
 	link           = "internal/member/link.go"
 )

@@ -47,6 +47,38 @@ func modelled() []Mutation {
 			Caught: []string{"I6"},
 		},
 		{
+			Name: "calls-it-surplus", Class: "F5: a volume is reported as surplus while root_pvc is about to place its claim here",
+			Edits:  []Edit{{volumeTell, "	if placed := s.placed(); placed != \"\" && placed != s.Member.ClusterID {\n		return fmt.Sprintf(\"the claim is placed", "	if placed := s.placed(); placed != s.Member.ClusterID {\n		return fmt.Sprintf(\"the claim is placed"}},
+			Caught: []string{"reported as surplus"},
+		},
+		{
+			Name: "goes-by-names", Class: "F6: a leaf PV that was re-created under its name is taken for the one that was mirrored",
+			Edits:  []Edit{{volumeObserve, "	case leaf.UID == s.UID:\n", "	case leaf.UID == s.UID || s.Host != nil:\n"}},
+			Caught: []string{"I2", "I6"},
+		},
+		{
+			Name: "wants-its-own-stamp", Class: "F7: a volume that was freed is not destroyed, whose next claim goes before it has the stamp",
+			Edits:  []Edit{{volumeSnapshot, "\n		(!s.StampedForAnother() || mirror.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
+			Caught: []string{"I6"},
+		},
+		{
+			Name: "withdraws-what-is-mirrored", Class: "N1: a member that is restored to an unbound leaf claim with its PV loses a mirrored volume",
+			Edits: []Edit{
+				{proofMirrored, "	restored := p.MayBeRestored(claim)\n", "	restored := false\n"},
+				{proofMirrored, "		if leaf == nil || mirror.PointsAt(leaf, claim) {\n", "		if leaf == nil {\n"},
+				{proofMirrored, "		if by != nil && !endsWith(by, origin.UID) {\n", "		if by != nil && by.Name == \"\" {\n"},
+			},
+			Caught: []string{"I2"},
+		},
+		{
+			Name: "trusts-a-restored-member", Class: "N6: a volume that was given up or retained is destroyed as never mirrored, since the member was restored to before its stamp",
+			Edits: []Edit{
+				{proofMirrored, "thorough: thorough, restored: p.MayBeRestored(claim)}", "thorough: thorough}"},
+				{volumeObserve, "	if s.Claim != nil {\n		s.Restored = o.MayBeRestored(s.Claim)\n	}\n", ""},
+			},
+			Caught: []string{"I2"},
+		},
+		{
 			Name: "deaf-to-phases", Class: "leaf_pv is not enqueued when a leaf claim gets its phase: its volume is not mirrored",
 			Edits: []Edit{{"internal/controller/leafpv/controller.go", "ofClaim, route.Concerning(route.LeafClaimChanged)", "ofClaim, route.Concerning(route.ClaimChanged)"}},
 			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
