@@ -336,8 +336,8 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if host != nil && hostpv.WhenUnused(host) && !m.podUses(w) && host.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete && !hostpv.Abandoned(host) {
 		return []string{"the disk of a promise stays that no Pod uses"}
 	}
-	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && leaf != nil && leaf.Annotations[v1alpha1.AnnotationRootUID] == "" {
-		return nil // it asks for a volume that was never mirrored: the host's PV controller reports that
+	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && root.Status.Phase == corev1.ClaimPending && (leaf == nil || leaf.Annotations[v1alpha1.AnnotationRootUID] == "") {
+		return nil // it asks for a volume that is gone, or was never mirrored: the host's PV controller reports that
 	}
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
 		return []string{"a bound claim and its host PV do not agree"}
