@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
 // ends of a world: those in which nothing moves any more that are reached from it without
@@ -176,10 +177,10 @@ func (m *Model) settledVolume(w world, pv *corev1.PersistentVolume) string {
 	if pv.DeletionTimestamp != nil {
 		words = append(words, "deleting")
 	}
-	if mirror.Abandoned(pv) {
+	if hostpv.Abandoned(pv) {
 		words = append(words, "abandoned")
 	}
-	if _, name, uid, ours := mirror.LeafVolumeOf(pv); ours {
+	if _, name, uid, ours := hostpv.LeafOf(pv); ours {
 		leaf := m.objects.pv(w.memberState.pvs[slices.Index(leafNames[:], name)])
 		switch {
 		case leaf == nil:

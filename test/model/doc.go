@@ -18,6 +18,29 @@
 // controllers never have a step on one object; and where nothing can move, all is settled, or
 // the user has been told (I6).
 //
-// Promises, adoption, growth and the choice of a member are not in it: the claim is of a class
-// of mirror mode, in a member that takes it.
+// Check is of one claim of mirror mode. Explorations of their own, with fewer disruptions, look
+// at more:
+//
+//   - TestTwoNames: a second claim, of another name, that may get the first one's volume;
+//   - TestAsking: claims that grow, and that ask for an earlier volume by its name;
+//   - TestPromises: a class that makes promises, and the Pod that has the disk made;
+//   - TestWakeups: the controllers' own sources are fed with the change of each move, and a
+//     request that has something to do is to be enqueued by the time that nothing else moves;
+//   - TestConfluence: all orders of the same moves settle alike, up to names and UIDs, but for
+//     the races that are listed with their reasons.
+//
+// The defects that the design named, the mutants that put them back (package mutation), and what
+// finds these:
+//
+//	F1  other-uid-unmirrored        I2
+//	F5  calls-it-surplus            I6: reported as surplus
+//	F6  goes-by-names               I2, I6
+//	F7  wants-its-own-stamp         I6
+//	F8  failed-is-not-ended         I1, I6
+//	N1  withdraws-what-is-mirrored  I2
+//	N2  freed-at-delete             I6
+//	N3  two-mirrors                 I3
+//	N4  silent-while-deleted        I6
+//	N5  passes-over-deleted         I6
+//	N6  trusts-a-restored-member    I2
 package model

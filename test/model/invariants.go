@@ -11,8 +11,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
 // leafNamed is the leaf PV of a name; nil if there is none, or no name.
@@ -178,7 +178,7 @@ func (m *Model) hostVolumeWritten(w world, was, is *corev1.PersistentVolume) []s
 		return nil
 	}
 	var found []string
-	_, name, uid, _ := mirror.LeafVolumeOf(was)
+	_, name, uid, _ := hostpv.LeafOf(was)
 	leaf := m.leafNamed(w, name)
 	if goes && leaf != nil && leaf.UID == uid {
 		found = append(found, "I1: the host PV is deleted before its leaf PV is gone")
@@ -229,7 +229,7 @@ func (m *Model) misled(w world, s step) []string {
 func (m *Model) shared(w world, t target) bool {
 	return t.side == hostSide && slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool {
 		pv := m.objects.pv(i)
-		return pv != nil && pv.Name == t.name && mirror.IsUnfulfilled(pv)
+		return pv != nil && pv.Name == t.name && hostpv.IsUnfulfilled(pv)
 	})
 }
 
@@ -274,7 +274,7 @@ func (m *Model) inUse(w world, leaf *corev1.PersistentVolume) bool {
 
 func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { //nolint:gocyclo // a table
 	held := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
-	_, name, uid, _ := mirror.LeafVolumeOf(pv)
+	_, name, uid, _ := hostpv.LeafOf(pv)
 	leaf := m.leafNamed(w, name)
 	same := leaf != nil && leaf.UID == uid
 	gone := pv.Spec.ClaimRef != nil && m.rootReferredBy(w, pv) == nil
@@ -306,7 +306,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	}
 	switch root.Spec.VolumeName {
 	case "":
-		if promise := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], mirror.PromiseName(root.UID))]); promise != nil && promise.DeletionTimestamp != nil {
+		if promise := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], hostpv.PromiseName(root.UID))]); promise != nil && promise.DeletionTimestamp != nil {
 			return nil // promise reports it
 		}
 		if m.waits(c) && root.Annotations[volumehelpers.AnnSelectedNode] == "" {
@@ -342,7 +342,7 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
 		return []string{"a bound claim and its host PV do not agree"}
 	}
-	_, name, uid, _ := mirror.LeafVolumeOf(host)
+	_, name, uid, _ := hostpv.LeafOf(host)
 	leaf := m.leafNamed(w, name)
 	if hostpv.Abandoned(host) {
 		return nil

@@ -221,7 +221,7 @@ func (ms *moves) resize(c int) {
 	}
 	for n, i := range ms.from.memberState.pvs {
 		pv := m.objects.pv(i)
-		if pv == nil || !mirror.HeldBy(pv, claim) {
+		if pv == nil || !hostpv.HeldBy(pv, claim) {
 			continue
 		}
 		ms.add("member: the resizer makes the volume larger", func(to *world) {

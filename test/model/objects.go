@@ -198,7 +198,7 @@ func reference(claim *corev1.PersistentVolumeClaim) *corev1.ObjectReference {
 func elsewhere(root *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: root.Name, UID: elsewhereUID(root.Name)}}
 	claim.Spec = root.Spec
-	pv := mirror.HostVolume(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
+	pv := hostpv.Mirror(newLeafVolume(claim, "l-two", corev1.PersistentVolumeReclaimDelete), root, corev1.PersistentVolumeReclaimDelete, there)
 	pv.UID, pv.Status.Phase, pv.ResourceVersion = types.UID("h-two-"+root.Name), corev1.VolumeBound, "1"
 	return pv
 }

@@ -35,7 +35,7 @@ var (
 	leafNames = [leaves]string{leafName(claimUIDs[0]), leafName(claimUIDs[1])}
 	hostNames = [hosts]string{
 		leafNames[0], leafNames[1],
-		mirror.HostVolumeName(leafNames[0], here.ClusterID, true), mirror.HostVolumeName(leafNames[1], here.ClusterID, true),
+		hostpv.Name(leafNames[0], here.ClusterID, true), hostpv.Name(leafNames[1], here.ClusterID, true),
 		hostpv.PromiseName(rootUIDs[0]), hostpv.PromiseName(rootUIDs[1]), hostpv.PromiseName(rootUIDs[2]),
 	}
 )

@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
@@ -52,7 +52,7 @@ func (taken) Create(_ context.Context, obj client.Object, _ ...client.CreateOpti
 // come, and the volume would not be mirrored.
 func TestHostVolumeNotSeenYet(t *testing.T) {
 	s := observe(t, seen(stamped))
-	made := mirror.HostVolume(s.Leaf, s.Root, corev1.PersistentVolumeReclaimDelete, here)
+	made := hostpv.Mirror(s.Leaf, s.Root, corev1.PersistentVolumeReclaimDelete, here)
 	host := taken{creates{volumes: map[string]*corev1.PersistentVolume{made.Name: made}}}
 	r := &reconciler{
 		Link: &member.Link{Member: here, HostLive: host, Recorder: events.NewFakeRecorder(10),

@@ -103,7 +103,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 	root := &corev1.PersistentVolumeClaim{}
 	root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
 	root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
-	leaf, err := mirror.TranslateClaim(root, new("fast"), here)
+	leaf, err := pvc.Translate(root, new("fast"), here)
 	if err != nil {
 		t.Fatal(err)
 	}

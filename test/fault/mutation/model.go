@@ -58,14 +58,14 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "wants-its-own-stamp", Class: "F7: a volume that was freed is not destroyed, whose next claim goes before it has the stamp",
-			Edits:  []Edit{{volumeSnapshot, "\n		(!s.StampedForAnother() || mirror.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
+			Edits:  []Edit{{volumeSnapshot, "\n		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
 			Caught: []string{"I6"},
 		},
 		{
 			Name: "withdraws-what-is-mirrored", Class: "N1: a member that is restored to an unbound leaf claim with its PV loses a mirrored volume",
 			Edits: []Edit{
 				{proofMirrored, "	restored := p.MayBeRestored(claim)\n", "	restored := false\n"},
-				{proofMirrored, "		if leaf == nil || mirror.PointsAt(leaf, claim) {\n", "		if leaf == nil {\n"},
+				{proofMirrored, "		if leaf == nil || hostpv.PointsAt(leaf, claim) {\n", "		if leaf == nil {\n"},
 				{proofMirrored, "		if by != nil && !endsWith(by, origin.UID) {\n", "		if by != nil && by.Name == \"\" {\n"},
 			},
 			Caught: []string{"I2"},
@@ -84,14 +84,9 @@ func modelled() []Mutation {
 			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
 		},
 		{
-			Name: "deaf-to-the-next", Class: "root_pv is not enqueued by the claim whose leaf claim is left of an earlier one, and has the volume",
-			Edits: []Edit{{"internal/controller/rootpv/controller.go", "	return append(found, r.standFor(ctx, leaf.Spec.VolumeName)...)", "	return found"}},
-			Check: "TestWakeups", Caught: []string{"nothing enqueues it"},
-		},
-		{
-			Name: "takes-for-its-own", Class: "a volume that was freed, and has been bound to a claim of another name, is taken for that of the claim whose leaf claim is left",
-			Edits: []Edit{{rootPVCDecide, "	return o.leaf != nil && (o.root == nil || o.root.UID != o.origin.UID) && (o.volume.Claim == nil || o.volume.Claim.UID != o.leaf.UID)", "	return o.leaf != nil && o.origin.UID == \"\""}},
-			Check: "TestTwoNames", Caught: []string{"I1", "I2", "I3", "I5", "I6", "panics", "both write"},
+			Name: "left-at-delete", Class: "a volume at Delete stays for ever that an earlier claim's leaf claim has, since the claim of another name that got it is gone",
+			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, step: Hold", "either(retained, freed)}, step: Hold"}},
+			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
 		{
 			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained for ever: the policy that Xylem gave it is noted as the member's",
