@@ -3,6 +3,7 @@ package backlog
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -11,33 +12,31 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 const (
-	// limit is how many volumes may wait for the PV controller while claims are placed as
-	// they come. It binds five to seven a second by default, by its client's limit, and a
-	// few times as many where that is raised.
+	// limit is how many claims may be on their way at a time. The PV controller binds five to
+	// seven a second by default, by its client's limit, and a few times as many where that is
+	// raised.
 	limit = 300
+	// making is how long a claim that was let through counts while the host has no volume for
+	// it: a provisioner that is slow has nothing to do with how fast the host binds.
+	making = 30 * time.Second
+	// binding is how long a volume counts that waits for the PV controller, which looks at all
+	// of them every 15 s: there are volumes that nobody will ever bind.
+	binding = 2 * time.Minute
 	// interval at which claims are let through that wait.
 	interval = time.Second
-	// more is how many at a time, of all members, are let through beyond what was bound
-	// meanwhile, while few volumes wait: so it goes faster when the PV controller does.
-	more = 10
-	// anyway is after how long as many are let through of a member of which none was:
-	// there may be no backlog but volumes that nobody will ever bind, and one that is
-	// shows it.
-	anyway = 10 * time.Second
 	// patience is how long a claim waits before it is told so, and tellings how many are
 	// at a time: these are writes to the host as well.
 	patience = 30 * time.Second
 	tellings = 5
-	// remembered is of how many claims it is known that they were let through.
-	remembered = 4096
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -46,10 +45,11 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 type Gate struct {
 	clock clock.WithTicker
 
-	mu      sync.Mutex
-	volumes volumes
-	lanes   map[string]*lane
-	passed  *lru.Cache // UIDs of claims that were let through
+	mu    sync.Mutex
+	lanes map[string]*lane
+	// underWay are the claims of each member, by UID, that were let through or have a volume,
+	// and are not bound: until when they count.
+	underWay map[string]map[types.UID]time.Time
 }
 
 // lane of a member, for as long as its link lives.
@@ -57,13 +57,11 @@ type lane struct {
 	registration string
 	queue        queue
 	line         line
-	last         time.Time // when one was let through, or the line began
-	half         int       // of a claim that is still to be let through
 }
 
-// New makes a gate that is open until Setup has been called.
+// New makes a gate, which knows of volumes once Setup has been called.
 func New(c clock.WithTicker) *Gate {
-	return &Gate{clock: c, volumes: newVolumes(), lanes: map[string]*lane{}, passed: lru.New(remembered)}
+	return &Gate{clock: c, lanes: map[string]*lane{}, underWay: map[string]map[types.UID]time.Time{}}
 }
 
 // Setup has the gate told of the host's PVs; before the cache starts.
@@ -84,9 +82,7 @@ func (g *Gate) Setup(ctx context.Context, host cache.Cache) error {
 
 func (g *Gate) see(obj any) {
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.volumes.see(pv)
+		g.note(pv, awaitsBinding(pv))
 	}
 }
 
@@ -95,10 +91,63 @@ func (g *Gate) forget(obj any) {
 		obj = gone.Obj
 	}
 	if pv, ok := obj.(*corev1.PersistentVolume); ok {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.volumes.waiting, pv.Name)
+		g.note(pv, false)
 	}
+}
+
+// note whether a host PV of a member waits for the PV controller.
+func (g *Gate) note(pv *corev1.PersistentVolume, waits bool) {
+	member := pv.Labels[v1alpha1.LabelClusterID]
+	if member == "" || pv.Spec.ClaimRef == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if waits {
+		g.letThrough(member, pv.Spec.ClaimRef.UID, binding)
+	} else {
+		delete(g.underWay[member], pv.Spec.ClaimRef.UID)
+	}
+}
+
+func (g *Gate) letThrough(member string, claim types.UID, counts time.Duration) {
+	if g.underWay[member] == nil {
+		g.underWay[member] = map[types.UID]time.Time{}
+	}
+	g.underWay[member][claim] = g.clock.Now().Add(counts)
+}
+
+// awaitsBinding reports whether a PV was made for a claim that it is not bound to yet.
+func awaitsBinding(pv *corev1.PersistentVolume) bool {
+	if pv.DeletionTimestamp != nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
+		return false
+	}
+	phase := pv.Status.Phase
+	return phase == "" || phase == corev1.VolumePending || phase == corev1.VolumeAvailable
+}
+
+// count the claims on their way that still count, of one member and of all.
+func (g *Gate) count(member string) (own, all int) {
+	now := g.clock.Now()
+	for of, claims := range g.underWay {
+		maps.DeleteFunc(claims, func(_ types.UID, until time.Time) bool { return now.After(until) })
+		if all += len(claims); len(claims) == 0 {
+			delete(g.underWay, of)
+		}
+	}
+	return len(g.underWay[member]), all
+}
+
+// room is how many more claims of a member may be on their way: what others leave of the
+// limit, and its part among those that have any at the least. So one whose volumes cannot
+// be bound holds no other member's claims back (I7).
+func (g *Gate) room(member string) int {
+	own, all := g.count(member)
+	members := len(g.underWay)
+	if own == 0 {
+		members++
+	}
+	return max(limit-(all-own), limit/members, 1) - own
 }
 
 // Source has a member's claims wait, and wakes them in its controller's queue, until the
@@ -134,8 +183,8 @@ func (g *Gate) close(member string, l *lane) {
 type Turn struct {
 	// Come: it may be placed now. Else it is woken when it may.
 	Come bool
-	// Tell that it waits, now: Volumes of all members wait for the PV controller, and so
-	// many Claims of its own wait with it.
+	// Tell that it waits, now: so many Volumes of all members are on their way, and so many
+	// Claims of its own wait with it.
 	Tell            bool
 	Volumes, Claims int
 }
@@ -146,7 +195,7 @@ func (g *Gate) Enter(member string, claim *corev1.PersistentVolumeClaim) Turn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := g.lanes[member]
-	if _, passed := g.passed.Get(claim.UID); passed || l == nil {
+	if until, passed := g.underWay[member][claim.UID]; l == nil || passed && !g.clock.Now().After(until) {
 		return Turn{Come: true}
 	}
 	key := client.ObjectKeyFromObject(claim)
@@ -155,14 +204,12 @@ func (g *Gate) Enter(member string, claim *corev1.PersistentVolumeClaim) Turn {
 			return Turn{}
 		}
 		w.tell = false
-		return Turn{Tell: true, Volumes: g.volumes.count().all(), Claims: l.line.len()}
+		_, all := g.count(member)
+		return Turn{Tell: true, Volumes: all, Claims: l.line.len()}
 	}
-	if l.line.len() == 0 {
-		if waiting := g.volumes.count(); waiting[member] < waiting.share(member) {
-			return Turn{Come: true}
-		}
-		g.volumes.boundSince(member)
-		l.last = g.clock.Now()
+	if l.line.len() == 0 && g.room(member) > 0 {
+		g.letThrough(member, claim.UID, making)
+		return Turn{Come: true}
 	}
 	l.line.add(&waiter{claim: key, uid: claim.UID, since: g.clock.Now()})
 	l.show()
@@ -196,56 +243,21 @@ func (g *Gate) Start(ctx context.Context) error {
 func (g *Gate) step() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	lines := 0
-	for _, l := range g.lanes {
-		if l.line.len() > 0 {
-			lines++
-		}
-	}
-	if lines == 0 {
-		return
-	}
-	now, waiting := g.clock.Now(), g.volumes.count()
-	few := waiting.all() < limit/2
 	for member, l := range g.lanes {
 		if l.line.len() == 0 {
 			continue
 		}
-		bound := g.volumes.boundSince(member)
-		n := l.due(bound, waiting[member], waiting.share(member))
-		switch {
-		case few:
-			n = bound + bound/2 + max(1, more/lines)
-		case n == 0 && now.Sub(l.last) >= anyway:
-			n = more
-		}
-		for range n {
+		for range g.room(member) {
 			w := l.line.next()
 			if w == nil {
 				break
 			}
-			l.last = now
-			g.passed.Add(w.uid, true)
+			g.letThrough(member, w.uid, making)
 			l.wake(w)
 		}
 		l.show()
 	}
-	g.tell(now)
-}
-
-// due is how many of a member's claims are to be let through: as many as volumes of its
-// were bound since the last time, half as many while too many of its wait, one more while
-// others have taken its part.
-func (l *lane) due(bound, waiting, share int) int {
-	switch {
-	case waiting > share:
-		bound += l.half
-		l.half = bound % 2
-		return bound / 2
-	case 2*waiting < share:
-		return bound + 1
-	}
-	return bound
+	g.tell(g.clock.Now())
 }
 
 // tell wakes a few of those that wait, to be told so: in each namespace, those first

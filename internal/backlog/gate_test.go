@@ -68,7 +68,7 @@ func (r *rig) volumesOf(member string, n int) []*corev1.PersistentVolume {
 		pv.Name = fmt.Sprint("volume-", r.made)
 		pv.CreationTimestamp = metav1.NewTime(r.clock.Now())
 		pv.Labels = map[string]string{v1alpha1.LabelClusterID: member}
-		pv.Spec.ClaimRef = &corev1.ObjectReference{UID: "claim"}
+		pv.Spec.ClaimRef = &corev1.ObjectReference{UID: types.UID(pv.Name)}
 		all[i] = pv
 		r.see(pv)
 	}
@@ -125,62 +125,67 @@ func TestFewVolumesHoldNobodyBack(t *testing.T) {
 	if !r.Enter(here, claim("team", "first")).Come {
 		t.Error("held back with fewer volumes than the limit")
 	}
-	waiting = append(waiting, r.volumes(1)...)
 	r.held(claim("team", "second"))
 
 	r.bind(waiting...)
 	equal(t, "let through once they are bound", r.pass(), "team/second")
 	if !r.Enter(here, claim("team", "third")).Come {
-		t.Error("held back although nothing waits any more")
+		t.Error("held back although few are on their way")
 	}
 }
 
 func TestClaimsFollowWhatIsBound(t *testing.T) {
 	r := newRig(t)
-	waiting := r.volumes(limit + 10)
-	for i := range 20 {
+	waiting := r.volumes(limit)
+	for i := range 10 {
 		r.held(claim("team", fmt.Sprint(i)))
 	}
 	equal(t, "nothing is bound", r.pass())
-	r.bind(waiting[:3]...)
-	equal(t, "too many wait: half as many as are bound", r.pass(), "team/0")
-	r.bind(waiting[3])
-	equal(t, "and what was left of a half", r.pass(), "team/1")
-	r.bind(waiting[4:14]...)
-	equal(t, "as many as are bound", r.pass(), "team/2", "team/3", "team/4", "team/5", "team/6", "team/7", "team/8", "team/9", "team/10", "team/11")
-	r.bind(waiting[14], waiting[14])
-	equal(t, "each is counted once", r.pass(), "team/12")
-	waiting[15].Status.Phase = corev1.VolumeFailed
-	r.see(waiting[15])
-	equal(t, "what has failed is not bound", r.pass())
+	r.bind(waiting[0], waiting[0])
+	equal(t, "each is counted once", r.pass(), "team/0")
+	r.bind(waiting[1:4]...)
+	equal(t, "as many as are bound", r.pass(), "team/1", "team/2", "team/3")
+	waiting[4].Status.Phase = corev1.VolumeFailed
+	r.see(waiting[4])
+	r.forget(waiting[5])
+	r.forget(toolscache.DeletedFinalStateUnknown{Obj: waiting[6]})
+	equal(t, "what has failed, or is gone, is not waited for", r.pass(), "team/4", "team/5", "team/6")
 
-	if !r.Enter(here, claim("team", "12")).Come {
+	if !r.Enter(here, claim("team", "6")).Come {
 		t.Error("who was let through is held back when it tries again")
 	}
-	if r.Enter(here, claim("team", "13")).Come {
+	if r.Enter(here, claim("team", "7")).Come {
 		t.Error("who waits is placed when it asks again")
 	}
 }
 
-func TestItGoesFasterWhileFewVolumesWait(t *testing.T) {
+// A claim counts from when it is let through, not only once its volume is there: all that
+// come at once would be let through before the first volume.
+func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	r := newRig(t)
-	waiting := r.volumes(limit)
-	for i := range 3 * limit {
-		r.held(claim("team", fmt.Sprint(i)))
-	}
-	r.bind(waiting...)
-	if n := len(r.pass()); n != limit+limit/2+more {
-		t.Errorf("%d are let through after %d were bound", n, limit)
-	}
-	for i, pv := range r.volumes(limit) { // gone, not bound
-		if i%2 == 0 {
-			r.forget(pv)
-		} else {
-			r.forget(toolscache.DeletedFinalStateUnknown{Obj: pv})
+	for i := range limit {
+		if !r.Enter(here, claim("crowd", fmt.Sprint(i))).Come {
+			t.Fatalf("claim %d is held back", i)
 		}
 	}
-	if n := len(r.pass()); n != more {
-		t.Errorf("%d are let through with nothing to bind, want %d", n, more)
+	late, later := claim("team", "late"), claim("team", "later")
+	r.held(late, later)
+	equal(t, "no volume is there yet", r.pass())
+
+	made := r.volumes(1)
+	r.forget(made[0]) // it is of another claim
+	made[0].Spec.ClaimRef.UID = claim("crowd", "0").UID
+	r.see(made[0])
+	r.bind(made...)
+	equal(t, "one is bound", r.pass(), "team/late")
+	r.clock.Step(making - 3*interval)
+	r.pass() // some are told
+	if r.Enter(here, later).Come {
+		t.Error("claims without a volume do not count")
+	}
+	r.clock.Step(2 * interval)
+	if r.pass(); !r.Enter(here, later).Come {
+		t.Error("held back by a provisioner that takes long")
 	}
 }
 
@@ -198,32 +203,18 @@ func TestNamespacesTakeTurns(t *testing.T) {
 }
 
 // Volumes that nobody will ever bind, such as of a member that makes them too small,
-// do not hold others back for long.
-func TestVolumesThatAreOvertakenCountNoMore(t *testing.T) {
+// do not hold others back for ever.
+func TestVolumesThatAreNotBoundCountNoMore(t *testing.T) {
 	r := newRig(t)
 	r.volumes(limit)
-	r.clock.Step(overtaken + time.Second)
-	for i := range 2*more + 1 {
-		r.held(claim("team", fmt.Sprint(i)))
+	first := claim("team", "first")
+	r.held(first)
+	r.clock.Step(binding - interval)
+	if r.pass(); r.Enter(here, first).Come {
+		t.Error("volumes that wait do not count")
 	}
-	equal(t, "none at first", r.pass())
-	r.clock.Step(anyway)
-	if n := len(r.pass()); n != more {
-		t.Errorf("%d are let through anyway, want %d", n, more)
-	}
-	equal(t, "then none", r.pass())
-	r.clock.Step(anyway)
-	if n := len(r.pass()); n != more {
-		t.Errorf("%d are let through after a while, want %d", n, more)
-	}
-
-	r.bind(r.volumes(1)...)
-	if r.Enter(here, claim("team", "late")).Come {
-		t.Error("overtakes one that waits")
-	}
-	equal(t, "a younger volume was bound", r.pass(), fmt.Sprint("team/", 2*more), "team/late")
-	if !r.Enter(here, claim("team", "fifth")).Come {
-		t.Error("volumes that were overtaken still count")
+	if r.pass(); !r.Enter(here, first).Come {
+		t.Error("volumes that nobody binds count for ever")
 	}
 }
 
@@ -238,7 +229,6 @@ func TestMembersHaveTheirShare(t *testing.T) {
 	if !r.Enter(there, claim("team", "below")).Come {
 		t.Error("held back below its share, by another member's volumes")
 	}
-	last := r.volumesOf(there, 1)
 	if r.Enter(there, claim("team", "at")).Come {
 		t.Error("not held back at its share")
 	}
@@ -246,35 +236,38 @@ func TestMembersHaveTheirShare(t *testing.T) {
 	if elsewhere.Len() > 0 {
 		t.Error("let through above its share")
 	}
-	for _, pv := range append(few, last...) {
-		r.forget(pv)
-	}
+	r.forget(few[0])
 	equal(t, "too many wait here", r.pass())
 	if elsewhere.Len() != 1 {
 		t.Error("not let through below its share, by another member's volumes")
 	}
 }
 
-func TestShares(t *testing.T) {
+func TestRoom(t *testing.T) {
 	for name, tc := range map[string]struct {
-		waiting tally
+		waiting map[string]int
 		want    int
 	}{
-		"nobody has any":                   {tally{}, limit},
-		"alone":                            {tally{here: 3 * limit}, limit},
-		"what others leave":                {tally{here: 7, there: 20}, limit - 20},
-		"its part":                         {tally{here: 7, there: 3 * limit}, limit / 2},
-		"its part, though it has none yet": {tally{there: 3 * limit, "": 1}, limit / 3},
+		"nobody has any":                   {nil, limit},
+		"alone":                            {map[string]int{here: limit - 7}, 7},
+		"too many":                         {map[string]int{here: limit + 7}, -7},
+		"what others leave":                {map[string]int{here: 7, there: 20}, limit - 27},
+		"its part":                         {map[string]int{here: 7, there: 3 * limit}, limit/2 - 7},
+		"its part, though it has none yet": {map[string]int{there: 3 * limit, "93aa": 1}, limit / 3},
 	} {
-		if got := tc.waiting.share(here); got != tc.want {
+		r := newRig(t)
+		for member, n := range tc.waiting {
+			r.volumesOf(member, n)
+		}
+		if got := r.room(here); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
 	}
-	crowd := tally{}
+	r := newRig(t)
 	for i := range 2 * limit {
-		crowd[fmt.Sprint(i)] = limit
+		r.volumesOf(fmt.Sprint(i), 1)
 	}
-	if crowd.share(here) < 1 {
+	if r.room(here) != 1 {
 		t.Error("one of many members has no share at all")
 	}
 }
@@ -294,19 +287,18 @@ func TestWhoIsNotToBePlacedHoldsNobodyUp(t *testing.T) {
 	if !r.Enter(here, anew).Come {
 		t.Error("who was let through is held back")
 	}
-	r.volumes(2)
 	r.held(stays) // of another UID
 }
 
 func TestClaimsWaitAsLongAsTheirLink(t *testing.T) {
 	r := newRig(t)
-	r.volumes(limit)
+	waiting := r.volumes(limit)
 	r.held(claim("team", "first"))
 	before := r.lanes[here]
 	r.queue = link(t.Context(), t, r.Gate, here)
 	r.held(claim("team", "second"))
 	r.close(here, before)
-	r.clock.Step(anyway)
+	r.bind(waiting[0])
 	equal(t, "let through", r.pass(), "team/second")
 
 	r.held(claim("team", "third"))
@@ -323,7 +315,6 @@ func TestWhoWaitsLongIsTold(t *testing.T) {
 	for i := range n {
 		r.held(claim("team", fmt.Sprint(i)))
 	}
-	r.lanes[here].last = r.clock.Now().Add(time.Hour) // nobody is let through anyway
 	if r.clock.Step(patience - 2*interval); len(r.pass()) > 0 {
 		t.Error("told too early")
 	}
@@ -394,6 +385,7 @@ func TestStart(t *testing.T) {
 			r.bind(waiting...)
 			time.Sleep(2 * interval) //nolint:forbidigo // by synctest's clock
 			equal(t, "let through", r.come(), fmt.Sprint("team/", r.made))
+			time.Sleep(making) //nolint:forbidigo // by synctest's clock
 		}
 		stop()
 		if err := <-ended; err != nil {
