@@ -57,7 +57,7 @@ var exceptions = map[exception]string{
 // them instead.
 var untriggered = map[string]string{
 	"heartbeat":   "renews Leases by the clock",
-	"leafnode":    "adds nodes and Pods up in the handlers of its informers",
+	"leafnode":    "adds nodes and Pods up when its informers tell of any",
 	"membertoken": "renews a token by the clock",
 	"orphan":      "looks at everything at intervals, live",
 	"stuck":       "looks at everything at intervals",

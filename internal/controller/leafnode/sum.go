@@ -1,0 +1,122 @@
+package leafnode
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+// sum adds up nodes, less what Pods request on them.
+func sum(list []corev1.Node, pods []corev1.Pod) member.NodeFacts {
+	requested := requestedOn(pods)
+	capacity, free := corev1.ResourceList{}, corev1.ResourceList{}
+	architectures, osses := sets.New[string](), sets.New[string]()
+	var facts member.NodeFacts
+	for i := range list {
+		n := &list[i]
+		if nodes.IsReady(n) {
+			facts.Ready++
+		}
+		if !usable(n) {
+			continue
+		}
+		facts.Nodes++
+		architectures.Insert(n.Status.NodeInfo.Architecture)
+		osses.Insert(n.Status.NodeInfo.OperatingSystem)
+		add(capacity, n.Status.Capacity)
+		add(free, rest(n.Status.Allocatable, requested[n.Name]))
+	}
+	facts.Architecture, facts.OperatingSystem = agreed(architectures), agreed(osses)
+	facts.Capacity, facts.Allocatable = corev1.ResourceList{}, corev1.ResourceList{}
+	for _, name := range shown(capacity) {
+		total := capacity[name]
+		facts.Capacity[name] = total
+		if left, some := free[name]; some {
+			facts.Allocatable[name] = left
+		} else {
+			facts.Allocatable[name] = *resource.NewQuantity(0, total.Format)
+		}
+	}
+	return facts
+}
+
+// requestedOn is what Pods that have not ended request on each node.
+func requestedOn(pods []corev1.Pod) map[string]corev1.ResourceList {
+	requested := map[string]corev1.ResourceList{}
+	one := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
+	for i := range pods {
+		pod := &pods[i]
+		if pod.Spec.NodeName == "" || mirror.Finished(pod) {
+			continue
+		}
+		if requested[pod.Spec.NodeName] == nil {
+			requested[pod.Spec.NodeName] = corev1.ResourceList{}
+		}
+		add(requested[pod.Spec.NodeName], one)
+		add(requested[pod.Spec.NodeName], resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
+	}
+	return requested
+}
+
+// rest is what is left of a node's allocatable, resource by resource; never negative, so
+// that a node that is over-committed takes nothing from others.
+func rest(allocatable, requested corev1.ResourceList) corev1.ResourceList {
+	free := make(corev1.ResourceList, len(allocatable))
+	for name, quantity := range allocatable {
+		left := quantity.DeepCopy()
+		left.Sub(requested[name])
+		if left.Sign() < 0 {
+			left = *resource.NewQuantity(0, quantity.Format)
+		}
+		free[name] = left
+	}
+	return free
+}
+
+// shownLimit of the resources that a virtual node shows: each publication is a write to
+// the host, and machines have a dozen kinds of resources.
+const shownLimit = 64
+
+// shown are the names of the resources that the virtual node shows: those that all
+// Kubernetes nodes have first, then by name.
+func shown(list corev1.ResourceList) []corev1.ResourceName {
+	names := slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int {
+		return cmp.Or(strings.Count(string(a), "/")-strings.Count(string(b), "/"), strings.Compare(string(a), string(b)))
+	})
+	return names[:min(len(names), shownLimit)]
+}
+
+// agreed is the one value that there is, empty if there are several or none.
+func agreed(values sets.Set[string]) string {
+	if len(values) != 1 {
+		return ""
+	}
+	return values.UnsortedList()[0]
+}
+
+// usable: a Pod of the host could be scheduled there.
+func usable(n *corev1.Node) bool {
+	return nodes.IsReady(n) && !n.Spec.Unschedulable && n.DeletionTimestamp == nil && !slices.ContainsFunc(n.Spec.Taints, keepsOut)
+}
+
+// keepsOut reports whether a taint keeps ordinary Pods off a node, as a control
+// plane's does: what is there is no room for the host's Pods.
+func keepsOut(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
+
+func add(to, what corev1.ResourceList) {
+	for name, quantity := range what {
+		sum := to[name]
+		sum.Add(quantity)
+		to[name] = sum
+	}
+}
