@@ -7,17 +7,13 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 )
 
-const (
-	// pageSize bounds what one list brings: a host may have 50,000 volumes.
-	pageSize = 500
-	// namedAtMost is how many names a message has.
-	namedAtMost = 10
-)
+// namedAtMost is how many names a message has.
+const namedAtMost = 10
 
 // refused is what Helm does not say of a release whose hook has failed.
 const refused = `Nothing was removed. When what is said above is done, run helm uninstall again. To go on as before instead:
@@ -61,19 +57,15 @@ func (c *Checker) unregistered(ctx context.Context) error {
 // would take off.
 func (c *Checker) released(ctx context.Context) error {
 	var names []string
-	var page corev1.PersistentVolumeList
-	for {
-		if err := c.Client.List(ctx, &page, client.Limit(pageSize), client.Continue(page.Continue)); err != nil {
-			return fmt.Errorf("list the host's volumes: %w", err)
-		}
-		for _, pv := range page.Items {
+	var list corev1.PersistentVolumeList
+	if err := index.Pages(ctx, c.Client, &list, func() {
+		for _, pv := range list.Items {
 			if slices.Contains(pv.Finalizers, v1alpha1.FinalizerLeafVolume) {
 				names = append(names, pv.Name)
 			}
 		}
-		if page.Continue == "" {
-			break
-		}
+	}); err != nil {
+		return fmt.Errorf("list the host's volumes: %w", err)
 	}
 	if len(names) == 0 {
 		return nil

@@ -2,12 +2,10 @@ package csidriver
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 )
 
 const (
@@ -69,13 +68,9 @@ func ours(_ context.Context, driver client.Object) []reconcile.Request {
 
 // Reconcile brings the object in line with the contract.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	driver := &storagev1.CSIDriver{}
-	err := r.Client.Get(ctx, request.NamespacedName, driver)
-	if apierrors.IsNotFound(err) {
-		driver, err = nil, nil
-	}
+	driver, err := index.Find[storagev1.CSIDriver](ctx, r.Client, request.NamespacedName)
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("read CSIDriver %s: %w", request.Name, err)
+		return reconcile.Result{}, err
 	}
 	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	switch d := decide(driver); d.do {
@@ -92,10 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		contradicts(r.Recorder, driver, d.wrong)
 		return reconcile.Result{RequeueAfter: reportAgain}, nil
 	}
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
-		return reconcile.Result{}, nil // the watch is about to bring what is new
-	}
-	return reconcile.Result{}, err
+	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch is about to bring it
 }
 
 // contradicts says on a foreign CSIDriver what is wrong with it.

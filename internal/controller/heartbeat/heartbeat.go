@@ -18,6 +18,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
@@ -197,7 +198,8 @@ func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node, known *coordina
 	host := guarded.NewRoot(h.Live, "", guarded.HostOnly{})
 	if !heldBy(known, h.Identity) { // another's is looked at, our own renewed straight away
 		var err error
-		if known, err = h.read(ctx, node.Name); err != nil {
+		key := client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}
+		if known, err = index.Find[coordinationv1.Lease](ctx, h.Live, key); err != nil {
 			return nil, err
 		}
 	}
@@ -210,16 +212,4 @@ func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node, known *coordina
 	default:
 		return d.lease, host.PatchLease(ctx, actor, node, known, d.lease)
 	}
-}
-
-func (h *Heartbeat) read(ctx context.Context, name string) (*coordinationv1.Lease, error) {
-	var lease coordinationv1.Lease
-	err := h.Live.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: name}, &lease)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the Lease of node %s: %w", name, err)
-	}
-	return &lease, nil
 }

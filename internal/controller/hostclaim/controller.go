@@ -6,7 +6,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -89,23 +88,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	d := decide(o)
 	if d.unselect {
-		if done, err := r.unselect(ctx, o.claim); err != nil || !done {
+		if err := r.unselect(ctx, o.claim); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
 	return reconcile.Result{RequeueAfter: d.again}, r.tell(ctx, o.claim, d)
 }
 
-// unselect takes the selected node off; false if the claim is another by now.
-func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolumeClaim) (bool, error) {
+// unselect takes the selected node off.
+func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	after := claim.DeepCopy()
 	delete(after.Annotations, route.AnnSelectedNode)
 	delete(after.Annotations, v1alpha1.AnnotationSteeredTo)
-	err := r.root.AnnotateClaim(ctx, actor, claim, after)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return false, nil // the watch is about to bring what is new
-	}
-	return err == nil, err
+	return r.root.AnnotateClaim(ctx, actor, claim, after)
 }
 
 // tell keeps the claim's Placeable condition: there while there is a problem,
@@ -136,38 +131,36 @@ func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeCla
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
 	o := observed{now: r.Clock.Now()}
-	var claim corev1.PersistentVolumeClaim
-	if there, err := index.Get(ctx, r.Client, key, &claim); err != nil {
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
+	if err != nil {
 		return o, err
-	} else if !there || !waiting(&claim) {
+	}
+	if claim == nil || !waiting(claim) {
 		r.waiting.forget(key)
-		if there && claim.DeletionTimestamp == nil {
-			o.claim = &claim // what was said of it is taken back
+		if claim != nil && claim.DeletionTimestamp == nil {
+			o.claim = claim // what was said of it is taken back
 		}
 		return o, nil
 	}
-	o.claim = &claim
+	o.claim = claim
 	// Before anything around it is read, so that no change of that is missed.
 	selected := claim.Annotations[route.AnnSelectedNode]
-	r.waiting.note(key, hostclass.NameOf(&claim), selected)
+	r.waiting.note(key, hostclass.NameOf(claim), selected)
 
-	var class storagev1.StorageClass
-	if there, err := index.Get(ctx, r.Client, client.ObjectKey{Name: hostclass.NameOf(&claim)}, &class); err != nil {
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(claim)))
+	if err != nil || !hostclass.Own(class) {
 		return o, err
-	} else if !there || !hostclass.Own(&class) {
-		return o, nil
 	}
-	o.class = &class
+	o.class = class
 
 	var registrations v1alpha1.ClusterRegistrationList
 	if err := r.Client.List(ctx, &registrations, index.ReadOnly); err != nil {
 		return o, fmt.Errorf("list registrations: %w", err)
 	}
-	var err error
 	if o.selected, err = r.selection(ctx, selected, registrations.Items); err != nil {
 		return o, err
 	}
-	if o.members, err = r.members(ctx, &claim, &class, registrations.Items); err != nil {
+	if o.members, err = r.members(ctx, claim, class, registrations.Items); err != nil {
 		return o, err
 	}
 	o.stuck, err = r.stuck(ctx, key)

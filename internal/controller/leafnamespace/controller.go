@@ -91,10 +91,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *reconciler) observe(ctx context.Context, name string) (observed, error) {
 	o := observed{member: r.Member, rules: r.Rules, suspended: r.MayDestroy() != nil}
 	var err error
-	if o.root, err = namespace(ctx, r.Host, name); err != nil {
+	if o.root, err = index.Find[corev1.Namespace](ctx, r.Host, index.Named(name)); err != nil {
 		return o, fmt.Errorf("in the host: %w", err)
 	}
-	if o.leaf, err = namespace(ctx, r.Cache, name); err != nil {
+	if o.leaf, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(name)); err != nil {
 		return o, fmt.Errorf("in the member: %w", err)
 	}
 	if o.leaf != nil {
@@ -224,18 +224,6 @@ func (r *reconciler) occupied(ctx context.Context, name string) (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-func namespace(ctx context.Context, from client.Reader, name string) (*corev1.Namespace, error) {
-	var ns corev1.Namespace
-	err := from.Get(ctx, types.NamespacedName{Name: name}, &ns)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read namespace %s: %w", name, err)
-	}
-	return &ns, nil
 }
 
 // ofObject wakes the namespace that an object is in.

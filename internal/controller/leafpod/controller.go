@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
@@ -228,14 +227,9 @@ func (r *reconciler) stillFails(ctx context.Context, o *observed) (fail, bool, e
 
 // leafPodGone proves by a live read that nothing runs for the root in the member.
 func (r *reconciler) leafPodGone(ctx context.Context, root *corev1.Pod) (bool, error) {
-	var leaf corev1.Pod
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(root), &leaf)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
+	leaf, origin, err := index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(root))
 	if err != nil {
 		return false, fmt.Errorf("prove that the leaf of Pod %s/%s is gone: %w", root.Namespace, root.Name, err)
 	}
-	origin, ours := mirror.OriginIn(r.HostID, &leaf)
-	return !ours || origin.UID != root.UID, nil
+	return leaf == nil || origin.UID != root.UID, nil
 }

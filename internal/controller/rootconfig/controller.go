@@ -116,11 +116,8 @@ func (r *reconciler[T]) observe(ctx context.Context, key types.NamespacedName) (
 	if len(o.users) == 0 || root == nil {
 		return o, nil
 	}
-	var namespace corev1.Namespace
-	if err := r.Cache.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace); err == nil {
-		o.namespace = &namespace
-	} else if !apierrors.IsNotFound(err) {
-		return o, fmt.Errorf("read namespace %s in the member: %w", key.Namespace, err)
+	if o.namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(key.Namespace)); err != nil {
+		return o, err
 	}
 	if !o.pushable() || o.leaf != nil && !r.reading(key).due(r.Clock.Now(), o.users) {
 		return o, nil
@@ -199,14 +196,8 @@ func (r *reconciler[T]) readRoot(ctx context.Context, o *observed, leaf T) error
 
 func (r *reconciler[T]) get(ctx context.Context, from client.Reader, key types.NamespacedName) (T, bool, error) {
 	obj := r.kind.empty()
-	err := from.Get(ctx, key, obj)
-	if apierrors.IsNotFound(err) {
-		return obj, false, nil
-	}
-	if err != nil {
-		return obj, false, fmt.Errorf("read %s %s: %w", r.kind.reference, key, err)
-	}
-	return obj, true, nil
+	found, err := index.Get(ctx, from, key, obj)
+	return obj, found, err
 }
 
 // users are the Pods of the host that need the copy. They are the cache's own,
@@ -235,12 +226,11 @@ func (r *reconciler[T]) uses(ctx context.Context, pod *corev1.Pod) (bool, error)
 		return true, nil
 	case usedEarly:
 		for _, name := range podspec.ClaimNames(pod) {
-			var claim corev1.PersistentVolumeClaim
-			err := r.Host.Get(ctx, types.NamespacedName{Namespace: pod.Namespace, Name: name}, &claim)
-			if client.IgnoreNotFound(err) != nil {
-				return false, fmt.Errorf("read claim %s of Pod %s: %w", name, client.ObjectKeyFromObject(pod), err)
+			claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+			if err != nil {
+				return false, err
 			}
-			if err == nil && bringsEarly(&claim, r.Member) {
+			if claim != nil && bringsEarly(claim, r.Member) {
 				return true, nil
 			}
 		}

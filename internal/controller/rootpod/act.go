@@ -124,13 +124,12 @@ func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
 		if err := r.MayDestroy(); err != nil && r.LastRestores().HostUnconfirmed {
 			return err
 		}
-		var root corev1.Pod
-		err := r.HostLive.Get(ctx, o.origin.Root, &root)
-		if err == nil && root.UID == o.origin.UID {
-			return nil // the cache was behind
-		}
-		if err != nil && !apierrors.IsNotFound(err) {
+		root, err := index.Find[corev1.Pod](ctx, r.HostLive, o.origin.Root)
+		if err != nil {
 			return fmt.Errorf("prove that Pod %s is gone: %w", o.origin.Root, err)
+		}
+		if root != nil && root.UID == o.origin.UID {
+			return nil // the cache was behind
 		}
 	}
 	if alive := o.root != nil && o.root.DeletionTimestamp == nil && !d.rootGone; alive {
@@ -187,14 +186,12 @@ func (r *reconciler) stillRemove(ctx context.Context, o observed) (bool, error) 
 // finish removes the root, as its kubelet, once a live read proves that nothing
 // runs for it in the member.
 func (r *reconciler) finish(ctx context.Context, root *corev1.Pod) error {
-	var leaf corev1.Pod
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(root), &leaf)
-	if err == nil {
-		if origin, ours := mirror.OriginIn(r.HostID, &leaf); ours && origin.UID == root.UID {
-			return nil // seen by the cache before long
-		}
-	} else if !apierrors.IsNotFound(err) {
+	leaf, origin, err := index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(root))
+	if err != nil {
 		return fmt.Errorf("prove that the leaf of Pod %s/%s is gone: %w", root.Namespace, root.Name, err)
+	}
+	if leaf != nil && origin.UID == root.UID {
+		return nil // seen by the cache before long
 	}
 	return client.IgnoreNotFound(r.Root.FinishPod(ctx, root))
 }

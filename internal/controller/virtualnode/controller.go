@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -132,19 +131,18 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, grace: r.Grace}
 	o.state, o.known = r.Fleet.State(name)
 
-	var cr v1alpha1.ClusterRegistration
-	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, &cr)
-	if apierrors.IsNotFound(err) { // what a cache does not have may be there
-		err = r.Live.Get(ctx, client.ObjectKey{Name: name}, &cr)
+	var err error
+	o.registration, err = index.Find[v1alpha1.ClusterRegistration](ctx, r.Client, index.Named(name))
+	if err == nil && o.registration == nil { // what a cache does not have may be there
+		o.registration, err = index.Find[v1alpha1.ClusterRegistration](ctx, r.Live, index.Named(name))
 	}
 	switch {
-	case apierrors.IsNotFound(err):
-		o.node, err = r.nodeLeftBy(ctx, name)
 	case err != nil:
-		return o, fmt.Errorf("read registration %s: %w", name, err)
+		return o, err
+	case o.registration == nil:
+		o.node, err = r.nodeLeftBy(ctx, name)
 	default:
-		o.registration = &cr
-		o.node, err = r.nodeOf(ctx, &cr)
+		o.node, err = r.nodeOf(ctx, o.registration)
 	}
 	if err != nil {
 		return o, err
@@ -166,19 +164,11 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 // is not in the cache is looked for live: the cache may lag, or may not have
 // Nodes that are not ours.
 func (r *Reconciler) nodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
-	var node corev1.Node
-	key := client.ObjectKey{Name: cr.NodeName()}
-	err := r.Client.Get(ctx, key, &node)
-	if apierrors.IsNotFound(err) && cr.Status.ClusterID != "" {
-		err = r.Live.Get(ctx, key, &node)
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+	if err == nil && node == nil && cr.Status.ClusterID != "" {
+		return index.Find[corev1.Node](ctx, r.Live, index.Named(cr.NodeName()))
 	}
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read node %s: %w", key.Name, err)
-	}
-	return &node, nil
+	return node, err
 }
 
 // nodeLeftBy is the Node that a registration left behind, if any.
@@ -221,23 +211,14 @@ func (r *Reconciler) act(ctx context.Context, name string, o observed, do action
 		log.Info("making the virtual node", "node", do.node.Name)
 		return host.Create(ctx, actor, do.node)
 	case patch:
-		return settled(host.Patch(ctx, actor, o.node, do.after))
+		return host.Patch(ctx, actor, o.node, do.after)
 	case patchStatus:
-		return settled(host.PatchNodeStatus(ctx, actor, o.node, do.after))
+		return host.PatchNodeStatus(ctx, actor, o.node, do.after)
 	case remove:
 		log.Info("removing the virtual node: nothing is bound to it", "node", o.node.Name)
 		return client.IgnoreNotFound(host.Delete(ctx, o.node))
 	}
 	return nil
-}
-
-// settled takes a conflict, or an object that is gone, for what it is: news
-// that the watch is about to bring.
-func settled(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
 
 // remember keeps what the next wake-ups are found by, and says once what stands
