@@ -56,7 +56,6 @@ var exceptions = map[exception]string{
 // untriggered are the packages of internal/controller without a controller, and what runs
 // them instead.
 var untriggered = map[string]string{
-	"heartbeat":   "renews Leases by the clock",
 	"leafnode":    "adds nodes and Pods up when its informers tell of any",
 	"membertoken": "renews a token by the clock",
 	"orphan":      "looks at everything at intervals, live",

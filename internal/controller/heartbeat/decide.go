@@ -12,13 +12,6 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// beat is what is known of one Node's Lease.
-type beat struct {
-	lease *coordinationv1.Lease // as last seen; nil: unknown
-	next  time.Time             // when to look again
-	busy  bool                  // being looked at
-}
-
 type act int
 
 const (

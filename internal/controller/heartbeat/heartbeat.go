@@ -3,7 +3,6 @@ package heartbeat
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -11,12 +10,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/nodes"
@@ -37,8 +40,7 @@ const (
 	// left alone. Two thirds of the interval leave room for clocks that differ
 	// and still end with one replica renewing.
 	fresh = interval * 2 / 3
-	// tick is how often it is looked which Leases are due; the precision of the
-	// interval, and the latency of a new Node's first Lease.
+	// tick is the precision of the interval.
 	tick = time.Second
 	// retry is the pause after a renewal that failed: soon enough for several
 	// attempts within the duration, seldom enough not to burden a sick API server.
@@ -50,7 +52,7 @@ const (
 	parallel = 16
 )
 
-// Heartbeat renews the Leases; add it to the manager as a Runnable.
+// Heartbeat renews the Leases.
 type Heartbeat struct {
 	// Cache of the host; Live reads and writes past it, whether or not this
 	// replica leads.
@@ -59,144 +61,74 @@ type Heartbeat struct {
 	// Identity of this process, unlike that of any other.
 	Identity string
 	// Clock is the real one unless given.
-	Clock clock.WithTicker
+	Clock clock.PassiveClock
 
-	mu    sync.Mutex
-	beats map[types.UID]*beat
-	slots chan struct{}
+	// known are the Leases as last seen or written, by the names of their Nodes.
+	known sync.Map
 }
 
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,namespace=kube-node-lease,verbs=get;create;patch
 
-// SetupWithManager adds it.
+// SetupWithManager adds the controller, on every replica.
 func (h *Heartbeat) SetupWithManager(mgr ctrl.Manager) error {
-	if err := mgr.Add(h); err != nil {
-		return fmt.Errorf("add %s: %w", Name, err)
-	}
-	return nil
-}
-
-// NeedLeaderElection is false: every replica can renew.
-func (h *Heartbeat) NeedLeaderElection() bool { return false }
-
-// Start renews until the context ends, and returns when the last call has.
-func (h *Heartbeat) Start(ctx context.Context) error {
 	if h.Clock == nil {
 		h.Clock = clock.RealClock{}
 	}
-	h.beats, h.slots = map[types.UID]*beat{}, make(chan struct{}, parallel)
-	ctx = ctrl.LoggerInto(ctx, ctrl.LoggerFrom(ctx).WithName(Name))
-	var calls sync.WaitGroup
-	defer calls.Wait()
-	ticker := h.Clock.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		h.round(ctx, &calls)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C():
-		}
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		For(&corev1.Node{}, builder.WithPredicates(appears())).
+		WithOptions(controller.Options{MaxConcurrentReconciles: parallel, NeedLeaderElection: ptr.To(false)}).
+		Complete(h)
+}
+
+// appears lets through that a virtual node is there which was not: all else that
+// becomes of one is seen when its next turn comes.
+func appears() predicate.Predicate {
+	virtual := func(obj client.Object) bool {
+		node, ok := obj.(*corev1.Node)
+		return ok && nodes.IsVirtual(node)
+	}
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool { return virtual(e.Object) },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return virtual(e.ObjectNew) && (!virtual(e.ObjectOld) || e.ObjectOld.GetUID() != e.ObjectNew.GetUID())
+		},
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
 	}
 }
 
-// round starts what is due, as far as there are free slots. It never waits for
-// a call: what finds no slot is due again at the next tick.
-func (h *Heartbeat) round(ctx context.Context, calls *sync.WaitGroup) {
-	var list corev1.NodeList
-	if err := h.Cache.List(ctx, &list, client.MatchingLabels{
-		v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
-	}); err != nil {
-		if ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the virtual nodes")
-		}
-		return
+// Reconcile renews one Node's Lease, and comes back for its next turn.
+func (h *Heartbeat) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	node, err := index.Find[corev1.Node](ctx, h.Cache, request.NamespacedName)
+	if err != nil || node == nil || !nodes.IsVirtual(node) {
+		h.known.Delete(request.Name)
+		return reconcile.Result{}, err
 	}
-	for _, due := range h.due(list.Items, h.Clock.Now()) {
-		select {
-		case h.slots <- struct{}{}:
-		default:
-			h.done(due.beat, nil, 0)
-			continue
-		}
-		calls.Add(1)
-		go func() {
-			defer calls.Done()
-			defer func() { <-h.slots }()
-			h.renew(ctx, due.node, due.beat)
-		}()
-	}
-}
-
-type dueBeat struct {
-	node *corev1.Node
-	beat *beat
-}
-
-// due are the Nodes whose Leases are to be looked at now; it marks them as
-// being so, and forgets the Nodes that are gone.
-func (h *Heartbeat) due(list []corev1.Node, now time.Time) []dueBeat {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var due []dueBeat
-	there := make(map[types.UID]struct{}, len(list))
-	for i := range list {
-		node := &list[i]
-		if !nodes.IsVirtual(node) {
-			continue
-		}
-		there[node.UID] = struct{}{}
-		b := h.beats[node.UID]
-		if b == nil {
-			b = &beat{}
-			h.beats[node.UID] = b
-		}
-		if !b.busy && !now.Before(b.next) {
-			b.busy = true
-			due = append(due, dueBeat{node, b})
-		}
-	}
-	for uid, b := range h.beats {
-		if _, ok := there[uid]; !ok && !b.busy {
-			delete(h.beats, uid)
-		}
-	}
-	return due
-}
-
-// done notes the Lease as it is now known, nil if unknown, and when to look again.
-func (h *Heartbeat) done(b *beat, lease *coordinationv1.Lease, after time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	b.busy = false
-	if lease != nil || after > 0 {
-		b.lease = lease
-	}
-	b.next = h.Clock.Now().Add(after)
-}
-
-func (h *Heartbeat) renew(ctx context.Context, node *corev1.Node, b *beat) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	lease, err := h.beat(ctx, node, b.lease)
+	lease, err := h.beat(ctx, node)
 	if err != nil {
-		h.done(b, nil, retry)
+		h.known.Delete(node.Name)
 		// A conflict says that another replica was faster.
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) && !errors.Is(ctx.Err(), context.Canceled) {
 			ctrl.LoggerFrom(ctx).Error(err, "renew the Lease of a virtual node", "node", node.Name)
 		}
-		return
+		return reconcile.Result{RequeueAfter: retry}, nil
 	}
-	h.done(b, lease, untilNext(h.Clock.Now(), h.Identity, node.Name))
+	h.known.Store(node.Name, lease)
+	return reconcile.Result{RequeueAfter: untilNext(h.Clock.Now(), h.Identity, node.Name)}, nil
 }
 
 // beat renews one Lease, unless another replica has lately, and returns the
-// Lease as it is then. known is the Lease as last seen here, if at all.
-func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node, known *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+// Lease as it is then.
+func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node) (*coordinationv1.Lease, error) {
 	// Counted for no member: a replica that does not lead never hears that one is gone.
 	host := guarded.NewRoot(h.Live, "", guarded.HostOnly{})
-	if !heldBy(known, h.Identity) { // another's is looked at, our own renewed straight away
+	value, _ := h.known.Load(node.Name)
+	known, _ := value.(*coordinationv1.Lease)
+	// Another's is looked at, our own renewed straight away.
+	if !heldBy(known, h.Identity) || !owned(known, node) {
 		var err error
 		key := client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}
 		if known, err = index.Find[coordinationv1.Lease](ctx, h.Live, key); err != nil {
