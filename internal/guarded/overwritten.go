@@ -45,6 +45,10 @@ type part struct {
 // an actor's last one was decided on, it mostly says the same again, and waits for the newer
 // state as well.
 //
+// controller-runtime's EnableReadYourWritesConsistency does not replace it: a read waits
+// there for every write of its kind that has begun, so that one slow write of one member
+// holds all members' workers (I7), and an apply that is unstructured counts for no typed read.
+//
 // What has expired is let go at the next write, or creation: they hold those of some seconds.
 type overwritten struct{ versions, made *cache.Expiring }
 

@@ -93,51 +93,34 @@ func (w *wiring) add() error {
 		return fmt.Errorf("add the fleet: %w", err)
 	}
 	if err := registrations.SetupWithManager(w.mgr, fleet); err != nil {
-		return fmt.Errorf("add controller cluster_registration: %w", err)
+		return fmt.Errorf("add controller %s: %w", "cluster_registration", err)
 	}
-	nodes := &virtualnode.Reconciler{
-		Client: w.mgr.GetClient(), Live: w.live, Fleet: fleet, Recorder: w.recorder(), PodIP: os.Getenv("POD_IP"),
-		Grace: w.options.NodeGrace,
-	}
-	if err := nodes.SetupWithManager(w.mgr); err != nil {
-		return fmt.Errorf("add controller %s: %w", virtualnode.Name, err)
-	}
-	driver := &csidriver.Reconciler{Client: w.mgr.GetClient(), Recorder: w.recorder()}
-	if err := driver.SetupWithManager(w.mgr); err != nil {
-		return fmt.Errorf("add controller %s: %w", csidriver.Name, err)
-	}
-	claims := &hostclaim.Reconciler{
-		Client: w.mgr.GetClient(), Live: w.live, Recorder: w.recorder(), Namespace: w.options.Namespace, Clock: clock.RealClock{},
-	}
-	if err := claims.SetupWithManager(w.mgr); err != nil {
-		return fmt.Errorf("add controller %s: %w", hostclaim.Name, err)
-	}
-	classes := &hostclass.Reconciler{Client: w.mgr.GetClient(), Recorder: w.recorder()}
-	if err := classes.SetupWithManager(w.mgr); err != nil {
-		return fmt.Errorf("add controller %s: %w", hostclass.Name, err)
-	}
-	promises := &promise.Reconciler{Client: w.mgr.GetClient(), Recorder: w.recorder(), Clock: clock.RealClock{}}
-	if err := promises.SetupWithManager(w.mgr); err != nil {
-		return fmt.Errorf("add controller %s: %w", promise.Name, err)
-	}
-	reflected := &reflectedclass.Reconciler{Client: w.mgr.GetClient(), Book: w.classes}
-	if err := reflected.SetupWithManager(w.mgr); err != nil {
-		return fmt.Errorf("add controller %s: %w", reflectedclass.Name, err)
-	}
-	volumes := &hostvolume.Reconciler{Client: w.mgr.GetClient(), Live: w.live, Recorder: w.recorder(), Records: records}
-	if err := volumes.SetupWithManager(w.mgr); err != nil {
-		return fmt.Errorf("add controller %s: %w", hostvolume.Name, err)
+	reader, recorder := w.mgr.GetClient(), w.recorder()
+	for name, c := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
+		virtualnode.Name: &virtualnode.Reconciler{
+			Client: reader, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: os.Getenv("POD_IP"), Grace: w.options.NodeGrace,
+		},
+		csidriver.Name:      &csidriver.Reconciler{Client: reader, Recorder: recorder},
+		hostclaim.Name:      &hostclaim.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
+		hostclass.Name:      &hostclass.Reconciler{Client: reader, Recorder: recorder},
+		promise.Name:        &promise.Reconciler{Client: reader, Recorder: recorder, Clock: clock.RealClock{}},
+		reflectedclass.Name: &reflectedclass.Reconciler{Client: reader, Book: w.classes},
+		hostvolume.Name:     &hostvolume.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Records: records},
+		heartbeat.Name:      &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},
+	} {
+		if err := c.SetupWithManager(w.mgr); err != nil {
+			return fmt.Errorf("add controller %s: %w", name, err)
+		}
 	}
 	if err := w.mgr.Add(&stuck.Watcher{
-		Client: w.mgr.GetClient(), Recorder: w.recorder(), Book: w.book, Clock: clock.RealClock{}, After: w.options.StuckAfter,
+		Client: reader, Recorder: recorder, Book: w.book, Clock: clock.RealClock{}, After: w.options.StuckAfter,
 	}); err != nil {
 		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
 	}
 	if err := metrics.Registry.Register(account.Promises{Host: w.mgr.GetCache(), Leads: w.mgr.Elected()}); err != nil {
 		return fmt.Errorf("register the metric of promises: %w", err)
 	}
-	beat := &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity}
-	return beat.SetupWithManager(w.mgr)
+	return nil
 }
 
 // session adds the controllers of one member to its link.

@@ -83,17 +83,18 @@ func Volume(pv *corev1.PersistentVolume) {
 	}
 }
 
+// keyOf is what equal values of a kind have in common.
+func keyOf(kind string, parts ...string) string { return kind + "\x00" + strings.Join(parts, "\x00") }
+
 func texts[S ~string](values []S) []S {
 	if len(values) == 0 {
 		return values
 	}
-	var key strings.Builder
-	key.WriteString("texts")
-	for _, value := range values {
-		key.WriteByte(0)
-		key.WriteString(string(value))
+	parts := make([]string, len(values))
+	for i, value := range values {
+		parts[i] = string(value)
 	}
-	return shared(key.String(), values)
+	return shared(keyOf("texts", parts...), values)
 }
 
 // labels are the same for all objects of one origin, as a rule.
@@ -101,15 +102,11 @@ func labels(of map[string]string) map[string]string {
 	if len(of) == 0 {
 		return nil
 	}
-	var all strings.Builder
-	all.WriteString("labels")
+	parts := make([]string, 0, 2*len(of))
 	for _, key := range slices.Sorted(maps.Keys(of)) {
-		all.WriteByte(0)
-		all.WriteString(key)
-		all.WriteByte(0)
-		all.WriteString(of[key])
+		parts = append(parts, key, of[key])
 	}
-	return shared(all.String(), of)
+	return shared(keyOf("labels", parts...), of)
 }
 
 // own are annotations whose values are another for each object.
@@ -137,14 +134,10 @@ func resources(of corev1.ResourceList) corev1.ResourceList {
 	if len(of) == 0 {
 		return of
 	}
-	var all strings.Builder
-	all.WriteString("resources")
+	parts := make([]string, 0, 2*len(of))
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		amount := of[name]
-		all.WriteByte(0)
-		all.WriteString(string(name))
-		all.WriteByte(0)
-		all.WriteString(amount.String())
+		parts = append(parts, string(name), amount.String())
 	}
-	return shared(all.String(), of)
+	return shared(keyOf("resources", parts...), of)
 }

@@ -91,29 +91,19 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 	if err != nil {
 		return nil // host_class says why
 	}
-	for _, c := range claim.Status.Conditions {
-		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && report.FailsClaim(c.Reason) && mirror.ReporterOf(claim).ClusterID == m.ClusterID {
-			since := c.LastTransitionTime.Time
-			if root.CreationTimestamp.After(since) {
-				since = root.CreationTimestamp.Time
-			}
-			problem := &mirror.Refusal{Reason: c.Reason, Message: c.Message}
-			u := &unmet{claim: claim, problem: problem, timeout: class.PlacementTimeout, until: since.Add(class.PlacementTimeout + cut)}
-			if !u.told(root, m) {
-				u.until = later(u.until, time.Unix(report.TriedOf(claim).Until, 0))
-			}
-			return u
-		}
+	problem, since := report.FailedIn(claim, m.ClusterID)
+	if problem == nil {
+		return nil
 	}
-	return nil
+	u := &unmet{claim: claim, problem: problem, timeout: class.PlacementTimeout}
+	u.until = later(since, root.CreationTimestamp.Time).Add(class.PlacementTimeout + cut)
+	if !u.told(root, m) {
+		u.until = later(u.until, time.Unix(report.TriedOf(claim).Until, 0))
+	}
+	return u
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // told reports whether the claim says already that Pods of this one's age are given
 // up here: those that were made before all go at once, and also if the manager ends

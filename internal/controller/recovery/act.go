@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -65,61 +66,62 @@ func (r *reconciler) hear(o observed) {
 
 // move steers claims to another member, if none of them has a volume here.
 func (r *reconciler) move(ctx context.Context, o observed, d move) error {
-	if proven, err := r.unprovisioned(ctx, d.claims); err != nil || !proven {
-		return err
-	}
-	text, err := d.tried.Annotation()
-	if err != nil {
-		return err
-	}
-	for _, c := range d.claims {
-		if err := r.annotate(ctx, c.root, func(annotations map[string]string) {
-			annotations[route.AnnSelectedNode] = d.to.Name
-			annotations[v1alpha1.AnnotationSteeredTo] = d.to.Name
-			annotations[v1alpha1.AnnotationTried] = text
-		}); err != nil {
-			return err
-		}
-	}
-	if d.why != nil {
+	moved, err := r.leave(ctx, d.claims, d.tried, func(annotations map[string]string) {
+		annotations[route.AnnSelectedNode] = d.to.Name
+		annotations[v1alpha1.AnnotationSteeredTo] = d.to.Name
+	})
+	if moved && d.why != nil {
 		r.eventMoved(o, d)
 	}
-	return nil
+	return err
 }
 
 // free gives claims back to the scheduler, which chooses among all members again.
 func (r *reconciler) free(ctx context.Context, o observed, d free) error {
-	if proven, err := r.unprovisioned(ctx, d.claims); err != nil || !proven {
+	freed, err := r.leave(ctx, d.claims, d.tried, func(annotations map[string]string) {
+		delete(annotations, route.AnnSelectedNode)
+		delete(annotations, v1alpha1.AnnotationSteeredTo)
+	})
+	if freed {
+		r.eventRoundEnded(o, d)
+	}
+	return err
+}
+
+// leave changes the annotations of claims, and what was tried, if it is proven that none
+// of them has a volume in this member.
+func (r *reconciler) leave(ctx context.Context, claims []claim, tried report.Tried, change func(map[string]string)) (bool, error) {
+	for _, c := range claims {
+		if proven, err := r.Proof().Unprovisioned(ctx, c.root); err != nil || !proven {
+			return false, err
+		}
+	}
+	err := r.note(ctx, claims, tried, change)
+	return err == nil, err
+}
+
+func (r *reconciler) stay(ctx context.Context, o observed, d stay) error {
+	if err := r.note(ctx, d.claims, d.tried, func(map[string]string) {}); err != nil {
 		return err
 	}
-	text, err := d.tried.Annotation()
+	r.eventNowhereElse(o, d)
+	return nil
+}
+
+// note on claims what was tried, and change more of their annotations.
+func (r *reconciler) note(ctx context.Context, claims []claim, tried report.Tried, change func(map[string]string)) error {
+	text, err := tried.Annotation()
 	if err != nil {
 		return err
 	}
-	for _, c := range d.claims {
+	for _, c := range claims {
 		if err := r.annotate(ctx, c.root, func(annotations map[string]string) {
-			delete(annotations, route.AnnSelectedNode)
-			delete(annotations, v1alpha1.AnnotationSteeredTo)
 			annotations[v1alpha1.AnnotationTried] = text
+			change(annotations)
 		}); err != nil {
 			return err
 		}
 	}
-	r.eventRoundEnded(o, d)
-	return nil
-}
-
-func (r *reconciler) stay(ctx context.Context, o observed, d stay) error {
-	text, err := d.tried.Annotation()
-	if err != nil {
-		return err
-	}
-	for _, c := range d.claims {
-		if err := r.annotate(ctx, c.root, func(annotations map[string]string) { annotations[v1alpha1.AnnotationTried] = text }); err != nil {
-			return err
-		}
-	}
-	r.eventNowhereElse(o, d)
 	return nil
 }
 
@@ -130,14 +132,4 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 	}
 	change(after.Annotations)
 	return r.Root.AnnotateClaim(ctx, actor, before, after)
-}
-
-// unprovisioned proves that none of some claims has a volume in this member.
-func (r *reconciler) unprovisioned(ctx context.Context, claims []claim) (bool, error) {
-	for _, c := range claims {
-		if proven, err := r.Proof().Unprovisioned(ctx, c.root); err != nil || !proven {
-			return false, err
-		}
-	}
-	return true, nil
 }

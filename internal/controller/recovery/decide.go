@@ -3,13 +3,13 @@ package recovery
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -215,10 +215,8 @@ func (o observed) rejoin() (decision, bool) {
 // when the claim was moved here.
 func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	moved := time.Unix(report.TriedOf(o.claim.root).Moved, 0)
-	for _, c := range o.claim.root.Status.Conditions {
-		if c.Type == v1alpha1.ClaimPlaced && c.Status == corev1.ConditionFalse && report.FailsClaim(c.Reason) && mirror.ReporterOf(o.claim.root).ClusterID == o.member.ClusterID {
-			return &mirror.Refusal{Reason: c.Reason, Message: c.Message}, later(c.LastTransitionTime.Time, moved).Add(o.claim.timeout + cut)
-		}
+	if problem, since := report.FailedIn(o.claim.root, o.member.ClusterID); problem != nil {
+		return problem, slices.MaxFunc([]time.Time{since, moved}, time.Time.Compare).Add(o.claim.timeout + cut)
 	}
 	if o.waits() && len(o.pods) > 0 && !o.agreed() {
 		return o.notFollowed(), moved.Add(max(o.claim.timeout, followTime) + cut)
@@ -230,13 +228,6 @@ func (o observed) trouble() (*mirror.Refusal, time.Time) {
 // agree: root_pvc has not placed it.
 func (o observed) waits() bool {
 	return o.claim.root.Annotations[v1alpha1.AnnotationSteeredTo] == o.member.NodeName && o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // agreed reports whether the scheduler is about to bind a Pod here.
@@ -272,12 +263,7 @@ func (o observed) recover(why *mirror.Refusal) decision {
 	if tried.Until != 0 {
 		return nothing{time.Unix(tried.Until, 0).Sub(o.now)}
 	}
-	var claims []claim
-	for _, c := range o.group {
-		if o.here(c) {
-			claims = append(claims, c)
-		}
-	}
+	claims := slices.DeleteFunc(slices.Clone(o.group), func(c claim) bool { return !o.here(c) })
 	others := o.candidates()
 	if len(others) > 0 && why.Reason == v1alpha1.ReasonOutOfSpace && o.fits(*o.claim, o.own()) {
 		return lower{}
@@ -306,10 +292,8 @@ func movable(group []claim) bool {
 }
 
 func (o observed) own() *place {
-	for i := range o.places {
-		if o.places[i].NodeName == o.member.NodeName {
-			return &o.places[i]
-		}
+	if i := slices.IndexFunc(o.places, func(p place) bool { return p.NodeName == o.member.NodeName }); i >= 0 {
+		return &o.places[i]
 	}
 	return nil
 }
@@ -317,12 +301,7 @@ func (o observed) own() *place {
 // candidates are the other members that could meet the claims, the one with the
 // most room first.
 func (o observed) candidates() []place {
-	var found []place
-	for _, p := range o.places {
-		if p.NodeName != o.member.NodeName && o.suits(p) {
-			found = append(found, p)
-		}
-	}
+	found := slices.DeleteFunc(slices.Clone(o.places), func(p place) bool { return p.NodeName == o.member.NodeName || !o.suits(p) })
 	slices.SortFunc(found, func(a, b place) int {
 		return cmp.Or(-cmp.Compare(o.least(a), o.least(b)), cmp.Compare(a.NodeName, b.NodeName))
 	})
@@ -331,14 +310,12 @@ func (o observed) candidates() []place {
 
 // least is the room that a place has for the claim that it has the least for.
 func (o observed) least(p place) int64 {
-	var least *int64
+	least := int64(math.MaxInt64)
 	for _, c := range o.group {
 		room := p.room[c.class.Name]
-		if value := room.Value(); least == nil || value < *least {
-			least = &value
-		}
+		least = min(least, room.Value())
 	}
-	return ptr.Deref(least, 0)
+	return least
 }
 
 func (o observed) suits(p place) bool {

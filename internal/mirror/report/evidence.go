@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,16 @@ func FailsClaim(reason string) bool {
 		v1alpha1.ReasonRefusedByMember, v1alpha1.ReasonNameTaken, v1alpha1.ReasonClassNotFound, v1alpha1.ReasonPodRefused, v1alpha1.ReasonPodUnschedulable, v1alpha1.ReasonProvisioningFailed, v1alpha1.ReasonOutOfSpace,
 		v1alpha1.ReasonNamespaceConflict, v1alpha1.ReasonNamespaceTerminating, v1alpha1.ReasonNamespaceNotAdmitted,
 	}, reason)
+}
+
+// FailedIn is what keeps a claim from its volume by the evidence of one member, and since
+// when; nil if there is none.
+func FailedIn(claim *corev1.PersistentVolumeClaim, clusterID string) (*mirror.Refusal, time.Time) {
+	c := claimCondition(claim, v1alpha1.ClaimPlaced)
+	if c == nil || c.Status != corev1.ConditionFalse || !FailsClaim(c.Reason) || mirror.ReporterOf(claim).ClusterID != clusterID {
+		return nil, time.Time{}
+	}
+	return &mirror.Refusal{Reason: c.Reason, Message: c.Message}, c.LastTransitionTime.Time
 }
 
 // wordsLimit in bytes of what is shown of a member's own words.
