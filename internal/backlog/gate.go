@@ -27,10 +27,10 @@ const (
 	limit = 300
 	// making is how long a claim that was let through counts while the host has no volume for
 	// it: a provisioner that is slow has nothing to do with how fast the host binds.
-	making = 30 * time.Second
+	making = 10 * time.Second
 	// binding is how long a volume counts that waits for the PV controller, which looks at all
 	// of them every 15 s: there are volumes that nobody will ever bind.
-	binding = 2 * time.Minute
+	binding = 5 * time.Minute
 	// interval at which claims are let through that wait.
 	interval = time.Second
 	// patience is how long a claim waits before it is told so, and tellings how many are

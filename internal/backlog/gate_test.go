@@ -218,6 +218,79 @@ func TestVolumesThatAreNotBoundCountNoMore(t *testing.T) {
 	}
 }
 
+// A burst takes as long as the PV controller does, and no more are on their way than it takes
+// to keep it busy.
+func TestBursts(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claims, members, perSecond, delay int // volumes are made in so many seconds
+		seconds, underWay                 int // at most
+	}{
+		"by default":           {claims: 1000, members: 2, perSecond: 7, delay: 2, seconds: 146, underWay: limit},
+		"over four members":    {claims: 5000, members: 4, perSecond: 7, delay: 2, seconds: 718, underWay: limit},
+		"faster":               {claims: 5000, members: 4, perSecond: 20, delay: 10, seconds: 261, underWay: limit + limit/10},
+		"a slow PV controller": {claims: 1000, members: 4, perSecond: 2, delay: 10, seconds: 511, underWay: limit},
+		"slow provisioners":    {claims: 5000, members: 4, perSecond: 7, delay: 30, seconds: 746, underWay: 4 * limit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seconds, underWay := burst(t, tc.claims, tc.members, tc.perSecond, tc.delay)
+			if seconds > tc.seconds || underWay > tc.underWay {
+				t.Errorf("all are bound after %d seconds, with at most %d on their way; want %d and %d", seconds, underWay, tc.seconds, tc.underWay)
+			}
+		})
+	}
+}
+
+// burst has claims made, 60 a second, placed when they may be, given a volume after a delay,
+// and bound one after the other.
+func burst(t *testing.T, n, members, perSecond, delay int) (seconds, underWay int) {
+	t.Helper()
+	r := newRig(t)
+	queues := map[string]queue{}
+	for i := range members {
+		name := fmt.Sprint("member-", i)
+		queues[name] = link(t.Context(), t, r.Gate, name)
+	}
+	due := map[int][]*corev1.PersistentVolume{} // by second
+	placed := map[string]bool{}
+	place := func(member, name string) {
+		c := claim(member, name)
+		if placed[name] || !r.Enter(member, c).Come {
+			return
+		}
+		placed[name] = true
+		pv := &corev1.PersistentVolume{}
+		pv.Name, pv.Labels = name, map[string]string{v1alpha1.LabelClusterID: member}
+		pv.Spec.ClaimRef = &corev1.ObjectReference{UID: c.UID}
+		due[seconds+delay] = append(due[seconds+delay], pv)
+	}
+	var waiting []*corev1.PersistentVolume
+	made, bound := 0, 0
+	for ; bound < n && seconds < 100*n; seconds++ {
+		for range min(60, n-made) {
+			place(fmt.Sprint("member-", made%members), fmt.Sprint(made))
+			made++
+		}
+		for _, pv := range due[seconds] {
+			r.see(pv)
+		}
+		waiting = append(waiting, due[seconds]...)
+		now := min(perSecond, len(waiting))
+		r.bind(waiting[:now]...)
+		waiting, bound = waiting[now:], bound+now
+		underWay = max(underWay, len(placed)-bound)
+		r.clock.Step(interval)
+		r.step()
+		for member, q := range queues {
+			for q.Len() > 0 {
+				request, _ := q.Get()
+				q.Done(request)
+				place(member, request.Name)
+			}
+		}
+	}
+	return seconds, underWay
+}
+
 // A member whose volumes cannot be bound costs the others no more than their part of
 // the limit (I7).
 func TestMembersHaveTheirShare(t *testing.T) {
