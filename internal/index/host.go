@@ -29,17 +29,20 @@ const (
 	claimsByClass   = "xylem.waiting-claims-by-class"
 
 	registrationsByCluster = "xylem.registrations-by-cluster"
+
+	// anyClass is no name of a class.
+	anyClass = "*"
 )
 
 // SetupHost adds the indexes of the host's cache; before it starts.
 func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 	return setup(ctx, indexer, append(endings(place), []field{
-		{&corev1.Pod{}, podsByClaim, onPod(podspec.ClaimNames)},
-		{&corev1.Pod{}, podsByReference, onPod(referenceKeys)},
-		{&corev1.Pod{}, podsByNode, onPod(func(pod *corev1.Pod) []string { return nonEmpty(pod.Spec.NodeName) })},
-		{&corev1.PersistentVolumeClaim{}, claimsByPlace, func(obj client.Object) []string {
-			return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationPlacedIn])
-		}},
+		{&corev1.Pod{}, podsByClaim, on(podspec.ClaimNames)},
+		{&corev1.Pod{}, podsByReference, on(referenceKeys)},
+		{&corev1.Pod{}, podsByNode, by(func(pod *corev1.Pod) string { return pod.Spec.NodeName })},
+		{&corev1.PersistentVolumeClaim{}, claimsByPlace, by(func(claim *corev1.PersistentVolumeClaim) string {
+			return claim.Annotations[v1alpha1.AnnotationPlacedIn]
+		})},
 		{&corev1.PersistentVolume{}, volumesByLeaf, onVolume(func(_ *corev1.PersistentVolume, cluster, leaf string) string { return cluster + "/" + leaf })},
 		{&corev1.PersistentVolume{}, volumesByPlace, onVolume(func(_ *corev1.PersistentVolume, cluster, _ string) string { return cluster })},
 		{&corev1.PersistentVolume{}, volumesByClaim, onVolume(func(pv *corev1.PersistentVolume, _, _ string) string {
@@ -60,20 +63,15 @@ func SetupHost(ctx context.Context, indexer client.FieldIndexer) error {
 			}
 			return ""
 		})},
-		{&corev1.PersistentVolumeClaim{}, claimsByClass, func(obj client.Object) []string {
-			claim, ok := obj.(*corev1.PersistentVolumeClaim)
-			if !ok || claim.Status.Phase == corev1.ClaimBound || claim.Spec.VolumeName != "" && !hostpv.NamesPromise(claim.Spec.VolumeName) {
+		{&corev1.PersistentVolumeClaim{}, claimsByClass, on(func(claim *corev1.PersistentVolumeClaim) []string {
+			if claim.Status.Phase == corev1.ClaimBound || hostclass.NameOf(claim) == "" {
 				return nil
 			}
-			return nonEmpty(hostclass.NameOf(claim))
-		}},
-		{&v1alpha1.ClusterRegistration{}, registrationsByCluster, func(obj client.Object) []string {
-			registration, ok := obj.(*v1alpha1.ClusterRegistration)
-			if !ok {
-				return nil
-			}
-			return nonEmpty(registration.Status.ClusterID)
-		}},
+			return []string{hostclass.NameOf(claim), anyClass}
+		})},
+		{&v1alpha1.ClusterRegistration{}, registrationsByCluster, by(func(registration *v1alpha1.ClusterRegistration) string {
+			return registration.Status.ClusterID
+		})},
 	}...))
 }
 
@@ -122,14 +120,14 @@ func PromisesIn(ctx context.Context, r client.Reader, clusterID string) ([]corev
 	return volumes(ctx, r, client.MatchingFields{promisesByPlace: clusterID})
 }
 
-// WaitingForClass are the claims of a class that are not bound, and name no volume, or a
-// promise: one that was lost is made again.
+// WaitingForClass are the claims of a class that are not bound.
 func WaitingForClass(ctx context.Context, r client.Reader, class string) ([]corev1.PersistentVolumeClaim, error) {
-	var list corev1.PersistentVolumeClaimList
-	if err := r.List(ctx, &list, client.MatchingFields{claimsByClass: class}, ReadOnly); err != nil {
-		return nil, fmt.Errorf("list the claims that wait for class %s: %w", class, err)
-	}
-	return list.Items, nil
+	return claims(ctx, r, client.MatchingFields{claimsByClass: class})
+}
+
+// Waiting are the claims that have a class and are not bound.
+func Waiting(ctx context.Context, r client.Reader) ([]corev1.PersistentVolumeClaim, error) {
+	return WaitingForClass(ctx, r, anyClass)
 }
 
 // PodsOfClaim are the host's Pods that use a claim, finished ones included.
@@ -149,11 +147,7 @@ func PodsOnNode(ctx context.Context, r client.Reader, node string) ([]corev1.Pod
 
 // ClaimsPlacedIn are the root claims whose placed-in names a cluster ID.
 func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string) ([]corev1.PersistentVolumeClaim, error) {
-	var list corev1.PersistentVolumeClaimList
-	if err := r.List(ctx, &list, client.MatchingFields{claimsByPlace: clusterID}, ReadOnly); err != nil {
-		return nil, fmt.Errorf("list the claims placed in cluster %s: %w", clusterID, err)
-	}
-	return list.Items, nil
+	return claims(ctx, r, client.MatchingFields{claimsByPlace: clusterID})
 }
 
 // VolumesOfLeaf are the host PVs that stand for one leaf PV: one, unless
@@ -182,25 +176,20 @@ func referenceKeys(pod *corev1.Pod) []string {
 }
 
 func onPromise(key func(*corev1.PersistentVolume) string) client.IndexerFunc {
-	return func(obj client.Object) []string {
-		pv, ok := obj.(*corev1.PersistentVolume)
-		if !ok || !hostpv.IsPromise(pv) {
-			return nil
+	return by(func(pv *corev1.PersistentVolume) string {
+		if !hostpv.IsPromise(pv) {
+			return ""
 		}
-		return nonEmpty(key(pv))
-	}
+		return key(pv)
+	})
 }
 
 func onVolume(key func(pv *corev1.PersistentVolume, cluster, leaf string) string) client.IndexerFunc {
-	return func(obj client.Object) []string {
-		pv, ok := obj.(*corev1.PersistentVolume)
-		if !ok {
-			return nil
-		}
+	return by(func(pv *corev1.PersistentVolume) string {
 		cluster, leaf, _, ours := hostpv.LeafOf(pv)
 		if !ours {
-			return nil
+			return ""
 		}
-		return nonEmpty(key(pv, cluster, leaf))
-	}
+		return key(pv, cluster, leaf)
+	})
 }

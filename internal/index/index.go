@@ -28,14 +28,20 @@ func setup(ctx context.Context, indexer client.FieldIndexer, fields []field) err
 	return nil
 }
 
-func onPod(keys func(*corev1.Pod) []string) client.IndexerFunc {
+// on indexes a kind by keys.
+func on[T client.Object](keys func(T) []string) client.IndexerFunc {
 	return func(obj client.Object) []string {
-		pod, ok := obj.(*corev1.Pod)
+		typed, ok := obj.(T)
 		if !ok {
 			return nil
 		}
-		return keys(pod)
+		return keys(typed)
 	}
+}
+
+// by indexes a kind by a key; an object without one is left out.
+func by[T client.Object](key func(T) string) client.IndexerFunc {
+	return on(func(obj T) []string { return nonEmpty(key(obj)) })
 }
 
 func nonEmpty(key string) []string {
@@ -43,6 +49,14 @@ func nonEmpty(key string) []string {
 		return nil
 	}
 	return []string{key}
+}
+
+func claims(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]corev1.PersistentVolumeClaim, error) {
+	var list corev1.PersistentVolumeClaimList
+	if err := r.List(ctx, &list, append(opts, ReadOnly)...); err != nil {
+		return nil, fmt.Errorf("list PersistentVolumeClaims: %w", err)
+	}
+	return list.Items, nil
 }
 
 func pods(ctx context.Context, r client.Reader, opts ...client.ListOption) ([]corev1.Pod, error) {

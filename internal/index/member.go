@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -19,27 +20,11 @@ const (
 // SetupMember adds the indexes of a member's cache; before it starts.
 func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
 	return setup(ctx, indexer, append(endings(func(client.Object) string { return leaves }), []field{
-		{&corev1.Event{}, eventsByObject, func(obj client.Object) []string {
-			event, ok := obj.(*corev1.Event)
-			if !ok {
-				return nil
-			}
-			return nonEmpty(string(event.InvolvedObject.UID))
-		}},
-		{&corev1.PersistentVolume{}, volumesByClaimID, func(obj client.Object) []string {
-			pv, ok := obj.(*corev1.PersistentVolume)
-			if !ok || pv.Spec.ClaimRef == nil {
-				return nil
-			}
-			return nonEmpty(string(pv.Spec.ClaimRef.UID))
-		}},
-		{&storagev1.CSIStorageCapacity{}, segmentsByClass, func(obj client.Object) []string {
-			capacity, ok := obj.(*storagev1.CSIStorageCapacity)
-			if !ok {
-				return nil
-			}
-			return nonEmpty(capacity.StorageClassName)
-		}},
+		{&corev1.Event{}, eventsByObject, by(func(event *corev1.Event) string { return string(event.InvolvedObject.UID) })},
+		{&corev1.PersistentVolume{}, volumesByClaimID, by(func(pv *corev1.PersistentVolume) string {
+			return string(ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID)
+		})},
+		{&storagev1.CSIStorageCapacity{}, segmentsByClass, by(func(capacity *storagev1.CSIStorageCapacity) string { return capacity.StorageClassName })},
 	}...))
 }
 

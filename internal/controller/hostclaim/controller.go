@@ -51,8 +51,7 @@ type Reconciler struct {
 	// Clock dates conditions.
 	Clock clock.PassiveClock
 
-	root    *guarded.Root
-	waiting *waitingClaims
+	root *guarded.Root
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch;patch
@@ -66,7 +65,7 @@ type Reconciler struct {
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root, r.waiting = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), newWaitingClaims()
+	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.PersistentVolumeClaim{}, route.After(route.Lull, ofClaim)).
@@ -136,17 +135,13 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, err
 	}
 	if claim == nil || !waiting(claim) {
-		r.waiting.forget(key)
 		if claim != nil && claim.DeletionTimestamp == nil {
 			o.claim = claim // what was said of it is taken back
 		}
 		return o, nil
 	}
 	o.claim = claim
-	// Before anything around it is read, so that no change of that is missed.
 	selected := claim.Annotations[route.AnnSelectedNode]
-	r.waiting.note(key, hostclass.NameOf(claim), selected)
-
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(claim)))
 	if err != nil || !hostclass.Own(class) {
 		return o, err

@@ -2,61 +2,25 @@ package hostclaim
 
 import (
 	"context"
-	"sync"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/route"
 )
-
-// waitingClaims are the unbound claims by what they wait for, so that a change
-// around them wakes them and no other. Every unbound claim is noted in its own
-// turn, the first of which it has when the manager starts.
-type waitingClaims struct {
-	mu     sync.Mutex
-	claims map[types.NamespacedName]awaits
-}
-
-// awaits is a claim's class, and the node selected for it, if any.
-type awaits struct{ class, node string }
-
-func newWaitingClaims() *waitingClaims {
-	return &waitingClaims{claims: map[types.NamespacedName]awaits{}}
-}
-
-func (w *waitingClaims) note(key types.NamespacedName, class, node string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.claims[key] = awaits{class, node}
-}
-
-func (w *waitingClaims) forget(key types.NamespacedName) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.claims, key)
-}
-
-func (w *waitingClaims) requests(match func(awaits) bool) []reconcile.Request {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var requests []reconcile.Request
-	for key, what := range w.claims {
-		if match(what) {
-			requests = append(requests, reconcile.Request{NamespacedName: key})
-		}
-	}
-	return requests
-}
 
 // ofClaim is a claim that waits; an update is asked for both states, so that
 // one that was just bound is forgotten.
@@ -83,25 +47,44 @@ func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
 
 // ofNode are the claims for which the node was selected, and, of a virtual one, those that
 // have still to be placed: its labels say whether their class allows it.
-func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.Request {
+func (r *Reconciler) ofNode(ctx context.Context, node client.Object) []reconcile.Request {
 	virtual := node.GetLabels()[v1alpha1.LabelVirtualNode] == "true"
-	return r.waiting.requests(func(a awaits) bool { return a.node == node.GetName() || a.node == "" && virtual })
+	claims, err := index.Waiting(ctx, r.Client)
+	return requests(ctx, slices.DeleteFunc(claims, func(claim corev1.PersistentVolumeClaim) bool {
+		selected := claim.Annotations[route.AnnSelectedNode]
+		return selected != node.GetName() && (selected != "" || !virtual)
+	}), err)
 }
 
-func (r *Reconciler) ofClass(_ context.Context, class client.Object) []reconcile.Request {
-	return r.waiting.requests(func(a awaits) bool { return a.class == class.GetName() })
+func (r *Reconciler) ofClass(ctx context.Context, class client.Object) []reconcile.Request {
+	claims, err := index.WaitingForClass(ctx, r.Client, class.GetName())
+	return requests(ctx, claims, err)
 }
 
-func (r *Reconciler) ofCapacity(_ context.Context, obj client.Object) []reconcile.Request {
+func (r *Reconciler) ofCapacity(ctx context.Context, obj client.Object) []reconcile.Request {
 	capacity, ok := obj.(*storagev1.CSIStorageCapacity)
 	if !ok || capacity.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		return nil
 	}
-	return r.waiting.requests(func(a awaits) bool { return a.class == capacity.StorageClassName })
+	claims, err := index.WaitingForClass(ctx, r.Client, capacity.StorageClassName)
+	return requests(ctx, claims, err)
 }
 
-func (r *Reconciler) ofRegistration(context.Context, client.Object) []reconcile.Request {
-	return r.waiting.requests(func(awaits) bool { return true })
+func (r *Reconciler) ofRegistration(ctx context.Context, _ client.Object) []reconcile.Request {
+	claims, err := index.Waiting(ctx, r.Client)
+	return requests(ctx, claims, err)
+}
+
+// requests of the claims that wait.
+func requests(ctx context.Context, claims []corev1.PersistentVolumeClaim, err error) []reconcile.Request {
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that wait")
+	}
+	var found []reconcile.Request
+	for i := range claims {
+		found = append(found, ofClaim(ctx, &claims[i])...)
+	}
+	return found
 }
 
 // relabelled drops the updates of Nodes that change no label: heartbeats.
