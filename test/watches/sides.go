@@ -34,6 +34,8 @@ var readers = map[string]side{
 	"clusterregistration.Reconciler.Client": host,
 	"clusterregistration.Reconciler.Live":   live,
 	"csidriver.Reconciler.Client":           host,
+	"heartbeat.Heartbeat.Cache":             host,
+	"heartbeat.Heartbeat.Live":              live,
 	"hostclaim.Reconciler.Client":           host,
 	"hostclaim.Reconciler.Live":             live,
 	"hostclass.Reconciler.Client":           host,
