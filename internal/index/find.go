@@ -1,8 +1,11 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"reflect"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,7 +54,8 @@ func Get(ctx context.Context, r client.Reader, key types.NamespacedName, into cl
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("read %T %s: %w", into, key, err)
+		kind := cmp.Or(into.GetObjectKind().GroupVersionKind().Kind, reflect.TypeOf(into).Elem().Name())
+		return false, fmt.Errorf("read %s %s: %w", kind, strings.TrimPrefix(key.String(), "/"), err)
 	}
 	return true, nil
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/index"
 )
 
 const (
@@ -282,18 +283,12 @@ func (r *run) patch(ctx context.Context, cr *v1alpha1.ClusterRegistration, chang
 // run that was interrupted while it waited has left it, with a token in it.
 func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistration) (*corev1.Secret, error) {
 	name := r.name + "-kubeconfig"
-	var secret corev1.Secret
-	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: name}, &secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err)
-	}
+	secret, err := index.Find[corev1.Secret](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: name})
 	used := slices.ContainsFunc(all, func(cr v1alpha1.ClusterRegistration) bool { return cr.Spec.KubeconfigSecretRef.Name == name })
-	if used || secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
-		return nil, nil
+	if secret == nil || used || secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
+		return nil, err
 	}
-	return &secret, nil
+	return secret, nil
 }
 
 // finish removes what register made, and says what stays.
@@ -350,18 +345,15 @@ func (r *run) removeSecret(ctx context.Context, name string) error {
 			return nil
 		}
 	}
-	var secret corev1.Secret
-	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: name}, &secret); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("read Secret %s/%s: %w", r.env.Namespace, name, err)
+	secret, err := index.Find[corev1.Secret](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: name})
+	if err != nil || secret == nil {
+		return err
 	}
 	if secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
 		r.stays("in the host: Secret %s/%s, which this plugin did not make", r.env.Namespace, name)
 		return nil
 	}
-	if err := client.IgnoreNotFound(r.host.Delete(ctx, &secret, client.Preconditions{UID: &secret.UID})); err != nil {
+	if err := client.IgnoreNotFound(r.host.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {
 		return fmt.Errorf("delete Secret %s/%s: %w", r.env.Namespace, name, err)
 	}
 	return nil

@@ -7,13 +7,13 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/index"
 )
 
 // recordPrefix and a member's cluster ID name the host's record of its fence.
@@ -54,10 +54,8 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 		}
 	}
 	t.volumes, t.claims, t.namespaces = len(volumes.Items), len(claims.Items), keys(namespaces.Items)
-	record := &coordinationv1.Lease{}
-	if err := r.host.Get(ctx, client.ObjectKey{Namespace: r.env.Namespace, Name: recordPrefix + r.memberID}, record); err == nil {
-		t.record = record
-	} else if !apierrors.IsNotFound(err) {
+	var err error
+	if t.record, err = index.Find[coordinationv1.Lease](ctx, r.host, client.ObjectKey{Namespace: r.env.Namespace, Name: recordPrefix + r.memberID}); err != nil {
 		return nil, fmt.Errorf("read the host's record of the member: %w", err)
 	}
 	return t, nil
@@ -151,14 +149,11 @@ func (r *run) clean(ctx context.Context) error {
 // removeNamespace removes the namespace if register made it and nobody else uses it:
 // everything in it goes with it. It reports whether it is gone.
 func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
-	var now corev1.Namespace
-	if err := r.member.Get(ctx, client.ObjectKeyFromObject(obj), &now); err != nil {
-		if apierrors.IsNotFound(err) {
-			return true, nil
-		}
-		return false, fmt.Errorf("read namespace %s: %w", obj.GetName(), err)
+	now, err := index.Find[corev1.Namespace](ctx, r.member, client.ObjectKeyFromObject(obj))
+	if err != nil || now == nil {
+		return err == nil, err
 	}
-	if !command.Ours(&now) {
+	if !command.Ours(now) {
 		r.stays("in the member: namespace %s, which this plugin did not make", now.Name)
 		return false, nil
 	}
@@ -171,7 +166,7 @@ func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructure
 		r.stays("in the member: namespace %s, which holds what this plugin did not make (%s)", now.Name, shown(held))
 		return false, nil
 	}
-	if err := client.IgnoreNotFound(r.member.Delete(ctx, &now, client.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion})); err != nil {
+	if err := client.IgnoreNotFound(r.member.Delete(ctx, now, client.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion})); err != nil {
 		return false, fmt.Errorf("delete namespace %s: %w", now.Name, err)
 	}
 	return true, nil
@@ -181,11 +176,8 @@ func (r *run) remove(ctx context.Context, obj *unstructured.Unstructured) error 
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(obj.GroupVersionKind())
 	what := obj.GetKind() + " " + obj.GetName()
-	if err := r.member.Get(ctx, client.ObjectKeyFromObject(obj), now); err != nil {
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		return fmt.Errorf("read %s: %w", what, err)
+	if found, err := index.Get(ctx, r.member, client.ObjectKeyFromObject(obj), now); err != nil || !found {
+		return err
 	}
 	if now.GetLabels()[v1alpha1.LabelManagedBy] == "Helm" {
 		r.stays("in the member: %s, which is Helm's (helm uninstall)", what)

@@ -8,7 +8,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -17,7 +16,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -33,16 +32,12 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 }
 
 // ofPod are the claims of a Pod that cannot be scheduled.
-func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
+func ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || !unschedulable(pod) {
 		return nil
 	}
-	var requests []reconcile.Request
-	for _, name := range podspec.ClaimNames(pod) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
-	}
-	return requests
+	return member.ClaimsOfWaiting(ctx, pod)
 }
 
 // ofNode are the claims for which the node was selected, and, of a virtual one, those that

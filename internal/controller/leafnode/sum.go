@@ -12,7 +12,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
@@ -56,7 +56,7 @@ func requestedOn(pods []corev1.Pod) map[string]corev1.ResourceList {
 	one := corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(1, resource.DecimalSI)}
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Spec.NodeName == "" || mirror.Finished(pod) {
+		if pod.Spec.NodeName == "" || podstatus.Finished(pod) {
 			continue
 		}
 		if requested[pod.Spec.NodeName] == nil {

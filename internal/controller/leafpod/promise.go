@@ -76,9 +76,14 @@ func (r *reconciler) ofPromise(ctx context.Context, obj client.Object) []reconci
 	if !ok || pv.Spec.ClaimRef == nil || !r.pinnedElsewhere(pv) {
 		return nil
 	}
-	pods, err := index.PodsOfClaim(ctx, r.Host, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	return r.podsHere(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+}
+
+// podsHere wakes the Pods here that use a claim.
+func (r *reconciler) podsHere(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
+	pods, err := index.PodsOfClaim(ctx, r.Host, claim)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a promise")
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim", "root", claim)
 	}
 	var requests []reconcile.Request
 	for i := range pods {

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -194,15 +193,5 @@ func (r *reconciler) ofUnmet(ctx context.Context, obj client.Object) []reconcile
 	if !ok || !hostpv.NamesPromise(claim.Spec.VolumeName) || report.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {
 		return nil
 	}
-	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim", "root", client.ObjectKeyFromObject(claim))
-	}
-	var requests []reconcile.Request
-	for i := range pods {
-		if pods[i].Spec.NodeName == r.NodeName {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
-		}
-	}
-	return requests
+	return r.podsHere(ctx, client.ObjectKeyFromObject(claim))
 }
