@@ -5,18 +5,16 @@
 // pushed for those that must wait takes processor time from the claim that is being bound:
 // 5,000 claims over four members never finished on two processors.
 //
-// The gate counts the host's PVs that have a claim and are not bound to it yet. While there
-// are fewer than 300, it admits claims as they come. Above that, new claims queue, and
-// namespaces take turns. For each member, it admits as many claims a second as volumes of
-// that member were bound: half as many while too many wait, half as many more and a few
-// extra while few do, over all members. So 300 is where it settles and not a limit: what
-// was admitted is under way for as long as the member's provisioner takes.
+// At most 300 claims are under way at a time: those that the gate admitted within the last ten
+// seconds, and those whose volume waits for the PV controller. Above that, new claims queue,
+// namespaces take turns, and the gate admits one for each that is bound. TestBursts simulates
+// it: a burst takes as long as the PV controller does, up to 30 claims a second.
 //
 // Four rules keep claims that cannot be bound from blocking others:
 //
 //   - A member has its share of the 300, whatever the others have (I7).
-//   - A volume no longer counts when one that is two minutes younger was bound.
-//   - If no claim of a member was admitted for ten seconds, ten are admitted anyway.
+//   - An admitted claim without a volume no longer counts after ten seconds.
+//   - A volume that is not bound no longer counts after five minutes.
 //   - A claim that is not to be placed any more leaves the queue.
 //
 // A claim that waits for half a minute gets the event HeldBack; the metric
