@@ -134,7 +134,7 @@ func TestClaimsAreWoken(t *testing.T) {
 	for !clock.HasWaiters() {
 		runtime.Gosched() // until the gate's ticker is made
 	}
-	clock.Step(6 * time.Minute) // the volumes that are not bound count no more
+	clock.Step(6 * time.Minute)                             // the volumes that are not bound count no more
 	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // it is woken at once, or never
 	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.root) {
 		t.Errorf("%s is woken, which does not wait any more", woken)
