@@ -18,6 +18,19 @@ const (
 	DeregistrationDrain DeregistrationPolicy = "Drain"
 )
 
+// AwayPolicy says what happens to the host's Pods of a member that is away.
+// +kubebuilder:validation:Enum=Keep;Evict
+type AwayPolicy string
+
+const (
+	// WhenAwayKeep leaves the Pods as they are until the member is back, or somebody
+	// deletes them. No Pod runs twice, and none is killed when the member returns.
+	WhenAwayKeep AwayPolicy = "Keep"
+	// WhenAwayEvict makes the virtual node not Ready. The host evicts the Pods when their
+	// tolerations end, by default after five minutes.
+	WhenAwayEvict AwayPolicy = "Evict"
+)
+
 // ClusterRegistrationSpec is the configuration of a member.
 type ClusterRegistrationSpec struct {
 	// kubeconfigSecretRef names a Secret in the manager's namespace with the member's
@@ -135,12 +148,22 @@ type NodeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(c, c == 'all') || size(self) == 1",message="podCIDRs with the word all must have no other entry"
 	// +listType=set
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
+
+	// whenAway says what happens to the Pods of a member that is away for longer than the
+	// manager's --node-grace. Either way they become unready, and new Pods go elsewhere.
+	// Keep leaves them until the member is back, however long that takes. Evict has the
+	// host evict them when their tolerations of an unready node end, five minutes by
+	// default: their owners replace them, while the old ones may still run in the member.
+	// +optional
+	// +kubebuilder:default=Keep
+	WhenAway AwayPolicy `json:"whenAway,omitempty"`
 }
 
 // NodeTaint is a taint of a virtual node.
 type NodeTaint struct {
 	// key of the taint.
 	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:XValidation:rule="self != 'xylem.io/member-away'",message="the taint xylem.io/member-away is set by Xylem while the member is away"
 	// +kubebuilder:validation:MaxLength=316
 	// +kubebuilder:validation:XValidation:rule="!self.startsWith('node.kubernetes.io/')",message="taints under node.kubernetes.io/ are set by Kubernetes from the node's conditions"
 	// +kubebuilder:validation:XValidation:rule="!format.qualifiedName().validate(self).hasValue()",message="not a taint's key: it is [prefix/]name, and the name has at most 63 letters, digits, '-', '_', '.', and begins and ends with a letter or digit"
@@ -299,10 +322,11 @@ type OrphanedVolume struct {
 // +kubebuilder:resource:scope=Cluster,shortName=cr
 // +kubebuilder:printcolumn:name="Connected",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].status`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.nodeName`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.kubernetesVersion`
 // +kubebuilder:printcolumn:name="Volumes",type=integer,JSONPath=`.status.volumes.bound`
-// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Connected")].reason`,priority=1
+// +kubebuilder:printcolumn:name="Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 56",message="the name may have 56 characters at most, since it names a node and is a label's value"
 type ClusterRegistration struct {
@@ -319,6 +343,14 @@ func (r *ClusterRegistration) NodeName() string {
 		return r.Spec.Node.Name
 	}
 	return DefaultNodeNamePrefix + r.Name
+}
+
+// WhenAway is the policy for the registration's Pods while its member is away.
+func (r *ClusterRegistration) WhenAway() AwayPolicy {
+	if r.Spec.Node.WhenAway != "" {
+		return r.Spec.Node.WhenAway
+	}
+	return WhenAwayKeep
 }
 
 // ClusterRegistrationList is a list of ClusterRegistrations.

@@ -244,6 +244,19 @@ const (
 // it. It is False, with a reason, if Xylem cannot.
 const PodPushed corev1.PodConditionType = Prefix + "Pushed"
 
+// PodPlaceable is the condition of a root Pod that no node was found for and that uses a
+// claim of one of our classes: why, while it is False. It is there only while there is
+// something to report.
+const PodPlaceable corev1.PodConditionType = Prefix + "Placeable"
+
+// NodeMemberAway is the condition of a virtual node that is True while its member is away
+// for longer than the node's grace, with the cause. The Node may be Ready all the same.
+const NodeMemberAway corev1.NodeConditionType = Prefix + "MemberAway"
+
+// TaintMemberAway is the key of the taint, effect NoSchedule, of a virtual node whose member
+// is away, where the registration keeps its Pods.
+const TaintMemberAway = Prefix + "member-away"
+
 // ClaimPlaced is the condition of a root claim that says, while it is False, why the
 // claim cannot be pushed to its member, and what to do. It exists only while there is
 // something to report.

@@ -51,8 +51,9 @@ const (
 	// ReasonNamespaceReserved: Xylem pushes nothing from or into the namespaces of
 	// Kubernetes (kube-*) and its own. To do: use another namespace.
 	ReasonNamespaceReserved = "NamespaceReserved"
-	// ReasonMemberAway: the chosen member is not connected. To do: what the message says;
-	// `kubectl describe clusterregistration` shows the cause.
+	// ReasonMemberAway: the member that was chosen, or that has the Pod or its volume, is not
+	// connected. It is also the reason of the condition Ready of that member's Pods, and of its
+	// Node. To do: what the message says; `kubectl describe clusterregistration` has the cause.
 	ReasonMemberAway = "MemberAway"
 	// ReasonPlacedElsewhere: another member has a volume for the claim, or may have one. To
 	// do: run the Pod there. If that member is lost for good, abandon the volume or force
@@ -230,6 +231,32 @@ const (
 	// which no disk reaches. To do: re-create it with nodeSelector xylem.io/virtual-node:
 	// "true".
 	ReasonPromiseUnreachable = "PromiseUnreachable"
+	// ReasonTolerationMissing: the Pod uses a claim of Xylem's, and tolerates the taint of no
+	// virtual node. To do: add the toleration that the message has.
+	ReasonTolerationMissing = "TolerationMissing"
+	// ReasonNoCapacity: a claim of the Pod requests more than any member that suits the Pod
+	// has. The message names what each member has. To do: request less, or add capacity.
+	ReasonNoCapacity = "NoCapacity"
+	// ReasonNodeSelectorMismatch: the Pod's nodeSelector or node affinity excludes every
+	// member. To do: change it.
+	ReasonNodeSelectorMismatch = "NodeSelectorMismatch"
+	// ReasonCordoned: the virtual nodes that suit the Pod are cordoned. To do: uncordon one.
+	ReasonCordoned = "MemberCordoned"
+	// ReasonVolumesApart: no member can reach all volumes of the Pod. To do: use claims of one
+	// member.
+	ReasonVolumesApart = "VolumesApart"
+	// ReasonNoMemberFits: every member lacks something that the Pod needs; the message has the
+	// cause for each. To do: what the message says of one of them.
+	ReasonNoMemberFits = "NoMemberFits"
+	// ReasonFieldsLeftOut: the Pod runs in the member without the fields that the message
+	// names. To do: nothing, if it does not need them; internal/mirror/FIELDS.md has the causes.
+	ReasonFieldsLeftOut = "FieldsLeftOut"
+	// ReasonEphemeralContainersNotRun: somebody added ephemeral containers to a Pod that runs
+	// in a member, as `kubectl debug` does, and Xylem does not run them there. To do: debug
+	// the Pod in the member, with that cluster's kubeconfig.
+	ReasonEphemeralContainersNotRun = "EphemeralContainersNotRun"
+	// ReasonEvicted: its member is being deregistered. To do: nothing, its owner makes it
+	// again elsewhere.
 	// ReasonEvicted: Xylem evicted the Pod, since its member is being deregistered. To do:
 	// nothing, its owner creates another one.
 	ReasonEvicted = "Evicted"
@@ -299,6 +326,12 @@ const (
 	// ReasonNoReadyNodes: the member answers, but none of its nodes is Ready. To do: check
 	// its nodes.
 	ReasonNoReadyNodes = "NoReadyNodes"
+	// ReasonPodsKept: the member is away, and the node is Ready all the same, so that the host
+	// evicts none of its Pods (spec.node.whenAway: Keep). The taint xylem.io/member-away keeps
+	// new Pods off; the condition xylem.io/MemberAway has the cause. To do: bring the member back.
+	ReasonPodsKept = "PodsKept"
+	// ReasonRegistrationGone: the node's registration has vanished while Pods are bound to the
+	// node. To do: register the cluster again, or delete the Pods and the node.
 	// ReasonRegistrationGone: the node's registration was deleted while Pods are bound to
 	// the node. To do: register the cluster again, or delete the Pods and the node.
 	ReasonRegistrationGone = "RegistrationGone"

@@ -2,6 +2,8 @@ package nodes
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +56,10 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 		return c
 	}
 	ready := Ready(node)
+	if away := Condition(node, v1alpha1.NodeMemberAway); ready != nil && Away(node) {
+		c.Message = awayMessage(registration, away)
+		return c
+	}
 	if ready == nil {
 		c.Message = fmt.Sprintf("Node %s has not said yet whether it is ready", name)
 		return c
@@ -63,6 +69,32 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	}
 	c.Message = ready.Message
 	return c
+}
+
+// Away reports whether a Node's member has been away for longer than the grace.
+func Away(node *corev1.Node) bool {
+	c := Condition(node, v1alpha1.NodeMemberAway)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// DefaultEviction is how long a Pod stays on a Node that is not Ready, if it does not say
+// otherwise: the tolerations that the API server's admission adds.
+const DefaultEviction = 300 * time.Second
+
+// awayMessage says since when a member has been away, until when nothing happens, and what
+// happens then.
+func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCondition) string {
+	since := away.LastTransitionTime.UTC()
+	cause, is := strings.TrimSuffix(away.Message, "."), "away"
+	if away.Reason == v1alpha1.ReasonNoReadyNodes {
+		is = "unavailable"
+	}
+	if registration.WhenAway() == v1alpha1.WhenAwayEvict {
+		return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods until %s; from then on the host evicts them, unless they tolerate longer (spec.node.whenAway: Evict). Their volumes stay. Bring the member back, or set whenAway to Keep",
+			registration.Name, is, since.Format(time.RFC3339), cause, since.Add(DefaultEviction).Format(time.RFC3339))
+	}
+	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods and volumes, however long that takes, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back; if it is lost for good, delete its ClusterRegistration and annotate that with %s=true",
+		registration.Name, is, since.Format(time.RFC3339), cause, v1alpha1.AnnotationForceDeregister)
 }
 
 // Ready is a Node's Ready condition, nil if it has none.

@@ -52,8 +52,25 @@ func Schedulable(pod *corev1.Pod, node *corev1.Node) bool {
 	if node.Spec.Unschedulable && !tolerates(pod, &cordoned) {
 		return false
 	}
-	_, found := untolerated(pod, node, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute)
-	return !found
+	// The taint of a member that is away may be there for a moment after its return.
+	return !slices.ContainsFunc(Untolerated(pod, node), func(t corev1.Taint) bool { return t.Key != v1alpha1.TaintMemberAway })
+}
+
+// Untolerated are the taints of a node that keep a scheduler from placing the Pod there.
+func Untolerated(pod *corev1.Pod, node *corev1.Node) []corev1.Taint {
+	var found []corev1.Taint
+	for i := range node.Spec.Taints {
+		if taint := &node.Spec.Taints[i]; taint.Effect != corev1.TaintEffectPreferNoSchedule && !tolerates(pod, taint) {
+			found = append(found, *taint)
+		}
+	}
+	return found
+}
+
+// Selects reports whether the Pod's node selector and required node affinity match a node.
+func Selects(pod *corev1.Pod, node *corev1.Node) bool {
+	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	return err == nil && matches
 }
 
 // MayRun reports whether the scheduler may place all of some Pods on the member's
@@ -63,8 +80,13 @@ func (m Member) MayRun(pods ...corev1.Pod) bool {
 		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !Schedulable(&pod, m.Node) })
 }
 
+// isReady: the member is there too. The Node of one that is away may be Ready, so that
+// its Pods are not evicted.
 func isReady(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+	away := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == v1alpha1.NodeMemberAway && c.Status == corev1.ConditionTrue
+	})
+	return !away && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }

@@ -2,6 +2,7 @@ package virtualnode
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,6 +76,19 @@ func away(reason string) func(*observed) {
 	}
 }
 
+func evicting(o *observed) { o.registration.Spec.Node.WhenAway = v1alpha1.WhenAwayEvict }
+
+// evicts is how the Node of a registration that evicts stands.
+func evicts(n *corev1.Node) { setMeta(n, seen(evicting)) }
+
+func tainted(n *corev1.Node) { n.Spec.Taints = append(n.Spec.Taints, awayTaint) }
+
+func isAway(n *corev1.Node) {
+	o := seen(away(v1alpha1.ReasonUnreachable))
+	o.awaySince = start.Add(-DefaultGrace)
+	setReady(n, o)
+}
+
 func TestDecide(t *testing.T) {
 	ready := standing(t)
 	for name, tc := range map[string]struct {
@@ -83,11 +97,12 @@ func TestDecide(t *testing.T) {
 		again    time.Duration
 		taken    bool
 	}{
-		"nothing is there": {observed: observed{}, want: "nothing"},
-		"identity unknown": {observed: seen(func(o *observed) { o.registration.Status.ClusterID = "" }), want: "nothing"},
-		"first connection": {observed: seen(), want: "create Ready=True"},
-		"made while away":  {observed: seen(away(v1alpha1.ReasonUnreachable)), want: "create Ready=False"},
-		"at rest":          {observed: seen(func(o *observed) { o.node = ready }), want: "nothing"},
+		"nothing is there":          {observed: observed{}, want: "nothing"},
+		"identity unknown":          {observed: seen(func(o *observed) { o.registration.Status.ClusterID = "" }), want: "nothing"},
+		"first connection":          {observed: seen(), want: "create Ready=True"},
+		"made while away":           {observed: seen(away(v1alpha1.ReasonUnreachable)), want: "create Ready=True away tainted"},
+		"made while away, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting), want: "create Ready=False away"},
+		"at rest":                   {observed: seen(func(o *observed) { o.node = ready }), want: "nothing"},
 		"at rest later": {observed: seen(func(o *observed) {
 			o.node, o.now = ready, metav1.NewTime(start.Add(time.Hour))
 		}), want: "nothing"},
@@ -116,15 +131,26 @@ func TestDecide(t *testing.T) {
 			want: "nothing", again: DefaultGrace},
 		"away for the grace": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
 			o.node, o.now = ready, metav1.NewTime(start.Add(DefaultGrace))
-		}), want: "status Ready=False"},
-		"away for good": {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "status Ready=False"},
+		}), want: "patch tainted"},
+		"away for the grace, tainted": {observed: seen(away(v1alpha1.ReasonUnreachable), func(o *observed) {
+			o.node, o.now = standing(t, tainted), metav1.NewTime(start.Add(DefaultGrace))
+		}), want: "status Ready=True away tainted"},
+		"away for the grace, evicting": {observed: seen(away(v1alpha1.ReasonUnreachable), evicting, func(o *observed) {
+			o.node, o.now = standing(t, evicts), metav1.NewTime(start.Add(DefaultGrace))
+		}), want: "status Ready=False away"},
+		"away and tainted, the manager has just started": {observed: seen(func(o *observed) {
+			o.node, o.state, o.known, o.awaySince = standing(t, tainted, isAway), member.State{}, false, start
+		}), want: "status Ready=True away tainted"},
+		"back":                    {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
+		"back, no longer tainted": {observed: seen(func(o *observed) { o.node = standing(t, isAway) }), want: "status Ready=True"},
+		"away for good":           {observed: seen(away(v1alpha1.ReasonIdentityChanged), func(o *observed) { o.node = ready }), want: "patch tainted"},
 		"the manager has just started": {observed: seen(func(o *observed) {
 			o.node, o.state, o.known, o.awaySince = ready, fleet.State{}, false, start
 		}), want: "nothing", again: DefaultGrace},
 		"the link of an earlier registration": {observed: seen(func(o *observed) {
 			o.node, o.state.Identity.ClusterID, o.awaySince = ready, "else", start
 		}), want: "nothing", again: DefaultGrace},
-		"no ready node there":  {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "status Ready=False"},
+		"no ready node there":  {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes, o.state.Node.Ready = ready, 0, 0 }), want: "patch tainted"},
 		"all cordoned there":   {observed: seen(func(o *observed) { o.node, o.state.Node.Nodes = ready, 0 }), want: "status Ready=True"},
 		"deleting, never made": {observed: seen(func(o *observed) { o.registration = registration(deleting) }), want: "nothing"},
 		"deleting, not cordoned": {observed: seen(func(o *observed) {
@@ -148,7 +174,13 @@ func TestDecide(t *testing.T) {
 		}), want: "nothing"},
 		"registration vanished, Pods there": {observed: seen(func(o *observed) {
 			o.registration, o.node, o.pods = nil, ready, 3
-		}), want: "status Ready=False"},
+		}), want: "patch tainted"},
+		"registration vanished, Pods there, tainted": {observed: seen(func(o *observed) {
+			o.registration, o.node, o.pods = nil, standing(t, tainted), 3
+		}), want: "status Ready=True away tainted"},
+		"registration vanished that evicts, Pods there": {observed: seen(func(o *observed) {
+			o.registration, o.node, o.pods = nil, standing(t, evicts), 3
+		}), want: "status Ready=False away"},
 		"registration vanished, empty": {observed: seen(func(o *observed) {
 			o.registration, o.node = nil, ready
 		}), want: "remove"},
@@ -170,7 +202,19 @@ func TestDecide(t *testing.T) {
 }
 
 func told(do action) string {
-	readiness := func(n *corev1.Node) string { return fmt.Sprintf("Ready=%s", nodes.Ready(n).Status) }
+	taints := func(n *corev1.Node) string {
+		if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == v1alpha1.TaintMemberAway }) {
+			return " tainted"
+		}
+		return ""
+	}
+	readiness := func(n *corev1.Node) string {
+		is := fmt.Sprintf("Ready=%s", nodes.Ready(n).Status)
+		if nodes.Away(n) {
+			is += " away"
+		}
+		return is + taints(n)
+	}
 	switch do := do.(type) {
 	case create:
 		return "create " + readiness(do.node)
@@ -178,7 +222,7 @@ func told(do action) string {
 		if do.after.Spec.Unschedulable {
 			return "patch cordoned"
 		}
-		return "patch"
+		return "patch" + taints(do.after)
 	case patchStatus:
 		return "status " + readiness(do.after)
 	case remove:

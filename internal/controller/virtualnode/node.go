@@ -1,6 +1,7 @@
 package virtualnode
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -25,6 +26,8 @@ const (
 type asked struct {
 	Labels []string   `json:"labels,omitempty"`
 	Taints []taintKey `json:"taints,omitempty"`
+	// WhenAway outlives the registration: a Node that it left behind is treated alike.
+	WhenAway v1alpha1.AwayPolicy `json:"whenAway,omitempty"`
 }
 
 // taintKey is what identifies a taint.
@@ -44,14 +47,20 @@ func newNode(o observed) *corev1.Node {
 // setMeta brings the labels, the taints and, for a Node on its way out, the
 // cordon in order.
 func setMeta(node *corev1.Node, o observed) {
+	before := askedBefore(node)
 	if o.registration == nil {
+		if whenAway(node, o) == v1alpha1.WhenAwayKeep {
+			node.Spec.Taints = mergedTaints(node.Spec.Taints, []corev1.Taint{awayTaint}, nil)
+		}
 		return
 	}
-	before := askedBefore(node)
-	now := asked{Labels: slices.Sorted(maps.Keys(o.registration.Spec.Node.Labels))}
+	now := asked{Labels: slices.Sorted(maps.Keys(o.registration.Spec.Node.Labels)), WhenAway: o.registration.WhenAway()}
 	taints := taintsOf(o.registration)
 	for _, taint := range taints {
 		now.Taints = append(now.Taints, keyOf(taint))
+	}
+	if isAway, _ := awayNow(node, o); isAway && o.registration.WhenAway() == v1alpha1.WhenAwayKeep {
+		taints = append(taints, awayTaint)
 	}
 	setLabels(node, o, before)
 	node.Spec.Taints = mergedTaints(node.Spec.Taints, taints, before.Taints)
@@ -66,6 +75,10 @@ func setMeta(node *corev1.Node, o observed) {
 		node.Annotations[v1alpha1.AnnotationNodeSpec] = string(value)
 	}
 }
+
+// awayTaint keeps new Pods off the Node of a member that is away, and evicts none. The
+// taints that Kubernetes derives from a Node that is not Ready would evict all.
+var awayTaint = corev1.Taint{Key: v1alpha1.TaintMemberAway, Value: "true", Effect: corev1.TaintEffectNoSchedule}
 
 // askedBefore is what the registration asked for when the Node was last
 // written; nothing if the annotation is not there or not readable.
@@ -125,7 +138,7 @@ func taintsOf(registration *v1alpha1.ClusterRegistration) []corev1.Taint {
 // mergedTaints are the taints of a Node with those asked for put right, those
 // asked for before and no longer taken off, and all others as they are.
 func mergedTaints(there, wanted []corev1.Taint, before []taintKey) []corev1.Taint {
-	dropped := sets.New(before...)
+	dropped := sets.New(before...).Insert(keyOf(awayTaint))
 	missing := map[taintKey]corev1.Taint{}
 	for _, t := range wanted {
 		missing[keyOf(t)] = t
@@ -174,25 +187,55 @@ func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration
 	return !equality.Semantic.DeepEqual(before, &node.Status), again
 }
 
+// awayNow reports whether a member has been away for longer than the grace, or for a cause
+// that does not pass; if it is away for less, after how long it will have been.
+func awayNow(node *corev1.Node, o observed) (away bool, left time.Duration) {
+	v := judge(o)
+	if v.ready {
+		return false, 0
+	}
+	if v.passing && nodes.IsReady(node) && !nodes.Away(node) {
+		left = max(0, o.awaySince.Add(o.grace).Sub(o.now.Time))
+	}
+	return left == 0, left
+}
+
+// setReady sets the conditions Ready and MemberAway. The Node of a member that is away stays
+// Ready if the registration keeps its Pods: Kubernetes evicts Pods from any other Node.
 func setReady(node *corev1.Node, o observed) time.Duration {
 	v := judge(o)
-	now := nodes.Ready(node)
-	if !v.ready && v.passing && now != nil && now.Status == corev1.ConditionTrue {
-		if left := o.awaySince.Add(o.grace).Sub(o.now.Time); left > 0 {
-			return left
+	isAway, left := awayNow(node, o)
+	if left > 0 {
+		return left
+	}
+	away := corev1.NodeCondition{Type: v1alpha1.NodeMemberAway, Status: corev1.ConditionFalse, Reason: v.reason, Message: v.message}
+	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: v.reason, Message: v.message}
+	if isAway {
+		away.Status = corev1.ConditionTrue
+		// An error's text may differ at each attempt (ports, times): news is only
+		// what changes the reason.
+		if now := nodes.Condition(node, away.Type); now != nil && now.Status == away.Status && now.Reason == away.Reason {
+			away.Message = now.Message
+		}
+		ready.Message = away.Message
+		if whenAway(node, o) == v1alpha1.WhenAwayKeep {
+			ready.Reason = v1alpha1.ReasonPodsKept
+			ready.Message = "the Pods on this node are kept, and no new ones are scheduled to it (spec.node.whenAway: Keep): " + away.Message
+		} else {
+			ready.Status = corev1.ConditionFalse
 		}
 	}
-	c := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: v.reason, Message: v.message}
-	if v.ready {
-		c.Status = corev1.ConditionTrue
-	}
-	// An error's text may differ at each attempt (ports, times): news is only
-	// what changes the reason.
-	if now != nil && !v.ready && now.Status == c.Status && now.Reason == c.Reason {
-		c.Message = now.Message
-	}
-	setCondition(node, c, o.now)
+	setCondition(node, away, o.now)
+	setCondition(node, ready, o.now)
 	return 0
+}
+
+// whenAway is what the registration says, or said before it vanished.
+func whenAway(node *corev1.Node, o observed) v1alpha1.AwayPolicy {
+	if o.registration != nil {
+		return o.registration.WhenAway()
+	}
+	return cmp.Or(askedBefore(node).WhenAway, v1alpha1.WhenAwayKeep)
 }
 
 // setCondition sets a condition and dates it, if it says anything new. The

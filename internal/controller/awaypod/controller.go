@@ -1,0 +1,136 @@
+package awaypod
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+const (
+	// Name of the controller.
+	Name  = "away_pod"
+	actor = guarded.Actor("away-pod")
+
+	// workers: a request is two reads of the cache, and one write for each time that a
+	// member goes away.
+	workers = 2
+)
+
+// Fleet is what the controller needs of the fleet of members.
+type Fleet interface {
+	State(name string) (member.State, bool)
+}
+
+// Reconciler marks Pods of members that are away.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host.
+	Client client.Client
+	// Fleet of members.
+	Fleet Fleet
+	// Recorder of events on Pods.
+	Recorder events.EventRecorder
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+
+	root *guarded.Root
+}
+
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(route.Concerning(route.Of(nodes.Away)))).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
+		WithEventFilter(route.Changed()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile looks at one Pod.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	message := decide(o)
+	if message == "" {
+		return reconcile.Result{}, nil
+	}
+	err = r.root.ApplyStatus(ctx, actor, o.pod, mirror.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, message, r.Clock.Now()))
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	r.eventAway(o.pod, message)
+	return reconcile.Result{}, nil
+}
+
+func (r *Reconciler) observe(ctx context.Context, request reconcile.Request) (observed, error) {
+	var o observed
+	var err error
+	if o.pod, err = index.Find[corev1.Pod](ctx, r.Client, request.NamespacedName); err != nil || o.pod == nil || o.pod.Spec.NodeName == "" {
+		return o, err
+	}
+	if o.node, err = index.Find[corev1.Node](ctx, r.Client, index.Named(o.pod.Spec.NodeName)); err != nil || o.node == nil {
+		return o, err
+	}
+	state, _ := r.Fleet.State(o.node.Labels[v1alpha1.LabelCluster])
+	o.linked = state.Connected
+	return o, nil
+}
+
+// ofNode are the Pods of a Node whose member is away.
+func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.Request {
+	node, ok := obj.(*corev1.Node)
+	if !ok || !nodes.IsVirtual(node) || !nodes.Away(node) {
+		return nil
+	}
+	pods, err := index.PodsOnNode(ctx, r.Client, node.Name)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a member that is away")
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(pods))
+	for i := range pods {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
+	}
+	return requests
+}
+
+// ofPod is a Pod that is shown as ready on the Node of a member that is away.
+func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" || !shownReady(pod) {
+		return nil
+	}
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(fmt.Errorf("read node %s: %w", pod.Spec.NodeName, err), "look up the Node of a Pod")
+		return nil
+	}
+	if node == nil || !nodes.Away(node) {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pod)}}
+}

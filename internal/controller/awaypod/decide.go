@@ -1,0 +1,50 @@
+package awaypod
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+// observed is all that a decision is taken on; nil is absent.
+type observed struct {
+	pod *corev1.Pod
+	// node that the Pod is bound to.
+	node *corev1.Node
+	// linked: the member's controllers run, and write the Pod's status.
+	linked bool
+}
+
+// decide returns the message of a Ready condition that is to be False; empty for nothing.
+func decide(o observed) string {
+	switch {
+	case o.pod == nil, o.node == nil, o.linked, mirror.Finished(o.pod), o.pod.DeletionTimestamp != nil:
+		return ""
+	case !nodes.IsVirtual(o.node), !nodes.Away(o.node), !shownReady(o.pod):
+		return ""
+	}
+	away := nodes.Condition(o.node, v1alpha1.NodeMemberAway)
+	after := "It is kept until the member is back"
+	if !nodes.IsReady(o.node) {
+		after = "The host evicts it when its tolerations of the node end"
+	}
+	return fmt.Sprintf("member %q has been away since %s: %s. The Pod may still run there. %s",
+		o.node.Labels[v1alpha1.LabelCluster], away.LastTransitionTime.UTC().Format(time.RFC3339), strings.TrimSuffix(away.Message, "."), after)
+}
+
+// shownReady reports whether a Pod's Ready condition is True, or was set to False without
+// a reason, as by the node lifecycle controller.
+func shownReady(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue || c.Reason == ""
+		}
+	}
+	return false
+}

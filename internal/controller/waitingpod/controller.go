@@ -1,0 +1,278 @@
+package waitingpod
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+const (
+	// Name of the controller.
+	Name  = "waiting_pod"
+	actor = guarded.Actor("waiting-pod")
+
+	// workers: a request is a few reads of the cache.
+	workers = 2
+	// aroundPause collects changes around all waiting Pods: figures of capacity change
+	// every two seconds.
+	aroundPause = 2 * time.Second
+)
+
+// Reconciler reports on Pods that wait for a node.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host.
+	Client client.Client
+	// Recorder of events on Pods.
+	Recorder events.EventRecorder
+	// Namespace of the CSIStorageCapacities: the manager's.
+	Namespace string
+	// Clock dates conditions.
+	Clock clock.PassiveClock
+
+	root *guarded.Root
+	// waiting are the Pods that changes around them concern.
+	waiting sync.Map // types.NamespacedName -> struct{}
+}
+
+// +kubebuilder:rbac:groups="",resources=pods;persistentvolumeclaims;persistentvolumes;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods/status,verbs=patch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=csistoragecapacities,namespace=xylem-system,verbs=list;watch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	around := route.After(aroundPause, r.all)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.ofClaim)).
+		Watches(&corev1.Node{}, around, builder.WithPredicates(route.Concerning(changedForPods))).
+		Watches(&storagev1.CSIStorageCapacity{}, around).
+		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.Concerning(route.Of(ruledAndConnected)))).
+		WithEventFilter(route.Changed()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile looks at one Pod.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	o, err := r.observe(ctx, request.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	d := decide(o)
+	if o.pod == nil {
+		return reconcile.Result{}, nil
+	}
+	shown := mirror.PodPlaceable(o.pod, d.problem, o.now)
+	if shown == nil {
+		return reconcile.Result{RequeueAfter: d.again}, nil
+	}
+	was := mirror.PodProblem(o.pod, v1alpha1.PodPlaceable)
+	if err := r.root.ApplyStatus(ctx, actor, o.pod, shown); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if d.problem != nil && (was == nil || was.Reason != d.problem.Reason) {
+		r.eventWaits(o.pod, d.problem)
+	}
+	return reconcile.Result{RequeueAfter: d.again}, nil
+}
+
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
+	o := observed{now: r.Clock.Now()}
+	var err error
+	if o.pod, err = index.Find[corev1.Pod](ctx, r.Client, key); err != nil {
+		return o, err
+	}
+	if o.pod == nil || o.pod.Spec.NodeName != "" || o.pod.DeletionTimestamp != nil {
+		r.waiting.Delete(key)
+		return o, nil
+	}
+	for _, name := range mirror.ClaimNames(o.pod) {
+		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
+		if err != nil {
+			return o, err
+		}
+		if claim != nil {
+			o.claims = append(o.claims, *claim)
+		}
+	}
+	if !o.waits() {
+		r.waiting.Delete(key)
+		return o, nil
+	}
+	// Before what is around it is read, so that no change of that is missed.
+	r.waiting.Store(key, struct{}{})
+	if _, unschedulable := unschedulableSince(o.pod); unschedulable {
+		o.members, err = r.members(ctx)
+	}
+	return o, err
+}
+
+// claim observes a claim; nil if it is not Xylem's to meet.
+func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*claimSeen, error) {
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Client, key)
+	if err != nil || claim == nil {
+		return nil, err
+	}
+	c := &claimSeen{claim: claim}
+	if name := claim.Spec.VolumeName; name != "" {
+		if c.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil || c.volume == nil {
+			return nil, err
+		}
+		if _, _, _, ours := mirror.LeafVolumeOf(c.volume); !ours && !mirror.IsPromise(c.volume) {
+			return nil, nil
+		}
+		return c, nil
+	}
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(mirror.ClassName(claim)))
+	if err != nil || !mirror.OwnClass(class) {
+		return nil, err
+	}
+	if mirror.Mirrors(class) {
+		c.class = class
+	}
+	return c, nil
+}
+
+func (r *Reconciler) members(ctx context.Context) ([]memberSeen, error) {
+	var registrations v1alpha1.ClusterRegistrationList
+	if err := r.Client.List(ctx, &registrations, index.ReadOnly); err != nil {
+		return nil, fmt.Errorf("list registrations: %w", err)
+	}
+	largest, err := r.largest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var members []memberSeen
+	for i := range registrations.Items {
+		cr := &registrations.Items[i]
+		if cr.DeletionTimestamp != nil {
+			continue
+		}
+		node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
+		if err != nil {
+			return nil, err
+		}
+		if node != nil && nodes.Taken(node, cr.Status.ClusterID) {
+			node = nil
+		}
+		m := memberSeen{Member: placement.MemberOf(cr, node), largest: largest[cr.Status.ClusterID]}
+		condition := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
+		m.connecting = condition == nil || condition.Reason == v1alpha1.ReasonConnecting || condition.Reason == v1alpha1.ReasonWaitingForFence
+		m.connected = meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)
+		members = append(members, m)
+	}
+	return members, nil
+}
+
+// largest volume by member and class.
+func (r *Reconciler) largest(ctx context.Context) (map[string]map[string]resource.Quantity, error) {
+	var list storagev1.CSIStorageCapacityList
+	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), index.ReadOnly); err != nil {
+		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)
+	}
+	found := map[string]map[string]resource.Quantity{}
+	for i := range list.Items {
+		c := &list.Items[i]
+		cluster := c.Labels[v1alpha1.LabelClusterID]
+		if c.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue || c.MaximumVolumeSize == nil {
+			continue
+		}
+		if found[cluster] == nil {
+			found[cluster] = map[string]resource.Quantity{}
+		}
+		found[cluster][c.StorageClassName] = *c.MaximumVolumeSize
+	}
+	return found, nil
+}
+
+// ofPod is a Pod with claims that has no node, or that still shows why.
+func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || len(mirror.ClaimNames(pod)) == 0 || pod.Spec.NodeName != "" && lastShown(pod) == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pod)}}
+}
+
+// ofClaim are the Pods that wait for a claim.
+func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(obj))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range pods {
+		if pods[i].Spec.NodeName == "" {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
+		}
+	}
+	return requests
+}
+
+// all Pods that wait.
+func (r *Reconciler) all(context.Context, client.Object) []reconcile.Request {
+	var requests []reconcile.Request
+	r.waiting.Range(func(key, _ any) bool {
+		if name, ok := key.(types.NamespacedName); ok {
+			requests = append(requests, reconcile.Request{NamespacedName: name})
+		}
+		return true
+	})
+	return requests
+}
+
+// changedForPods: what decides on whether a Pod may go to a virtual node has changed.
+func changedForPods(before, after client.Object) bool {
+	was, known := before.(*corev1.Node)
+	is, ok := after.(*corev1.Node)
+	if !known || !ok {
+		return true
+	}
+	return nodes.IsVirtual(is) && (nodes.Away(was) != nodes.Away(is) || was.Spec.Unschedulable != is.Spec.Unschedulable ||
+		!equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints) || !equality.Semantic.DeepEqual(was.Labels, is.Labels))
+}
+
+// ruled is what of a registration decides on Pods.
+type ruled struct {
+	generation int64
+	leaving    bool
+	connected  string
+}
+
+func ruledAndConnected(cr *v1alpha1.ClusterRegistration) ruled {
+	is := ruled{generation: cr.Generation, leaving: cr.DeletionTimestamp != nil}
+	if c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected); c != nil {
+		is.connected = string(c.Status) + c.Reason
+	}
+	return is
+}

@@ -1,0 +1,316 @@
+package waitingpod
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+const (
+	// patience is how long a Pod has been unschedulable before Xylem looks for the cause:
+	// the scheduler retries a Pod whose claim is about to be bound.
+	patience = 5 * time.Second
+	// refresh is the least time between two messages with the same reason.
+	refresh = time.Minute
+	// namedAtMost bounds how many members a message names: the note of an event has 1,024
+	// bytes at most.
+	namedAtMost = 5
+)
+
+// observed is all that a decision is taken on; nil is absent.
+type observed struct {
+	pod     *corev1.Pod
+	claims  []claimSeen
+	members []memberSeen
+	now     time.Time
+}
+
+// claimSeen is a claim of the Pod that is Xylem's to meet.
+type claimSeen struct {
+	claim *corev1.PersistentVolumeClaim
+	// class of a claim that is not bound yet and that a member has to have; nil for a
+	// promise, and for a claim that is bound.
+	class *storagev1.StorageClass
+	// volume of the host that the claim is bound to.
+	volume *corev1.PersistentVolume
+}
+
+// memberSeen is a registered member.
+type memberSeen struct {
+	placement.Member
+	// connected, connecting: as the registration's Connected condition reports. A member is
+	// connecting until the manager's first attempt has ended.
+	connected, connecting bool
+	// largest volume of each class that the member offers.
+	largest map[string]resource.Quantity
+}
+
+// decision is what the Pod is to show, nil for nothing, and when to look again.
+type decision struct {
+	problem *mirror.Refusal
+	again   time.Duration // 0: when something changes
+}
+
+func decide(o observed) decision {
+	if !o.waits() {
+		return decision{}
+	}
+	d := o.find()
+	shown := lastShown(o.pod)
+	if d.problem == nil || shown == nil || shown.Reason != d.problem.Reason || shown.Message == d.problem.Message {
+		return d
+	}
+	if left := shown.LastProbeTime.Add(refresh).Sub(o.now); left > 0 {
+		return decision{&mirror.Refusal{Reason: shown.Reason, Message: shown.Message}, left}
+	}
+	return d
+}
+
+// waits reports whether the Pod has no node yet, though the scheduler may give it one.
+func (o observed) waits() bool {
+	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !mirror.Finished(o.pod) &&
+		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0 && mirror.Pushed(o.pod) != corev1.ConditionTrue
+}
+
+func lastShown(pod *corev1.Pod) *corev1.PodCondition {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == v1alpha1.PodPlaceable {
+			return &pod.Status.Conditions[i]
+		}
+	}
+	return nil
+}
+
+func (o observed) find() decision {
+	for _, c := range o.claims {
+		for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaceable, v1alpha1.ClaimPlaced} {
+			if problem := mirror.ClaimProblem(c.claim, kind); problem != nil && o.concernsPod(problem.Reason) {
+				return decision{problem: &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.claim.Name, problem.Message)}}
+			}
+		}
+	}
+	since, unschedulable := unschedulableSince(o.pod)
+	if !unschedulable || len(o.members) == 0 {
+		return decision{}
+	}
+	if wait := since.Add(patience).Sub(o.now); wait > 0 {
+		return decision{again: wait}
+	}
+	return decision{problem: o.obstacles()}
+}
+
+// concernsPod: which members lack the class is reported for each claim; for the Pod it is
+// found out with what else each member lacks.
+func (observed) concernsPod(reason string) bool { return reason != v1alpha1.ReasonNotOffered }
+
+// unschedulableSince is since when the scheduler reports that it finds no node.
+func unschedulableSince(pod *corev1.Pod) (time.Time, bool) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled {
+			return c.LastTransitionTime.Time, c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return time.Time{}, false
+}
+
+// obstacle is why a member does not get the Pod.
+type obstacle struct {
+	reason string
+	// why, after the member's name; remedy for the user.
+	why, remedy string
+}
+
+// obstacles says of each member why the Pod cannot go there; nil if some member suits it as
+// far as Xylem knows, and the scheduler's own words are all there is.
+func (o observed) obstacles() *mirror.Refusal {
+	members, pinned := o.candidates()
+	if len(members) == 0 {
+		return apart(pinned)
+	}
+	var found []obstacle
+	var named []string
+	for _, m := range members {
+		if m.connecting {
+			return nil
+		}
+		ob := o.obstacle(m)
+		if ob == nil {
+			return nil
+		}
+		found = append(found, *ob)
+		named = append(named, fmt.Sprintf("member %q %s", m.Registration, ob.why))
+	}
+	reason, remedies := summary(found)
+	what := "no member can run the Pod"
+	if len(pinned) > 0 {
+		what = fmt.Sprintf("the Pod cannot run where its claim %q is", pinned[0].claim.Name)
+	}
+	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("%s: %s. %s", what, some(named), strings.Join(remedies, " "))}
+}
+
+// candidates are the members that can reach all volumes that the Pod's claims are bound to,
+// and the claims that are bound to a volume of certain members.
+func (o observed) candidates() (members []memberSeen, pinned []claimSeen) {
+	for _, c := range o.claims {
+		if c.volume != nil && c.volume.Spec.NodeAffinity != nil {
+			pinned = append(pinned, c)
+		}
+	}
+	for _, m := range o.members {
+		reaches := !slices.ContainsFunc(pinned, func(c claimSeen) bool {
+			answer := m.Answer(placement.Request{Namespace: o.pod.Namespace, Volume: c.volume})
+			return answer.Refusal != nil && answer.Refusal.Reason == v1alpha1.ReasonVolumeElsewhere
+		})
+		if reaches {
+			members = append(members, m)
+		}
+	}
+	return members, pinned
+}
+
+// apart: no member can reach all volumes of the Pod.
+func apart(pinned []claimSeen) *mirror.Refusal {
+	var where []string
+	for _, c := range pinned {
+		in := c.volume.Labels[v1alpha1.LabelCluster]
+		if in == "" {
+			in = "unknown"
+		}
+		where = append(where, fmt.Sprintf("claim %q is in member %q", c.claim.Name, in))
+	}
+	return &mirror.Refusal{Reason: v1alpha1.ReasonVolumesApart, Message: fmt.Sprintf(
+		"no registered member can reach all volumes of the Pod: %s. Use claims of one member, or register the member that has the volumes", some(where))}
+}
+
+// summary is the reason that most helps the user, and each remedy once.
+func summary(found []obstacle) (reason string, remedies []string) {
+	reasons := map[string]bool{}
+	for _, ob := range found {
+		if ob.reason != v1alpha1.ReasonNodeSelectorMismatch || len(found) == 1 {
+			reasons[ob.reason], reason = true, ob.reason
+		}
+		if ob.remedy != "" && !slices.Contains(remedies, ob.remedy) {
+			remedies = append(remedies, ob.remedy)
+		}
+	}
+	switch len(reasons) {
+	case 0:
+		return v1alpha1.ReasonNodeSelectorMismatch, remedies
+	case 1:
+		return reason, remedies
+	}
+	return v1alpha1.ReasonNoMemberFits, remedies
+}
+
+// obstacle of one member; nil if Xylem knows of none.
+func (o observed) obstacle(m memberSeen) *obstacle {
+	if ob := o.refused(m); ob != nil {
+		return ob
+	}
+	if m.Node == nil {
+		return &obstacle{v1alpha1.ReasonMemberAway, "has no virtual node yet", "See `kubectl describe clusterregistration " + m.Registration + "`."}
+	}
+	switch {
+	case !placement.Selects(o.pod, m.Node):
+		return &obstacle{v1alpha1.ReasonNodeSelectorMismatch, "is excluded by the Pod's nodeSelector or node affinity",
+			"Change the Pod's nodeSelector or affinity if it is to run in another member."}
+	case nodes.Away(m.Node):
+		away := nodes.Condition(m.Node, v1alpha1.NodeMemberAway)
+		return &obstacle{v1alpha1.ReasonMemberAway, fmt.Sprintf("has been away since %s (%s)", away.LastTransitionTime.UTC().Format(time.RFC3339), away.Reason),
+			"The Pod is scheduled when a member is back."}
+	case !m.connected:
+		return &obstacle{v1alpha1.ReasonMemberAway, "is not connected", "The Pod is scheduled when a member is back."}
+	case m.Node.Spec.Unschedulable:
+		return &obstacle{v1alpha1.ReasonCordoned, "is cordoned", fmt.Sprintf("To let Pods in again, run `kubectl uncordon %s`.", m.NodeName)}
+	}
+	if taints := placement.Untolerated(o.pod, m.Node); len(taints) > 0 {
+		return untolerated(taints)
+	}
+	return o.noCapacity(m)
+}
+
+// refused: the rules of the member's registration, or of a class, exclude the Pod.
+func (o observed) refused(m memberSeen) *obstacle {
+	requests := []placement.Request{{Namespace: o.pod.Namespace}}
+	for _, c := range o.claims {
+		requests = append(requests, placement.Request{Namespace: o.pod.Namespace, Class: c.class})
+	}
+	for _, request := range requests {
+		switch answer := m.Answer(request); {
+		case answer.Refusal == nil:
+		case answer.Refusal.Reason == v1alpha1.ReasonClassKeepsOff:
+			return &obstacle{v1alpha1.ReasonClassKeepsOff, fmt.Sprintf("is excluded by the allowedTopologies of StorageClass %q", request.Class.Name),
+				"Use another class, or change this one."}
+		default:
+			return &obstacle{answer.Refusal.Reason, fmt.Sprintf("does not admit namespace %q", o.pod.Namespace),
+				"Use another namespace, or change spec.namespaces of a ClusterRegistration."}
+		}
+	}
+	return nil
+}
+
+// untolerated names the taints, and the lines that a Pod needs for them.
+func untolerated(taints []corev1.Taint) *obstacle {
+	var names, lines []string
+	for _, t := range taints {
+		names = append(names, t.ToString())
+		lines = append(lines, Toleration(t))
+	}
+	return &obstacle{v1alpha1.ReasonTolerationMissing,
+		fmt.Sprintf("has a taint that the Pod does not tolerate (%s)", strings.Join(names, ", ")),
+		fmt.Sprintf("Add to the Pod's spec: tolerations: [%s].", strings.Join(lines, ", "))}
+}
+
+// Toleration is the toleration of a taint, as YAML in one line.
+func Toleration(t corev1.Taint) string {
+	if t.Value == "" {
+		return fmt.Sprintf("{key: %s, operator: Exists, effect: %s}", t.Key, t.Effect)
+	}
+	return fmt.Sprintf("{key: %s, operator: Equal, value: %q, effect: %s}", t.Key, t.Value, t.Effect)
+}
+
+// noCapacity: the member does not have a class of the Pod's claims, or not the capacity.
+func (o observed) noCapacity(m memberSeen) *obstacle {
+	for _, c := range o.claims {
+		if c.class == nil {
+			continue
+		}
+		largest, offered := m.largest[c.class.Name]
+		if !offered {
+			class, rule := m.ClassFor(c.class)
+			return &obstacle{v1alpha1.ReasonNotOffered, fmt.Sprintf("has no StorageClass %q (for class %q of claim %q, by %s)", class, c.class.Name, c.claim.Name, rule),
+				"Create the class there, or map another one in the ClusterRegistration (spec.storage.classes)."}
+		}
+		if requested := c.claim.Spec.Resources.Requests[corev1.ResourceStorage]; requested.Cmp(largest) > 0 {
+			return &obstacle{v1alpha1.ReasonNoCapacity, fmt.Sprintf("has %s of the %s that claim %q requests", amount(largest), requested.String(), c.claim.Name),
+				"Request less, or add capacity in a member."}
+		}
+	}
+	return nil
+}
+
+func amount(q resource.Quantity) string {
+	if q.Value() == math.MaxInt64 {
+		return "unlimited capacity"
+	}
+	return q.String()
+}
+
+// some names the first few.
+func some(names []string) string {
+	if len(names) <= namedAtMost {
+		return strings.Join(names, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(names[:namedAtMost], "; "), len(names)-namedAtMost)
+}

@@ -1,0 +1,249 @@
+package waitingpod
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+var now = time.Date(2026, 11, 20, 20, 49, 0, 0, time.UTC)
+
+const gib = 1 << 30
+
+// seen is a Pod that the scheduler finds no node for, and two members that suit it.
+func seen(change ...func(*observed)) observed {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName}
+	o := observed{
+		pod: &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
+			Spec:       corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}}},
+			Status: corev1.PodStatus{Phase: corev1.PodPending, Conditions: []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
+			}}},
+		},
+		claims: []claimSeen{{
+			claim: &corev1.PersistentVolumeClaim{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"},
+				Spec: corev1.PersistentVolumeClaimSpec{
+					StorageClassName: ptr.To("fast"),
+					Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}},
+				},
+			},
+			class: class,
+		}},
+		members: []memberSeen{there("a"), there("b")},
+		now:     now,
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	return o
+}
+
+// there is a member that is connected and has 100Gi of class fast.
+func there(name string) memberSeen {
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cr.Status.ClusterID = "id-" + name
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: cr.NodeName(), Labels: map[string]string{
+			v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelCluster: name, v1alpha1.LabelClusterID: "id-" + name,
+		}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
+	}
+	return memberSeen{
+		Member: placement.MemberOf(cr, node), connected: true,
+		largest: map[string]resource.Quantity{"fast": *resource.NewQuantity(100*gib, resource.BinarySI)},
+	}
+}
+
+// each changes every member.
+func each(change func(*memberSeen)) func(*observed) {
+	return func(o *observed) {
+		for i := range o.members {
+			change(&o.members[i])
+		}
+	}
+}
+
+func away(m *memberSeen) {
+	m.connected = false
+	m.Node.Status.Conditions = []corev1.NodeCondition{{
+		Type: v1alpha1.NodeMemberAway, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonUnreachable, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
+	}}
+}
+
+func requests(amount string) func(*observed) {
+	return func(o *observed) {
+		o.claims[0].claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse(amount)
+	}
+}
+
+// boundIn has the claim bound to a volume of a member.
+func boundIn(member string) func(*observed) {
+	return func(o *observed) {
+		o.claims[0].class, o.claims[0].volume = nil, &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: map[string]string{v1alpha1.LabelCluster: member}},
+			Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+				NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+					{Key: v1alpha1.LabelClusterID, Operator: corev1.NodeSelectorOpIn, Values: []string{"id-" + member}},
+				}}},
+			}}},
+		}
+	}
+}
+
+func problem(kind corev1.PersistentVolumeClaimConditionType, reason string) func(*observed) {
+	return func(o *observed) {
+		o.claims[0].claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+			Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: "as reported",
+		}}
+	}
+}
+
+func scheduled(f func(*corev1.PodCondition)) func(*observed) {
+	return func(o *observed) { f(&o.pod.Status.Conditions[0]) }
+}
+
+func shows(reason, message string, age time.Duration) func(*observed) {
+	return func(o *observed) {
+		o.pod.Status.Conditions = append(o.pod.Status.Conditions, corev1.PodCondition{
+			Type: v1alpha1.PodPlaceable, Status: corev1.ConditionFalse, Reason: reason, Message: message, LastProbeTime: metav1.NewTime(now.Add(-age)),
+		})
+	}
+}
+
+func noTolerations(o *observed) { o.pod.Spec.Tolerations = nil }
+
+func pod(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(o.pod) } }
+
+func TestDecide(t *testing.T) {
+	for name, tc := range map[string]struct {
+		observed observed
+		reason   string // empty: nothing is shown
+		says     []string
+		again    time.Duration
+	}{
+		"gone":                         {observed: observed{}},
+		"members suit it":              {observed: seen()},
+		"bound to a node":              {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.NodeName = "kosmos-a" }))},
+		"deleted":                      {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }))},
+		"gated":                        {observed: seen(noTolerations, pod(func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }))},
+		"no claim of Xylem's":          {observed: seen(noTolerations, func(o *observed) { o.claims = nil })},
+		"not looked at by a scheduler": {observed: seen(noTolerations, func(o *observed) { o.pod.Status.Conditions = nil })},
+		"unschedulable for a moment": {
+			observed: seen(noTolerations, scheduled(func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(now.Add(-2 * time.Second)) })),
+			again:    patience - 2*time.Second,
+		},
+
+		"a claim that no member can be chosen for": {
+			observed: seen(problem(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid), func(o *observed) { o.pod.Status.Conditions = nil }),
+			reason:   v1alpha1.ReasonClassInvalid, says: []string{`claim "data": as reported`},
+		},
+		"a claim that its member rejects": {
+			observed: seen(problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember)),
+			reason:   v1alpha1.ReasonRefusedByMember, says: []string{`claim "data": as reported`},
+		},
+
+		"no toleration": {
+			observed: seen(noTolerations), reason: v1alpha1.ReasonTolerationMissing,
+			says: []string{`member "a"`, `member "b"`, `Add to the Pod's spec: tolerations: [{key: kosmos.io/node, operator: Equal, value: "true", effect: NoSchedule}].`},
+		},
+		"a taint of an admin's on one of them": {observed: seen(func(o *observed) {
+			o.members[0].Node.Spec.Taints = append(o.members[0].Node.Spec.Taints, corev1.Taint{Key: "gpu", Effect: corev1.TaintEffectNoSchedule})
+		})},
+		"no capacity": {
+			observed: seen(requests("500Gi")), reason: v1alpha1.ReasonNoCapacity,
+			says: []string{`member "a" has 100Gi of the 500Gi that claim "data" requests`, `member "b" has 100Gi`},
+		},
+		"capacity in one": {observed: seen(requests("500Gi"), func(o *observed) {
+			o.members[1].largest["fast"] = *resource.NewQuantity(1<<63-1, resource.BinarySI)
+		})},
+		"a class that nobody has": {
+			observed: seen(each(func(m *memberSeen) { m.largest = nil })), reason: v1alpha1.ReasonNotOffered,
+			says: []string{`member "a" has no StorageClass "fast"`, "spec.storage.classes"},
+		},
+		"away, both": {
+			observed: seen(each(away)), reason: v1alpha1.ReasonMemberAway,
+			says: []string{`member "a" has been away since 2026-11-20T19:49:00Z (Unreachable)`},
+		},
+		"one away, the other full": {
+			observed: seen(requests("500Gi"), func(o *observed) { away(&o.members[0]) }), reason: v1alpha1.ReasonNoMemberFits,
+			says: []string{`member "a" has been away`, `member "b" has 100Gi of the 500Gi`, "Request less"},
+		},
+		"one excluded by the Pod, the other full": {
+			observed: seen(requests("500Gi"), func(o *observed) {
+				o.pod.Spec.NodeSelector = map[string]string{v1alpha1.LabelCluster: "b"}
+			}),
+			reason: v1alpha1.ReasonNoCapacity, says: []string{`member "a" is excluded by the Pod's nodeSelector`},
+		},
+		"all excluded by the Pod": {
+			observed: seen(func(o *observed) { o.pod.Spec.NodeSelector = map[string]string{"gpu": "yes"} }),
+			reason:   v1alpha1.ReasonNodeSelectorMismatch,
+		},
+		"cordoned": {
+			observed: seen(each(func(m *memberSeen) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
+			says: []string{"kubectl uncordon kosmos-a"},
+		},
+		"a namespace that is not admitted": {
+			observed: seen(func(o *observed) {
+				cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+				cr.Spec.Namespaces.Allow = []string{"team-*"}
+				o.members = o.members[:1]
+				o.members[0].Rules = placement.RulesOf(cr)
+			}),
+			reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`does not admit namespace "shop"`},
+		},
+		"one still connects": {observed: seen(noTolerations, func(o *observed) { o.members[1].connecting = true })},
+
+		"its volume is in a member that is away": {
+			observed: seen(boundIn("a"), func(o *observed) { away(&o.members[0]) }), reason: v1alpha1.ReasonMemberAway,
+			says: []string{`the Pod cannot run where its claim "data" is: member "a" has been away since`},
+		},
+		"its volume is in a member that is not registered": {
+			observed: seen(boundIn("c")), reason: v1alpha1.ReasonVolumesApart, says: []string{`claim "data" is in member "c"`},
+		},
+		"its volume is where it may run": {observed: seen(boundIn("a"))},
+
+		"figures that changed, within a minute": {
+			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", 20*time.Second)),
+			reason:   v1alpha1.ReasonNoCapacity, says: []string{"as it was"}, again: 40 * time.Second,
+		},
+		"figures that changed, after a minute": {
+			observed: seen(requests("500Gi"), shows(v1alpha1.ReasonNoCapacity, "as it was", time.Minute)),
+			reason:   v1alpha1.ReasonNoCapacity, says: []string{"100Gi"},
+		},
+		"another reason, at once": {
+			observed: seen(noTolerations, shows(v1alpha1.ReasonNoCapacity, "as it was", time.Second)), reason: v1alpha1.ReasonTolerationMissing,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := decide(tc.observed)
+			if got.again != tc.again {
+				t.Errorf("again after %s, want %s", got.again, tc.again)
+			}
+			if got.problem == nil {
+				if tc.reason != "" {
+					t.Errorf("nothing is shown, want %s", tc.reason)
+				}
+				return
+			}
+			if got.problem.Reason != tc.reason {
+				t.Errorf("shows %s (%s), want %q", got.problem.Reason, got.problem.Message, tc.reason)
+			}
+			for _, part := range tc.says {
+				if !strings.Contains(got.problem.Message, part) {
+					t.Errorf("message %q lacks %q", got.problem.Message, part)
+				}
+			}
+		})
+	}
+}

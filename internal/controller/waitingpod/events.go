@@ -1,0 +1,12 @@
+package waitingpod
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+// eventWaits reports on a Pod why no node was found for it.
+func (r *Reconciler) eventWaits(pod *corev1.Pod, problem *mirror.Refusal) {
+	r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, problem.Reason, "Place", "%s", problem.Message)
+}
