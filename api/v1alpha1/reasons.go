@@ -365,6 +365,12 @@ const (
 	// reaching it; the message lists what is left there. To do: clean that up if the member
 	// comes back.
 	ReasonForcedDeregistration = "ForcedDeregistration"
+	// ReasonEndpointsInMember: on a Service of the host, once: Pods that it selects run in a
+	// member. Xylem connects no networks. To do: set spec.node.podCIDRs of the registration if
+	// the networks are connected, and check the route.
+	ReasonEndpointsInMember = "EndpointsInMember"
+	// ReasonNotOfXylem: on the CSIDriver csi.xylem.io: it is not as Xylem makes it, and not
+	// Xylem's. To do: remove it, so that Xylem can make it.
 	// ReasonNotOfXylem: on the CSIDriver csi.xylem.io: Xylem did not create it, and it
 	// differs from what Xylem needs. To do: delete it, so that Xylem creates its own.
 	ReasonNotOfXylem = "NotOfXylem"

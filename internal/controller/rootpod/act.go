@@ -63,6 +63,7 @@ func (r *reconciler) create(ctx context.Context, o observed) error {
 	}
 	err = r.Leaf.Create(ctx, actor, leaf)
 	if err == nil {
+		r.eventLeftOut(root)
 		return nil // its event brings us back to mark the root
 	}
 	if !apierrors.IsAlreadyExists(err) {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,6 +42,9 @@ const (
 	// referencesAgain is when the ConfigMaps and Secrets that a Pod waits for are read
 	// again: the host's are not watched.
 	referencesAgain = 10 * time.Second
+	// remembered is of how many Pods it is known that their ephemeral containers were
+	// reported. Those of a manager that has restarted are reported again.
+	remembered = 1024
 )
 
 // Options of the controller.
@@ -57,6 +61,8 @@ type Options struct {
 type reconciler struct {
 	*member.Link
 	Options
+	// debugged are the Pods whose ephemeral containers were reported, by UID, and how many.
+	debugged *lru.Cache
 }
 
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;delete
@@ -66,7 +72,7 @@ type reconciler struct {
 
 // Setup adds the controller to a member's link.
 func Setup(link *member.Link, options Options) error {
-	r := &reconciler{link, options}
+	r := &reconciler{Link: link, Options: options, debugged: lru.New(remembered)}
 	return link.Controller(Name, workers, r,
 		route.Unhurried(advances, link.RootSource(&corev1.Pod{}, member.SameKey, route.PodChanged)),
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.Of(route.PlacementOf))),
@@ -109,6 +115,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, r.reportUnreadable(ctx, o.root, err)
 	}
+	r.reportDebug(o)
 	d := decide(o)
 	if err := r.act(ctx, o, d); err != nil {
 		return reconcile.Result{}, err
@@ -117,6 +124,18 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: referencesAgain}, nil
 	}
 	return reconcile.Result{}, nil
+}
+
+// reportDebug reports once that ephemeral containers of a Pod that runs here do not.
+func (r *reconciler) reportDebug(o observed) {
+	if o.root == nil || o.leaf == nil || len(o.root.Spec.EphemeralContainers) <= len(o.leaf.Spec.EphemeralContainers) {
+		return
+	}
+	count := len(o.root.Spec.EphemeralContainers)
+	if known, _ := r.debugged.Get(o.root.UID); known != count {
+		r.debugged.Add(o.root.UID, count)
+		r.eventNotDebugged(o.root)
+	}
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {

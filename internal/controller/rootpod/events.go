@@ -1,6 +1,8 @@
 package rootpod
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -13,4 +15,21 @@ func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
 
 func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonWithdrawn, "Withdraw", "taken back from member %s: %s", r.Registration, why)
+}
+
+// eventLeftOut names what the leaf of a Pod lacks of it; nothing if it lacks nothing.
+func (r *reconciler) eventLeftOut(root *corev1.Pod) {
+	if names := mirror.LeftOut(root); len(names) > 0 {
+		r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonFieldsLeftOut, "PushFields",
+			"the Pod runs in member %q without %s: these are of this cluster, and mean nothing there. Remove them if the Pod does not need them, or run it on a node of this cluster",
+			r.Registration, strings.Join(names, ", "))
+	}
+}
+
+// eventNotDebugged reports that ephemeral containers of a Pod do not run; `kubectl debug`
+// waits for them in silence.
+func (r *reconciler) eventNotDebugged(root *corev1.Pod) {
+	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonEphemeralContainersNotRun, "Debug",
+		"ephemeral container %q does not run: the Pod runs in member %q, and Xylem does not push ephemeral containers. Run `kubectl debug` with that cluster's kubeconfig, for Pod %s/%s",
+		root.Spec.EphemeralContainers[len(root.Spec.EphemeralContainers)-1].Name, r.Registration, root.Namespace, root.Name)
 }

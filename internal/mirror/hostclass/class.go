@@ -2,6 +2,7 @@ package hostclass
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 				wrong = append(wrong, fmt.Sprintf("%s is %q; it is %s", key, value, want))
 			}
 		case v1alpha1.Reserved(key):
-			wrong = append(wrong, key+" is no parameter that Xylem knows")
+			wrong = append(wrong, unknownParameter(key))
 		}
 	}
 	if c.Release == v1alpha1.ReleaseWhenUnused && c.Provisioning != v1alpha1.ProvisioningPromise {
@@ -74,9 +75,18 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 	slices.Sort(wrong)
 	return Class{}, &mirror.Refusal{
 		Reason: v1alpha1.ReasonClassInvalid,
-		Message: fmt.Sprintf("StorageClass %s has parameters that Xylem cannot follow (parameters cannot be changed: delete the class and make it anew): %s",
+		Message: fmt.Sprintf("StorageClass %q has parameters that Xylem cannot follow: %s. Delete the class and re-create it: Kubernetes does not let parameters change",
 			class.Name, strings.Join(wrong, "; ")),
 	}
+}
+
+// unknownParameter says what a parameter that Xylem does not know was probably meant to be.
+func unknownParameter(key string) string {
+	known := slices.Sorted(maps.Keys(parameters))
+	if nearest := Nearest(key, known); nearest != "" {
+		return fmt.Sprintf("%q is unknown, did you mean %q?", key, nearest)
+	}
+	return fmt.Sprintf("%q is unknown, the known ones are %s", key, strings.Join(known, ", "))
 }
 
 // parameters are those of a class that are Xylem's: each is read into a Class, or

@@ -41,7 +41,7 @@ func TestReadClass(t *testing.T) {
 			parameters: map[string]string{
 				"xylem.io/provisioning": "Mirror", "xylem.io/member-class": "", "xylem.io/release": "", "xylem.io/size": "x",
 			},
-			refused: []string{`xylem.io/provisioning is "Mirror"`, `xylem.io/member-class is ""`, `xylem.io/release is ""`, "xylem.io/size is no parameter", "StorageClass ssd"},
+			refused: []string{`xylem.io/provisioning is "Mirror"`, `xylem.io/member-class is ""`, `xylem.io/release is ""`, `"xylem.io/size" is unknown, the known ones are`, `StorageClass "ssd"`},
 		},
 		"a member class that cannot be": {
 			parameters: map[string]string{"xylem.io/member-class": "GP3 fast"},

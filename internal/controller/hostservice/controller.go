@@ -1,0 +1,140 @@
+package hostservice
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+const (
+	// Name of the controller.
+	Name = "host_service"
+	// remembered is of how many Services it is known that they were warned about. After a
+	// restart of the manager, each is warned about again.
+	remembered = 4096
+)
+
+// Reconciler warns about Services.
+type Reconciler struct {
+	// Client reads the host's cache.
+	Client client.Reader
+	// Recorder of events on Services.
+	Recorder events.EventRecorder
+
+	warned *lru.Cache // UIDs of Services
+}
+
+// +kubebuilder:rbac:groups="",resources=services;pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// SetupWithManager adds the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.warned = lru.New(remembered)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		Watches(&corev1.Service{}, &handler.EnqueueRequestForObject{}).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod), builder.WithPredicates(route.Concerning(route.Of(nodeOf)))).
+		WithEventFilter(route.Changed()).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile looks at one Service.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	service, err := index.Find[corev1.Service](ctx, r.Client, request.NamespacedName)
+	if err != nil || service == nil || !selects(service) {
+		return reconcile.Result{}, err
+	}
+	if _, warned := r.warned.Get(service.UID); warned {
+		return reconcile.Result{}, nil
+	}
+	pod, registration, err := r.inMember(ctx, service)
+	if err != nil || registration == nil {
+		return reconcile.Result{}, err
+	}
+	r.warned.Add(service.UID, true)
+	r.eventInMember(service, pod, registration)
+	return reconcile.Result{}, nil
+}
+
+// inMember is a Pod of the Service that runs in a member, and the member's registration; nil
+// if there is none.
+func (r *Reconciler) inMember(ctx context.Context, service *corev1.Service) (*corev1.Pod, *v1alpha1.ClusterRegistration, error) {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(service.Namespace), client.MatchingLabels(service.Spec.Selector), index.ReadOnly); err != nil {
+		return nil, nil, fmt.Errorf("list the Pods of Service %s/%s: %w", service.Namespace, service.Name, err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || mirror.Finished(pod) {
+			continue
+		}
+		node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
+		if err != nil {
+			return nil, nil, err
+		}
+		if node == nil || !nodes.IsVirtual(node) {
+			continue
+		}
+		registration, err := index.Find[v1alpha1.ClusterRegistration](ctx, r.Client, index.Named(node.Labels[v1alpha1.LabelCluster]))
+		if err != nil || registration != nil {
+			return pod, registration, err
+		}
+	}
+	return nil, nil, nil
+}
+
+// ofPod are the Services that select a Pod with a node.
+func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
+	pod, ok := obj.(*corev1.Pod)
+	if !ok || pod.Spec.NodeName == "" {
+		return nil
+	}
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
+	if err != nil || node == nil || !nodes.IsVirtual(node) {
+		return nil
+	}
+	var services corev1.ServiceList
+	if err := r.Client.List(ctx, &services, client.InNamespace(pod.Namespace), index.ReadOnly); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the Services of a Pod")
+		return nil
+	}
+	var requests []reconcile.Request
+	for i := range services.Items {
+		service := &services.Items[i]
+		if _, warned := r.warned.Get(service.UID); !warned && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(service)})
+		}
+	}
+	return requests
+}
+
+// selects reports whether a Service has its endpoints from a selector.
+func selects(service *corev1.Service) bool {
+	return len(service.Spec.Selector) > 0 && service.Spec.Type != corev1.ServiceTypeExternalName
+}
+
+// placed is what of a Pod decides on whether a Service has it in a member.
+type placed struct {
+	uid  types.UID
+	node string
+}
+
+func nodeOf(pod *corev1.Pod) placed { return placed{pod.UID, pod.Spec.NodeName} }

@@ -1,0 +1,58 @@
+package mirror
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+func TestLeftOut(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec corev1.PodSpec
+		want []string
+	}{
+		"as the API server completes it": {spec: corev1.PodSpec{
+			NodeName: "kosmos-a", ServiceAccountName: "default", DeprecatedServiceAccount: "default", SchedulerName: corev1.DefaultSchedulerName,
+			Priority: ptr(int32(0)), PreemptionPolicy: ptr(corev1.PreemptLowerPriority),
+		}},
+		"an account of its own": {
+			spec: corev1.PodSpec{ServiceAccountName: "builder", DeprecatedServiceAccount: "builder", AutomountServiceAccountToken: ptr(true)},
+			want: []string{`spec.serviceAccountName "builder" and its token`},
+		},
+		"the token of the default account, asked for": {
+			spec: corev1.PodSpec{ServiceAccountName: "default", AutomountServiceAccountToken: ptr(true)},
+			want: []string{"the service account's token (spec.automountServiceAccountToken)"},
+		},
+		"all of it": {
+			spec: corev1.PodSpec{
+				ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "lb"}}, PriorityClassName: "high", Priority: ptr(int32(9)), SchedulerName: "mine",
+				TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MinDomains: ptr(int32(3))}},
+			},
+			want: []string{"spec.readinessGates", `spec.schedulerName "mine"`, `spec.priorityClassName "high"`, "spec.topologySpreadConstraints[0].minDomains"},
+		},
+		"ephemeral containers, which are reported by themselves": {spec: corev1.PodSpec{
+			EphemeralContainers: []corev1.EphemeralContainer{{}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := LeftOut(&corev1.Pod{Spec: tc.spec})
+			if diff := cmp.Diff(slices.Sorted(slices.Values(tc.want)), slices.Sorted(slices.Values(got))); diff != "" {
+				t.Errorf("left out (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"xylem.io/member-class", "xylem.io/provisioning", "xylem.io/release", "xylem.io/release-grace"}
+	for word, want := range map[string]string{
+		"xylem.io/memberclass": "xylem.io/member-class", "xylem.io/Release": "xylem.io/release", "xylem.io/provisionning": "xylem.io/provisioning",
+		"xylem.io/size": "", "": "",
+	} {
+		if got := Nearest(word, known); got != want {
+			t.Errorf("nearest to %q: %q, want %q", word, got, want)
+		}
+	}
+}

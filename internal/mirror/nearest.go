@@ -1,0 +1,37 @@
+package mirror
+
+import "strings"
+
+// Nearest is the known word that a misspelled one was meant to be, by the number of edits;
+// empty if none is near. Case does not count.
+func Nearest(word string, known []string) string {
+	// A third of the name may differ; what comes before a slash is a common prefix.
+	name := word[strings.LastIndex(word, "/")+1:]
+	best, nearest := len(name)/3+1, ""
+	for _, k := range known {
+		if d := edits(strings.ToLower(word), strings.ToLower(k)); d < best {
+			best, nearest = d, k
+		}
+	}
+	return nearest
+}
+
+// edits is the Levenshtein distance in bytes.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, cost)
+		}
+	}
+	return row[len(b)]
+}
