@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -21,11 +22,11 @@ func (s *story) leafClass(ctx context.Context, member, claim string) string {
 	return ptr.Deref(until[corev1.PersistentVolumeClaim](ctx, s, x.Member(member), claim, Not(BeNil())).Spec.StorageClassName, "")
 }
 
-// inHost makes a class in the host for as long as the story takes.
-func inHost(ctx context.Context, class *storagev1.StorageClass) {
+// inHost makes an object in the host for as long as the story takes.
+func inHost(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
-	Expect(x.Host.API.Create(ctx, class)).To(Succeed())
-	DeferCleanup(remove, x.Host, class, NodeTimeout(settle))
+	Expect(x.Host.API.Create(ctx, obj)).To(Succeed())
+	DeferCleanup(remove, x.Host, obj, NodeTimeout(settle))
 }
 
 var _ = Describe("A class of the host", func() {

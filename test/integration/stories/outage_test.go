@@ -45,7 +45,7 @@ var _ = Describe("A member that is cut off", func() {
 		s.barrier(ctx, nodeOne)
 		if notReady {
 			until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Status.Conditions", ContainElement(And(
-				HaveField("Type", corev1.NodeReady), HaveField("Status", Not(Equal(corev1.ConditionTrue)))))))
+				HaveField("Type", v1alpha1.NodeMemberAway), HaveField("Status", corev1.ConditionTrue)))))
 			s.barrier(ctx, nodeOne)
 		}
 		for name, volume := range volumes {
@@ -63,7 +63,7 @@ var _ = Describe("A member that is cut off", func() {
 		s.running(ctx, "new", nodeTwo)
 		Expect(s.book(two, "new").Count(ledger.CreateVolume)).To(Equal(1))
 	},
-		Entry("its connections refused, until its node is not Ready", SpecTimeout(storyTime), controlplane.Cut, true),
+		Entry("its connections refused, until its node reports it", SpecTimeout(storyTime), controlplane.Cut, true),
 		Entry("its connections dead", SpecTimeout(storyTime), controlplane.Blackhole, false),
 	)
 })

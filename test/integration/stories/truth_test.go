@@ -1,0 +1,287 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+func withoutTolerations(p *corev1.Pod) { p.Spec.Tolerations = nil }
+
+// placeable is the message of a Pod's Placeable condition; empty if it has none.
+func placeable(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == v1alpha1.PodPlaceable {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+var _ = Describe("A Pod that waits", func() {
+	// waits expects the cause on the Pod, as a condition and as an event.
+	waits := func(ctx context.Context, s *story, reason string, parts ...string) {
+		GinkgoHelper()
+		until[corev1.Pod](ctx, s, x.Host, "app", tells(reason, parts...))
+		s.noted(ctx, "Pod", "app", reason, parts...)
+	}
+
+	It("for a class with a misspelled parameter reports the parameter that was meant", func(ctx SpecContext) {
+		s := begin(ctx)
+		inHost(ctx, hostClass("story-misspelled", "", func(c *storagev1.StorageClass) {
+			c.Parameters = map[string]string{"xylem.io/memberclass": classMirror}
+		}))
+		s.claim(ctx, "data", ofClass("story-misspelled"))
+		s.pod(ctx, "app", using("data"))
+		waits(ctx, s, v1alpha1.ReasonClassInvalid, `claim "data"`, "xylem.io/memberclass", `did you mean "xylem.io/member-class"`)
+	}, SpecTimeout(storyTime))
+
+	It("for a toleration reports the lines to add", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), withoutTolerations)
+		waits(ctx, s, v1alpha1.ReasonTolerationMissing, one, two,
+			`tolerations: [{key: kosmos.io/node, operator: Equal, value: "true", effect: NoSchedule}]`)
+		Expect(s.book(one, "data").Calls(ledger.CreateVolume)).To(BeZero())
+	}, SpecTimeout(storyTime))
+
+	It("for a class reports which member lacks it, and runs when it is there, reporting nothing any more", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", ofClass(classMissing))
+		s.pod(ctx, "app", using("data"))
+		waits(ctx, s, v1alpha1.ReasonNotOffered, one, two, classMissing, "spec.storage.classes")
+
+		class := controlplane.Class(classMissing, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
+		class.Provisioner = controlplane.DefaultDriverName
+		inMember(ctx, x.Member(two), &class)
+		s.running(ctx, "app", nodeTwo)
+		until[corev1.Pod](ctx, s, x.Host, "app", WithTransform(placeable, BeEmpty()))
+	}, SpecTimeout(storyTime))
+
+	It("for capacity reports what it requests and what each member has", func(ctx SpecContext) {
+		s := begin(ctx)
+		name := "story-small"
+		roomy(ctx, name)
+		segment(ctx, x.Member(one), name, "a", "2Gi")
+		segment(ctx, x.Member(two), name, "a", "3Gi")
+		room(ctx, x.Member(one), name, 2*gi)
+		room(ctx, x.Member(two), name, 3*gi)
+		s.claim(ctx, "data", ofClass(name), ofSize("5Gi"))
+		s.pod(ctx, "app", using("data"))
+		waits(ctx, s, v1alpha1.ReasonNoCapacity, fmt.Sprintf(`member %q has 2Gi of the 5Gi that claim "data" requests`, one), fmt.Sprintf("member %q has 3Gi", two))
+	}, SpecTimeout(storyTime))
+
+	It("for a data source that is not supported reports it", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "last"}
+		})
+		s.pod(ctx, "app", using("data"))
+		waits(ctx, s, v1alpha1.ReasonDataSourceUnsupported, `claim "data"`)
+	}, SpecTimeout(storyTime))
+
+	It("for a volume in a member that is away reports that member", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "first", using("data"), on(nodeTwo))
+		s.running(ctx, "first", nodeTwo)
+		s.deletePod(ctx, "first")
+		gone[corev1.Pod](ctx, s, x.Host, "first")
+		cutOff(ctx, two)
+		until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Spec.Taints", ContainElement(HaveField("Key", v1alpha1.TaintMemberAway))))
+		s.pod(ctx, "app", using("data"))
+		waits(ctx, s, v1alpha1.ReasonMemberAway, `claim "data"`, two, "has been away since")
+	}, SpecTimeout(storyTime))
+
+	It("and uses no claim of Xylem's has nothing written to it", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.pod(ctx, "other", withoutTolerations, on(nodeOne))
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), withoutTolerations)
+		waits(ctx, s, v1alpha1.ReasonTolerationMissing, one)
+		other, err := read[corev1.Pod](ctx, s, x.Host, "other")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(placeable(other)).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+})
+
+// cutOff cuts a member off until the story ends.
+func cutOff(ctx context.Context, member string) (back func()) {
+	GinkgoHelper()
+	proxy := x.Fleet.Member(member).Proxy()
+	Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		Expect(x.AwaitReady(ctx, member)).To(Succeed())
+	}, NodeTimeout(settle))
+	registration(ctx, member, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+	return func() { Expect(proxy.SetMode(controlplane.Pass)).To(Succeed()) }
+}
+
+// evictedAfter is how long Pods of the stories tolerate a Node that is not Ready.
+const evictedAfter = 2
+
+// impatient lets a Pod be evicted soon.
+func impatient(p *corev1.Pod) {
+	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		p.Spec.Tolerations = append(p.Spec.Tolerations, corev1.Toleration{
+			Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To[int64](evictedAfter),
+		})
+	}
+}
+
+// whenAway sets the policy of a registration until the story ends.
+func whenAway(ctx context.Context, member string, policy v1alpha1.AwayPolicy) {
+	GinkgoHelper()
+	set := func(ctx context.Context, to v1alpha1.AwayPolicy) {
+		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: member}}
+		patch(ctx, x.Host, cr, fmt.Sprintf(`{"spec":{"node":{"whenAway":%q}}}`, to))
+	}
+	set(ctx, policy)
+	DeferCleanup(func(ctx SpecContext) { set(ctx, v1alpha1.WhenAwayKeep) }, NodeTimeout(settle))
+}
+
+// evicts waits until the host has evicted a Pod of its own from a node that is not Ready
+// since now, whose tolerations are those of the stories' Pods: the barrier of what is not
+// evicted.
+func evicts(ctx context.Context, s *story) {
+	GinkgoHelper()
+	name := "barrier-" + s.namespace
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	Expect(x.Host.API.Create(ctx, node)).To(Succeed())
+	DeferCleanup(remove, x.Host, node, NodeTimeout(settle))
+	s.pod(ctx, name, boundTo(name), impatient)
+	patchStatus(ctx, node, `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Story","message":"never"}]}}`)
+	Eventually(ctx, func(ctx context.Context) bool {
+		pod, err := read[corev1.Pod](ctx, s, x.Host, name)
+		return err != nil || pod.DeletionTimestamp != nil
+	}).Should(BeTrue())
+	Expect(client.IgnoreNotFound(x.Host.API.Delete(ctx, s.newPod(name), client.GracePeriodSeconds(0)))).To(Succeed())
+}
+
+func patchStatus(ctx context.Context, obj client.Object, body string) {
+	GinkgoHelper()
+	Expect(x.Host.API.Status().Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
+}
+
+// notReady matches a Pod that is shown as not ready because its member is away.
+var notReady = HaveField("Status.Conditions", ContainElement(And(
+	HaveField("Type", corev1.PodReady), HaveField("Status", corev1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonMemberAway))))
+
+var _ = Describe("The Pods of a member that is away", func() {
+	// job starts a Job with one Pod in member two, and returns that Pod.
+	job := func(ctx context.Context, s *story) *corev1.Pod {
+		GinkgoHelper()
+		s.claim(ctx, "data")
+		pod := s.newPod("any", using("data"), on(nodeTwo), impatient)
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+		Expect(x.Host.API.Create(ctx, &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "job"},
+			Spec:       batchv1.JobSpec{BackoffLimit: ptr.To[int32](6), Template: corev1.PodTemplateSpec{Spec: pod.Spec}},
+		})).To(Succeed())
+		var found *corev1.Pod
+		Eventually(ctx, func(ctx context.Context) error {
+			var pods corev1.PodList
+			err := x.Host.API.List(ctx, &pods, client.InNamespace(s.namespace), client.MatchingLabels{batchv1.JobNameLabel: "job"})
+			if err == nil && len(pods.Items) == 1 {
+				found = &pods.Items[0]
+				return nil
+			}
+			return fmt.Errorf("%d Pods: %w", len(pods.Items), err)
+		}).Should(Succeed())
+		return s.running(ctx, found.Name, nodeTwo)
+	}
+	ready := func(status corev1.ConditionStatus, reason string) gomegatypes.GomegaMatcher {
+		return HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", corev1.NodeReady), HaveField("Status", status), HaveField("Reason", reason))))
+	}
+
+	It("are kept, are not ready meanwhile, and go on when it is back; a Job runs once", func(ctx SpecContext) {
+		s := begin(ctx)
+		pod := job(ctx, s)
+		leaf, err := read[corev1.Pod](ctx, s, x.Member(two), pod.Name)
+		Expect(err).NotTo(HaveOccurred())
+
+		back := cutOff(ctx, two)
+		until[corev1.Node](ctx, s, x.Host, nodeTwo, ready(corev1.ConditionTrue, v1alpha1.ReasonPodsKept))
+		until[corev1.Pod](ctx, s, x.Host, pod.Name, notReady)
+		s.noted(ctx, "Pod", pod.Name, v1alpha1.ReasonMemberAway, two, "kept until the member is back")
+		cr := until[v1alpha1.ClusterRegistration](ctx, s, x.Host, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady))
+		Expect(cr.Status.Conditions).To(ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("Nothing happens to its Pods and volumes, however long that takes")))))
+		evicts(ctx, s)
+		kept, err := read[corev1.Pod](ctx, s, x.Host, pod.Name)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(kept.UID).To(Equal(pod.UID))
+		Expect(kept.DeletionTimestamp).To(BeNil())
+
+		back()
+		Expect(s.running(ctx, pod.Name, nodeTwo).UID).To(Equal(pod.UID))
+		still, err := read[corev1.Pod](ctx, s, x.Member(two), pod.Name)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(still.UID).To(Equal(leaf.UID))
+		until[batchv1.Job](ctx, s, x.Host, "job", And(HaveField("Status.Active", BeEquivalentTo(1)), HaveField("Status.Failed", BeZero())))
+		until[corev1.Node](ctx, s, x.Host, nodeTwo, And(ready(corev1.ConditionTrue, v1alpha1.ReasonReady),
+			HaveField("Spec.Taints", Not(ContainElement(HaveField("Key", v1alpha1.TaintMemberAway))))))
+	}, SpecTimeout(2*storyTime))
+
+	It("are evicted by the host where the registration says so", func(ctx SpecContext) {
+		s := begin(ctx)
+		whenAway(ctx, two, v1alpha1.WhenAwayEvict)
+		pod := job(ctx, s)
+		cutOff(ctx, two)
+		until[corev1.Node](ctx, s, x.Host, nodeTwo, ready(corev1.ConditionFalse, v1alpha1.ReasonUnreachable))
+		registration(ctx, two, HaveField("Status.Conditions", ContainElement(And(
+			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("from then on the host evicts them"))))))
+		until[corev1.Pod](ctx, s, x.Host, pod.Name, HaveField("DeletionTimestamp", Not(BeNil())))
+	}, SpecTimeout(2*storyTime))
+})
+
+var _ = Describe("A Pod that is pushed", func() {
+	It("reports once what its leaf lacks", func(ctx SpecContext) {
+		s := begin(ctx)
+		Expect(x.Host.API.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "builder"}})).To(Succeed())
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) {
+			p.Spec.ServiceAccountName = "builder"
+			p.Spec.ReadinessGates = []corev1.PodReadinessGate{{ConditionType: "example.com/balanced"}}
+		})
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonFieldsLeftOut, one, `spec.serviceAccountName "builder" and its token`, "spec.readinessGates")
+	}, SpecTimeout(storyTime))
+
+	It("reports that a debug container does not run", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		pod := s.running(ctx, "app", nodeOne)
+		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "example/debug"}}}
+		Expect(x.Host.API.SubResource("ephemeralcontainers").Update(ctx, pod)).To(Succeed())
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonEphemeralContainersNotRun, `"debugger"`, one)
+	}, SpecTimeout(storyTime))
+
+	It("and that a Service selects has the Service report which networks have to be connected", func(ctx SpecContext) {
+		s := begin(ctx)
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"},
+			Spec:       corev1.ServiceSpec{Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+		inHost(ctx, service)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} })
+		s.running(ctx, "app", nodeOne)
+		s.noted(ctx, "Service", "web", v1alpha1.ReasonEndpointsInMember, one, "podCIDRs")
+	}, SpecTimeout(storyTime))
+})
