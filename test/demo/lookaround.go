@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -12,19 +14,23 @@ import (
 // lookAround leaves everything up until Ctrl-C, and says how to look at it. What
 // is typed can cut members off, and connect them again.
 func (d *demo) lookAround(ctx context.Context) {
-	d.out.section("Everything stays up until Ctrl-C. To look around, in another terminal:")
-	d.out.line("   alias k=%s", d.fleet.Kubectl())
-	for _, v := range d.views() {
-		d.out.line("   export KUBECONFIG=%s   # %s", v.KubeconfigPath(), v.Name())
+	env, err := d.environment()
+	if err != nil {
+		d.out.line("%v", err)
+		return
 	}
-	d.out.line("   k get clusterregistrations,nodes          # in the host: the members, and the nodes that stand for them")
-	d.out.line("   k get pod,pvc,pv -A -o wide               # the same in the host and in a member")
-	d.out.line("   k -n %s scale statefulset %s --replicas=3", space, setApp)
-	for _, m := range d.members {
-		d.out.line("   cat %s/ledger.jsonl   # every call to the disks of %s", m.DriverDir(), m.Name())
+	d.out.section("Everything stays up until Ctrl-C. Paste this into another terminal:")
+	for _, line := range pasted(env) {
+		d.out.line("%s", line)
 	}
+	d.out.line("")
+	d.out.line("Logs and disks:")
 	d.out.line("   tail -f %s", d.manager.log)
-	d.out.line("Here: type  cut %s  or  heal %s  to cut a member off from the manager, and to connect it again.", pinned, pinned)
+	for _, m := range d.members {
+		d.out.line("   cat %s/ledger.jsonl", m.DriverDir())
+	}
+	d.out.line("Here, type  cut %s  or  heal %s", pinned, pinned)
+	d.out.line("to cut the member off from the manager, and to connect it again.")
 	lines := make(chan string)
 	go func() {
 		defer close(lines)
@@ -55,6 +61,29 @@ func (d *demo) lookAround(ctx context.Context) {
 	}
 }
 
+// environment writes a file for shells: kubectl and its plugin on the PATH, kubectl's
+// cluster the host, and a variable for each member's kubeconfig.
+func (d *demo) environment() (path string, err error) {
+	var env strings.Builder
+	fmt.Fprintf(&env, "export PATH='%s':'%s':\"$PATH\"\n", filepath.Join(d.root, "bin"), filepath.Dir(d.fleet.Kubectl()))
+	fmt.Fprintf(&env, "export KUBECONFIG='%s'\n", d.host.KubeconfigPath())
+	for _, m := range d.members {
+		fmt.Fprintf(&env, "export %s='%s'\n", strings.ToUpper(m.Name()), m.KubeconfigPath())
+	}
+	return d.write("env", []byte(env.String()))
+}
+
+// pasted are commands that can be pasted into a shell as they are.
+func pasted(env string) []string {
+	return []string{
+		". " + env,
+		"kubectl get clusterregistrations,nodes",
+		"kubectl xylem tree pvc/nginx-pvc -n " + space + "",
+		"kubectl get pod,pvc,pv -A",
+		`kubectl --kubeconfig "$` + strings.ToUpper(pinned) + `" get pod,pvc,pv -A`,
+	}
+}
+
 // obey does what was typed.
 func (d *demo) obey(line string) {
 	verb, name, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -62,7 +91,7 @@ func (d *demo) obey(line string) {
 	switch {
 	case verb == "":
 	case m != nil && verb == "cut":
-		d.route(m, controlplane.Cut, "is cut off; watch: k get clusterregistrations -w")
+		d.route(m, controlplane.Cut, "is cut off; watch: kubectl get clusterregistrations -w")
 	case m != nil && verb == "heal":
 		d.route(m, controlplane.Pass, "can be reached again")
 	default:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -47,7 +48,10 @@ type demo struct {
 func (d *demo) views() []*view { return append([]*view{d.host}, d.members...) }
 
 func main() {
-	log.SetLogger(logr.Discard()) // Clients are to say nothing of their own.
+	// Clients and their caches are to say nothing of their own.
+	log.SetLogger(logr.Discard())
+	klog.SetLogger(logr.Discard())
+	giveBack := takeForeground(os.Stdin)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	out, err := newConsole(os.Stdin, os.Stdout)
 	if err != nil {
@@ -58,6 +62,7 @@ func main() {
 	err = d.run(ctx)
 	told := ctx.Err() != nil
 	stop()
+	giveBack()
 	switch {
 	case err != nil && !told:
 		os.Exit(exitFailed)
@@ -120,8 +125,11 @@ func interrupted(ctx context.Context) bool {
 // startClusters starts the host and the members.
 func (d *demo) startClusters(ctx context.Context) error {
 	d.out.line("%s", d.out.style(bold, "Xylem: one PersistentVolumeClaim, several clusters."))
-	d.out.line("A claim and its Pod are applied in a host cluster. The Pod runs, and the disk is made, in a member cluster,")
-	d.out.line("which the host sees as a node; the host shows the truth about both. Here with real control planes on loopback.")
+	d.out.line("You apply a claim and its Pod in a host cluster. The Pod runs, and the disk is")
+	d.out.line("provisioned, in a member cluster, which the host sees as a node. The host shows")
+	d.out.line("the truth about both.")
+	d.out.line("The control planes, schedulers and storage calls here are real, on loopback.")
+	d.out.line("The containers are simulated: KWOK reports them as running, no image is pulled.")
 	d.out.section("Clusters: a host and two members, every one with its own etcd, API server, controllers, scheduler")
 	var err error
 	d.fleet, err = controlplane.Start(ctx, controlplane.Options{

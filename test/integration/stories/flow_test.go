@@ -20,7 +20,7 @@ import (
 var _ = Describe("The main flow", func() {
 	It("runs the example of seed 001 unchanged, and shows the same volume on both sides", func(ctx SpecContext) {
 		s := &story{namespace: "test-new"}
-		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "nginx.yaml"))
+		_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("test", "integration", "stories", "testdata", "seed001.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(s.end, NodeTimeout(storyTime))
 
