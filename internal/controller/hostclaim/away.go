@@ -18,7 +18,7 @@ func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	for _, m := range o.members {
 		if placed != "" && m.cluster == placed && m.lost() {
-			return say(v1alpha1.ReasonMemberAway, "member %s is not connected, and a volume may have been made for the claim there, so that no other member may have it. Wait until the member is back; or delete the claim, and whatever is there goes when the member is back; or, if it never comes back, delete its ClusterRegistration and annotate that with %s=true",
+			return say(v1alpha1.ReasonMemberAway, "member %q is not connected: it may have a volume for the claim, so no other member may provision one. Wait until it is back, or delete the claim: what is there is deleted when the member is back. If it is lost for good, delete its ClusterRegistration and annotate that with %s=true",
 				m.name, v1alpha1.AnnotationForceDeregister)
 		}
 	}
@@ -44,11 +44,11 @@ func (o observed) lost(m memberSeen, timeout time.Duration) decision {
 	}
 	wait := since.Add(timeout).Sub(o.now)
 	if wait > 0 {
-		d := say(v1alpha1.ReasonMemberAway, "member %s was selected and is not connected; nothing was made there. If it is not back within %s, the scheduler chooses again", m.name, timeout)
+		d := say(v1alpha1.ReasonMemberAway, "member %q was selected and is not connected: nothing was created there. If it is not back within %s, the scheduler chooses again", m.name, timeout)
 		d.again = wait
 		return d
 	}
 	return decision{unselect: true, reason: v1alpha1.ReasonMemberAway, note: fmt.Sprintf(
-		"member %s was selected and is not connected since %s; nothing was made there, the selection is taken off, and the scheduler chooses again",
+		"member %q was selected and has not been connected since %s: nothing was created there. Xylem takes the selection back, and the scheduler chooses again",
 		m.name, since.UTC().Format(time.RFC3339))}
 }

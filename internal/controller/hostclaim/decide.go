@@ -99,15 +99,15 @@ func decide(o observed) decision {
 		}
 		return decision{} // the controller promise binds it at once, wherever members are
 	case o.class.VolumeBindingMode == nil || *o.class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
-		return say(v1alpha1.ReasonImmediate, "StorageClass %s binds immediately, before it is known in which cluster the Pod will run: use a class with volumeBindingMode %s (the binding mode of a class cannot be changed: make another)",
+		return say(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately: nobody knows yet in which member the Pod will run. Use a class with volumeBindingMode %s; that of a class cannot change, so create another one",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
 	}
 	switch o.selected {
 	case plain:
-		return unselected(o, "which is a node of the host itself: class %s has volumes in members only, and their nodes are labelled %s=true",
+		return unselected(o, "which is a node of this cluster: StorageClass %q has volumes in members only, whose nodes have the label %s=true",
 			o.class.Name, v1alpha1.LabelVirtualNode)
 	case missing:
-		return unselected(o, "which does not exist (any more)")
+		return unselected(o, "which does not exist")
 	case virtual:
 		return away(o, class.PlacementTimeout)
 	case none:
@@ -116,7 +116,7 @@ func decide(o observed) decision {
 }
 
 func unselected(o observed, format string, args ...any) decision {
-	d := say(v1alpha1.ReasonSelectedNode, "node %s was selected, %s; the selection is taken off, and the scheduler chooses again",
+	d := say(v1alpha1.ReasonSelectedNode, "node %q was selected, %s. Xylem takes the selection back, and the scheduler chooses again",
 		o.claim.Annotations[route.AnnSelectedNode], fmt.Sprintf(format, args...))
 	d.unselect = true
 	return d
@@ -125,7 +125,7 @@ func unselected(o observed, format string, args ...any) decision {
 // unplaced says why no member can be selected.
 func unplaced(o observed) decision {
 	if len(o.members) == 0 {
-		return say(v1alpha1.ReasonNoMembers, "no cluster is registered, and class %s has volumes in members only: create a ClusterRegistration", o.class.Name)
+		return say(v1alpha1.ReasonNoMembers, "no member is registered: StorageClass %q has volumes in members only. Create a ClusterRegistration", o.class.Name)
 	}
 	var away, offering, lacking, refusing []string
 	var refusal *mirror.Refusal
@@ -139,28 +139,28 @@ func unplaced(o observed) decision {
 		case !m.connected:
 			away = append(away, m.name)
 		case m.answer.ByClass():
-			lacking = append(lacking, fmt.Sprintf("%s is not among the members that the class's allowedTopologies name", m.name))
+			lacking = append(lacking, fmt.Sprintf("member %q is excluded by the class's allowedTopologies", m.name))
 		case m.offers:
 			offering = append(offering, m.name)
 		default:
-			lacking = append(lacking, fmt.Sprintf("%s has no class %q (looked for by %s)", m.name, m.answer.Class, m.answer.Rule))
+			lacking = append(lacking, fmt.Sprintf("member %q has no StorageClass %q (by %s)", m.name, m.answer.Class, m.answer.Rule))
 		}
 	}
 	switch {
 	case len(offering)+len(lacking)+connecting > 0:
 	case refusal != nil: // the scheduler does not know about it, and would choose one of them
-		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same goes for", refusing[1:]), others("not connected:", away))
+		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same is true of", refusing[1:]), others("not connected:", away))
 	default:
-		return say(v1alpha1.ReasonNoneConnected, "none of the registered clusters is connected (%s): see `kubectl get clusterregistrations`", some(away, ", "))
+		return say(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s): see `kubectl get clusterregistrations` for the causes", some(away, ", "))
 	}
 	switch {
 	case !o.stuck || len(lacking) == 0:
 		return decision{}
 	case len(offering) == 0:
-		return say(v1alpha1.ReasonNotOffered, "no connected member offers class %s: %s. Create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
 			o.class.Name, some(lacking, "; "), others("not connected:", away))
 	}
-	return say(v1alpha1.ReasonNotOffered, "a Pod of this claim cannot be scheduled, and not all members offer class %s: offered by %s; %s. If the Pod has to run there, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+	return say(v1alpha1.ReasonNotOffered, "a Pod of this claim cannot be scheduled, and not all members offer StorageClass %q: offered by %s; %s. If the Pod has to run there, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
 		o.class.Name, some(offering, ", "), some(lacking, "; "), others("not connected:", away))
 }
 

@@ -8,6 +8,6 @@ import (
 
 func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID string) {
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
-		"let go of leaf volume %s in cluster %s (registration %s) by annotation %s: its data stay there",
-		leaf, clusterID, pv.Labels[v1alpha1.LabelCluster], v1alpha1.AnnotationAbandon)
+		"abandoned volume %q in member %q (cluster ID %s), as annotation %s asks: its data stay there. Nothing in this cluster uses the volume any more",
+		leaf, pv.Labels[v1alpha1.LabelCluster], clusterID, v1alpha1.AnnotationAbandon)
 }

@@ -2,6 +2,7 @@ package rootpod
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,8 +17,8 @@ import (
 func (c claim) promised(m mirror.Member) *mirror.Refusal {
 	switch placed := c.root.Annotations[v1alpha1.AnnotationPlacedIn]; {
 	case placed != "" && placed != m.ClusterID:
-		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %s is being made in cluster %s, where another Pod of it landed before this one: this Pod waits until it is made there, and fails then, or taken back",
-			c.name, placed).problem
+		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is being provisioned in %s, where another Pod of the claim was bound first: this Pod waits for the outcome. If the volume is provisioned there, the Pod fails, and its owner replaces it",
+			c.name, memberOf(c.volume, placed)).problem
 	case c.root.DeletionTimestamp != nil && c.leaf == nil:
 		return refuse(v1alpha1.ReasonClaimNotBound, "claim %s is being deleted: no volume is made for it any more", c.name).problem
 	}
@@ -43,11 +44,20 @@ func (c claim) unseen() bool {
 // another member still has.
 func (c claim) occupied(cluster string) *mirror.Refusal {
 	if c.volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %s is in cluster %s and is kept there, also when no Pod uses it, since it is to be retained (volume %s has policy Retain): run the Pod there, with nodeSelector %s=%s, or use another claim",
-			c.name, cluster, c.volume.Name, v1alpha1.LabelClusterID, cluster).problem
+		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q is in %s and stays there when no Pod uses it: volume %q has policy Retain. Run the Pod there, with nodeSelector %s=%s, or use another claim",
+			c.name, memberOf(c.volume, cluster), c.volume.Name, v1alpha1.LabelClusterID, cluster).problem
 	}
-	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %s is in cluster %s: this Pod waits until it is released there, which takes that no Pod there uses it (a Deployment that keeps the old Pod until the new one runs never gets there: give it strategy Recreate). If that cluster is lost, an admin has to let go of what is there: by annotation %s=true on volume %s, or by deleting its registration with %s=true",
-		c.name, cluster, v1alpha1.AnnotationAbandon, c.volume.Name, v1alpha1.AnnotationForceDeregister).problem
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is in %s: this Pod waits until no Pod there uses the volume. Delete those Pods; give a Deployment the strategy Recreate, since it keeps the old Pod until the new one runs. If that member is lost, an admin can abandon the volume, by annotation %s=true on volume %q, or delete its registration with %s=true",
+		c.name, memberOf(c.volume, cluster), v1alpha1.AnnotationAbandon, c.volume.Name, v1alpha1.AnnotationForceDeregister).problem
+}
+
+// memberOf names the member that has a volume of the host, or is to provision it: its
+// identity alone only where the volume does not name it.
+func memberOf(pv *corev1.PersistentVolume, cluster string) string {
+	if pv != nil && pv.Labels[v1alpha1.LabelClusterID] == cluster && pv.Labels[v1alpha1.LabelCluster] != "" {
+		return fmt.Sprintf("member %q", pv.Labels[v1alpha1.LabelCluster])
+	}
+	return "the member with cluster ID " + cluster
 }
 
 // released reports whether the disk of a claim, which goes with its last Pod, is

@@ -369,7 +369,7 @@ var _ = Describe("A member that is lost while a claim is asked for there", func(
 		s.claim(ctx, "data", ofClass(class))
 		// Until its node is NotReady, the scheduler goes on choosing it.
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
-		s.noted(ctx, "PersistentVolumeClaim", "data", "MemberAway", one, "nothing was made there")
+		s.noted(ctx, "PersistentVolumeClaim", "data", "MemberAway", one, "nothing was created there")
 		s.running(ctx, "app", nodeTwo)
 		Expect(s.bound(ctx, "data").Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, idOf(ctx, x.Member(two))))
 	}, SpecTimeout(storyTime))
