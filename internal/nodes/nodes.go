@@ -2,7 +2,6 @@ package nodes
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -85,7 +84,7 @@ const DefaultEviction = 300 * time.Second
 // happens then.
 func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCondition) string {
 	since := away.LastTransitionTime.UTC()
-	cause, is := strings.TrimSuffix(away.Message, "."), "away"
+	cause, is := away.Message, "away"
 	if away.Reason == v1alpha1.ReasonNoReadyNodes {
 		is = "unavailable"
 	}

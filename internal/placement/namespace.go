@@ -22,16 +22,16 @@ func (m Member) refuseNamespace(name string) *mirror.Refusal {
 	switch holder := ns.Labels[v1alpha1.LabelHost]; {
 	case holder == "":
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
-			"member %[1]s has a namespace %[2]s that is not this host's: its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; else use a namespace of another name",
+			"member %[1]q has a namespace %[2]q that is not this host's: its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; else use a namespace of another name",
 			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)}
 	case holder != m.HostID:
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
-			"member %[1]s has a namespace %[2]s that is another host's (%[3]s=%[4]s): use a namespace of another name, or let its admin hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s` when the other host has left it",
+			"member %[1]q has a namespace %[2]q that is another host's (%[3]s=%[4]s): use a namespace of another name, or let its admin hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s` when the other host has left it",
 			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)}
 	}
 	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceTerminating, Message: fmt.Sprintf(
-			"namespace %[2]s of member %[1]s is terminating, and is re-created when it is gone; if it does not go, `kubectl get namespace %[2]s -o yaml` in the member says in its conditions what holds it",
+			"namespace %[2]q of member %[1]q is terminating: Xylem re-creates it when it is gone. If it does not go, `kubectl get namespace %[2]s -o yaml` in the member says in its conditions what holds it",
 			m.Registration, ns.Name)}
 	}
 	return nil
@@ -41,7 +41,7 @@ func (m Member) refuseNamespace(name string) *mirror.Refusal {
 func (m Member) refuseName(name string) *mirror.Refusal {
 	if reserved(name) {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceReserved, Message: fmt.Sprintf(
-			"namespace %s is a cluster's own, so nothing is pushed into that of member %s: use a namespace of another name", name, m.Registration)}
+			"namespace %q is a cluster's own: Xylem pushes nothing into that of member %q. Use a namespace of another name", name, m.Registration)}
 	}
 	is := func(pattern string) bool { return matches(pattern, name) }
 	var why string

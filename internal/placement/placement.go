@@ -95,12 +95,12 @@ func (m Member) refuseClass(class *storagev1.StorageClass, a Answer) *mirror.Ref
 	switch {
 	case !allowsNode(class, m.Node): // nobody but the scheduler goes by it
 		return &mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff, Message: fmt.Sprintf(
-			"StorageClass %s keeps claims off member %s, by its allowedTopologies: a Pod of the claim has to run on another node. Re-create it if it is bound to that one, or change the class",
+			"StorageClass %q excludes member %q by its allowedTopologies: a Pod of the claim has to run on another node. Re-create the Pod if it is bound to that one, or change the class",
 			class.Name, m.Registration)}
 	case m.Inside != nil && !slices.Contains(m.Inside.Classes, a.Class):
 		has := strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", ")
 		return &mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound, Message: fmt.Sprintf(
-			"member %s has no StorageClass %q (looked for by %s); it has: %s. Create it there, or map another one in ClusterRegistration %s, spec.storage.classes",
+			"member %q has no StorageClass %q (by %s); it has: %s. Create it there, or map another one in ClusterRegistration %q, spec.storage.classes",
 			m.Registration, a.Class, a.Rule, sanitize.Plain(has, classesLimit), m.Registration)}
 	}
 	return nil

@@ -2,7 +2,6 @@ package awaypod
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +34,7 @@ func decide(o observed) string {
 		after = "The host evicts it when its tolerations of the node end"
 	}
 	return fmt.Sprintf("member %q has been away since %s: %s. The Pod may still run there. %s",
-		o.node.Labels[v1alpha1.LabelCluster], away.LastTransitionTime.UTC().Format(time.RFC3339), strings.TrimSuffix(away.Message, "."), after)
+		o.node.Labels[v1alpha1.LabelCluster], away.LastTransitionTime.UTC().Format(time.RFC3339), away.Message, after)
 }
 
 // shownReady reports whether a Pod's Ready condition is True, or was set to False without

@@ -17,7 +17,7 @@ func (r *reconciler) eventRefused(ctx context.Context, name string, cause error)
 	}
 	for _, pod := range pods {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.ReasonNamespaceRefused, "Push",
-			"member %s refuses to have namespace %s made: %v; its admin can allow it, or make the namespace and hand it over with `kubectl label namespace %s xylem.io/host=%s`",
+			"member %q refuses to create namespace %q: %v; its admin can allow it, or make the namespace and hand it over with `kubectl label namespace %s xylem.io/host=%s`",
 			r.Registration, name, cause, name, r.HostID)
 	}
 	return nil

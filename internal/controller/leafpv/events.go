@@ -11,7 +11,7 @@ import (
 
 func (r *reconciler) eventMirrored(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeNormal, v1alpha1.ReasonVolumeMirrored, "Mirror",
-		"member %s has made volume %s", r.Registration, host.Name)
+		"member %q has provisioned volume %q", r.Registration, host.Name)
 }
 
 func (r *reconciler) eventUnused(root *corev1.PersistentVolumeClaim, problem *mirror.Refusal) {
@@ -25,7 +25,7 @@ func (r *reconciler) eventMadeAnew(root *corev1.PersistentVolumeClaim, host *cor
 
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
-		"volume %s in member %s, which an earlier claim of this name had, is this claim's now, with policy Retain", host.Name, r.Registration)
+		"this claim has volume %q in member %q now, which an earlier claim of this name had, with policy Retain", host.Name, r.Registration)
 }
 
 // eventFulfilled tells the claim, and the Pods that use it.
@@ -40,6 +40,6 @@ func (r *reconciler) eventFulfilled(s *volume.Snapshot, host *corev1.PersistentV
 	storage := host.Spec.Capacity[corev1.ResourceStorage]
 	for _, object := range about {
 		r.Recorder.Eventf(object, host, corev1.EventTypeNormal, v1alpha1.ReasonPromiseFulfilled, "Fulfil",
-			"member %s has made volume %s of %s for claim %s", r.Registration, s.Name, storage.String(), s.Root.Name)
+			"member %q has provisioned volume %q of %s for claim %q", r.Registration, s.Name, storage.String(), s.Root.Name)
 	}
 }

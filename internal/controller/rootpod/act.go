@@ -38,9 +38,9 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case markPushed:
 		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.leaf, r.Member))
 	case markWithdrawn:
-		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("taken back from member %s before the Pod was bound", r.Registration))
+		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("taken back from member %q before the Pod was bound", r.Registration))
 	case markAwaiting:
-		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %s in member %s", d.claim, r.Registration))
+		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %q in member %q", d.claim, r.Registration))
 	case update:
 		return r.refusedByMember(ctx, o.root, "update", r.Leaf.Patch(ctx, actor, o.leaf, podspec.ApplyDrift(o.leaf, d.drift)))
 	case remove:
@@ -77,7 +77,7 @@ func (r *reconciler) create(ctx context.Context, o observed) error {
 		return nil
 	}
 	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"member %s has a Pod %s/%s of its own: it is left alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
+		"member %q has a Pod \"%s/%s\" of its own: Xylem leaves it alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
 	if err := r.tell(ctx, root, problem); err != nil {
 		return err
 	}

@@ -228,7 +228,7 @@ func (o observed) bound() decision {
 // taken back.
 func (o observed) awaits(c claim) decision {
 	if problem := report.ClaimProblem(c.root, v1alpha1.ClaimPlaced); problem != nil && c.leaf == nil && c.root.Annotations[v1alpha1.AnnotationPlacedIn] == o.member.ClusterID {
-		return repeat{c.name, &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %s: %s", c.name, problem.Message)}}
+		return repeat{c.name, &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.name, problem.Message)}}
 	}
 	for _, condition := range o.root.Status.Conditions {
 		if condition.Type == v1alpha1.PodPushed && condition.Status == corev1.ConditionFalse && condition.Reason != v1alpha1.ReasonVolumeAwaited {
@@ -243,13 +243,13 @@ func (o observed) awaits(c claim) decision {
 func (c claim) here(m mirror.Member) *mirror.Refusal {
 	switch {
 	case c.root == nil:
-		return refuse(v1alpha1.ReasonClaimNotBound, "there is no claim %s", c.name).problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "there is no claim %q. Create it, or name another one in the Pod", c.name).problem
 	case c.foreign:
-		return refuse(v1alpha1.ReasonClaimForeign, "claim %s, which the Pod's ephemeral volume needs to make, is there already and is not the Pod's: remove that claim, or rename the Pod", c.name).problem
+		return refuse(v1alpha1.ReasonClaimForeign, "claim %q of the Pod's ephemeral volume exists already, and is not the Pod's: remove that claim, or rename the Pod", c.name).problem
 	case c.unseen():
 		return nil
 	case c.root.Spec.VolumeName == "" || c.volume == nil:
-		return refuse(v1alpha1.ReasonClaimNotBound, "claim %s is not bound, and the Pod is bound to node %s already, so no scheduler will ask for its volume: leave spec.nodeName to the scheduler", c.name, m.NodeName).problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is not bound: the Pod was bound to node %q by hand, so no scheduler asks for its volume. Leave spec.nodeName to the scheduler", c.name, m.NodeName).problem
 	}
 	if hostpv.IsUnfulfilled(c.volume) {
 		return c.promised(m)
@@ -259,7 +259,7 @@ func (c claim) here(m mirror.Member) *mirror.Refusal {
 	case ours && cluster != m.ClusterID && hostpv.WhenUnused(c.volume):
 		return c.occupied(cluster)
 	case !ours || cluster != m.ClusterID:
-		return refuse(v1alpha1.ReasonVolumeUnreachable, "claim %s is bound to volume %s, which member %s cannot reach: run the Pod where the volume is, or use another claim", c.name, c.volume.Name, m.Registration).problem
+		return refuse(v1alpha1.ReasonVolumeUnreachable, "claim %q is bound to volume %q, which member %q cannot reach: run the Pod where the volume is, or use another claim", c.name, c.volume.Name, m.Registration).problem
 	}
 	return nil
 }

@@ -352,8 +352,8 @@ func TestMessages(t *testing.T) {
 		observed observed
 		want     []string
 	}{
-		"nobody will bind the claim": {seen(on(here.NodeName)), []string{"claim data", here.NodeName, "leave spec.nodeName to the scheduler"}},
-		"unreachable volume":         {seen(onNode, claims(bound("data", there))), []string{"pv-data", "member cluster38"}},
+		"nobody will bind the claim": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Leave spec.nodeName to the scheduler"}},
+		"unreachable volume":         {seen(onNode, claims(bound("data", there))), []string{"pv-data", `member "cluster38"`}},
 		"DaemonSet":                  {seen(onNode, daemonSet), []string{v1alpha1.LabelVirtualNode + "=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {

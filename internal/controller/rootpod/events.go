@@ -14,7 +14,7 @@ func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
 }
 
 func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
-	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonWithdrawn, "Withdraw", "taken back from member %s: %s", r.Registration, why)
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonWithdrawn, "Withdraw", "taken back from member %q: %s", r.Registration, why)
 }
 
 // eventLeftOut names what the leaf of a Pod lacks of it; nothing if it lacks nothing.
@@ -30,6 +30,6 @@ func (r *reconciler) eventLeftOut(root *corev1.Pod) {
 // waits for them in silence.
 func (r *reconciler) eventNotDebugged(root *corev1.Pod) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonEphemeralContainersNotRun, "Debug",
-		"ephemeral container %q does not run: the Pod runs in member %q, and Xylem does not push ephemeral containers. Run `kubectl debug` with that cluster's kubeconfig, for Pod %s/%s",
+		"ephemeral container %q does not run: the Pod runs in member %q, and Xylem does not push ephemeral containers. Run `kubectl debug` with that cluster's kubeconfig, for Pod \"%s/%s\"",
 		root.Spec.EphemeralContainers[len(root.Spec.EphemeralContainers)-1].Name, r.Registration, root.Namespace, root.Name)
 }

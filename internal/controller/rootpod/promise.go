@@ -20,7 +20,7 @@ func (c claim) promised(m mirror.Member) *mirror.Refusal {
 		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is being provisioned in %s, where another Pod of the claim was bound first: this Pod waits for the outcome. If the volume is provisioned there, the Pod fails, and its owner replaces it",
 			c.name, memberOf(c.volume, placed)).problem
 	case c.root.DeletionTimestamp != nil && c.leaf == nil:
-		return refuse(v1alpha1.ReasonClaimNotBound, "claim %s is being deleted: no volume is made for it any more", c.name).problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is being deleted: no volume is provisioned for it any more. Use another claim", c.name).problem
 	}
 	return nil
 }

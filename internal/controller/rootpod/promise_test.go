@@ -167,7 +167,7 @@ func TestClaimsProblemOnPod(t *testing.T) {
 	if !ok || d.claim != "data" {
 		t.Fatalf("got %#v, want the claim's problem", d)
 	}
-	if want := "claim data: member cluster38 has no StorageClass"; d.problem.Message != want {
+	if want := "claim \"data\": member cluster38 has no StorageClass"; d.problem.Message != want {
 		t.Errorf("message is %q, want %q", d.problem.Message, want)
 	}
 }

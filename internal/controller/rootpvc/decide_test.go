@@ -527,7 +527,7 @@ func TestMissingClassListsClasses(t *testing.T) {
 		want   []string
 	}{
 		"by the same name": {func(o *scene) { o.memberClasses = []string{"slow", "fast"} },
-			[]string{`no StorageClass "disk"`, "the same name", "it has: fast, slow.", "ClusterRegistration cluster38"}},
+			[]string{`no StorageClass "disk"`, "the same name", "it has: fast, slow.", `ClusterRegistration "cluster38"`}},
 		"by the registration": {func(o *scene) { o.rules = mapping("gp9") },
 			[]string{`no StorageClass "gp9"`, "storage.classes of ClusterRegistration cluster38", "it has: disk, slow."}},
 		"by the class's parameter": {func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: "gp8"} },
@@ -625,7 +625,7 @@ func TestClassNotFoundNamesWhatIsThere(t *testing.T) {
 		}
 		return d.problem.Message
 	}
-	for _, part := range []string{here.Registration, `no StorageClass "disk" (looked for by the same name)`, "it has: fast, slow."} {
+	for _, part := range []string{here.Registration, `no StorageClass "disk" (by the same name)`, "it has: fast, slow."} {
 		if message := said("slow", "fast"); !strings.Contains(message, part) {
 			t.Errorf("%q lacks %q", message, part)
 		}

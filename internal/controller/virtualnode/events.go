@@ -6,6 +6,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // nameTaken says that another Node has the name of a registration's node.
@@ -17,6 +18,6 @@ func nameTaken(recorder events.EventRecorder, registration *v1alpha1.ClusterRegi
 // bound to the Node.
 func registrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
 	recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.ReasonRegistrationGone, "KeepNode",
-		"ClusterRegistration %s vanished without being deregistered, and %d Pods are bound to this node: register the cluster again under that name, or delete the Pods; the node goes with the last of them",
-		registration, pods)
+		"ClusterRegistration %q vanished without being deregistered: %s bound to this node remain. Register the cluster again under that name, or delete the Pods; the node goes with the last of them",
+		registration, text.Count(pods, "Pod"))
 }

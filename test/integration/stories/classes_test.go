@@ -2,6 +2,7 @@ package stories_test
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -49,7 +50,7 @@ var _ = Describe("A class of the host", func() {
 		s.claim(ctx, "data", ofClass("virtual-disk-late"))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ClassNotOffered",
-			one+` has no class "late" (looked for by prefix virtual-disk- in ClusterRegistration `+one+")")
+			fmt.Sprintf(`member %q has no StorageClass "late" (by prefix virtual-disk- in ClusterRegistration %s)`, one, one))
 		class := controlplane.Class("late", storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 		class.Provisioner = controlplane.DefaultDriverName
 		inMember(ctx, x.Member(one), &class)

@@ -282,6 +282,6 @@ var _ = Describe("A Pod that is pushed", func() {
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} })
 		s.running(ctx, "app", nodeOne)
-		s.noted(ctx, "Service", "web", v1alpha1.ReasonEndpointsInMember, one, "podCIDRs")
+		s.noted(ctx, "Service", "web", v1alpha1.ReasonEndpointsInMember, one, "Networking")
 	}, SpecTimeout(storyTime))
 })

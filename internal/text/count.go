@@ -1,0 +1,21 @@
+package text
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Count is a number of things with the true plural of their name: "1 Pod", "3 classes".
+func Count(n int, name string) string {
+	if n != 1 {
+		switch {
+		case strings.HasSuffix(name, "s"), strings.HasSuffix(name, "x"), strings.HasSuffix(name, "ch"):
+			name += "es"
+		case strings.HasSuffix(name, "y") && !strings.HasSuffix(name, "ay") && !strings.HasSuffix(name, "ey"):
+			name = strings.TrimSuffix(name, "y") + "ies"
+		default:
+			name += "s"
+		}
+	}
+	return strconv.Itoa(n) + " " + name
+}

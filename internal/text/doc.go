@@ -1,0 +1,2 @@
+// Package text has what messages for people are put together from.
+package text
