@@ -41,7 +41,7 @@ type Options struct {
 	FenceDuration, ProbeInterval time.Duration
 	// EpochInterval is how often the fence takes its next epoch within a leadership.
 	EpochInterval time.Duration
-	// NodeGrace is how long a member may be away before its Node is NotReady.
+	// NodeGrace is how long a member may be away before its Pods are not ready and new ones go elsewhere.
 	NodeGrace time.Duration
 	// OrphanInterval is how often a member's volumes are held against the host's,
 	// live, when nothing asks for it.
@@ -83,7 +83,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.FenceDuration, "fence-duration", 30*time.Second, "How long a member's fence outlives a manager that crashed; another one waits as long before it writes there.")
 	flags.DurationVar(&o.ProbeInterval, "probe-interval", 10*time.Second, "How often a member is probed by renewing its fence; a third of --fence-duration at most.")
 	flags.DurationVar(&o.EpochInterval, "fence-epoch-interval", 5*time.Minute, "How often the fence takes its next epoch while the leader stays: a cluster that is restored from an older state than that is found out. Three writes a member.")
-	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "How long a member may be out of reach before its Node is NotReady.")
+	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "How long a member may be out of reach before its Pods are not ready and new ones go elsewhere.")
 	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "How often each member's volumes are held against the host's to find those without a root; at each connect, and when there is reason to, it is done in any case.")
 	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "How long the deletion of a volume, claim or Pod that concerns a member may take, a Pod's grace not counted, before it is told why it does.")
 	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("The share of its life after which a member's token is renewed, or up to 1.4 times that, so that not all are at once; %g at most.", membertoken.MaxAfter))

@@ -19,4 +19,13 @@
 // without that (somebody removed its finalizer), this is no evidence that its Pods have
 // ended: the Node stays, NotReady, until the last Pod is gone or the cluster is registered
 // again under that name.
+//
+// The Pods of a member that is away are kept, unless the registration asks for eviction
+// (spec.node.whenAway). The node lifecycle controller puts a NoExecute taint on every Node
+// that is not Ready, and the Pods there are evicted when their tolerations end. No Node can
+// opt out of that. So the Node stays Ready: the taint xylem.io/member-away keeps new Pods
+// off, the condition xylem.io/MemberAway has the cause, and away_pod marks the Pods as not
+// ready. Rejected: tolerations added at admission, when nobody knows yet where a Pod will
+// run; patches of the Pods, which take the right to change any Pod of the host; and removing
+// the taint, which that controller puts back.
 package virtualnode
