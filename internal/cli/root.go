@@ -45,12 +45,11 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceErrors: true, // Run tells them
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
+		// No Args: cobra checks for subcommands itself then, and suggests the one that was meant.
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w\nSee '%s --help'", err, c.CommandPath())
-	})
+	root.SetFlagErrorFunc(flagError)
+	root.SetUsageTemplate(usage)
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
@@ -60,6 +59,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	} {
 		root.AddCommand(add(env))
 	}
+	root.AddCommand(newOptions())
 	// Cobra adds help and completion.
 	return root
 }

@@ -44,15 +44,3 @@ func TestLeftOut(t *testing.T) {
 		})
 	}
 }
-
-func TestNearest(t *testing.T) {
-	known := []string{"xylem.io/member-class", "xylem.io/provisioning", "xylem.io/release", "xylem.io/release-grace"}
-	for word, want := range map[string]string{
-		"xylem.io/memberclass": "xylem.io/member-class", "xylem.io/Release": "xylem.io/release", "xylem.io/provisionning": "xylem.io/provisioning",
-		"xylem.io/size": "", "": "",
-	} {
-		if got := Nearest(word, known); got != want {
-			t.Errorf("nearest to %q: %q, want %q", word, got, want)
-		}
-	}
-}

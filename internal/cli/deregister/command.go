@@ -22,6 +22,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 const (
@@ -37,7 +38,8 @@ type run struct {
 	admin command.Member
 
 	name, policy string
-	dry, yes     bool
+	dry          command.DryRun
+	yes          bool
 	timeout      time.Duration
 
 	host, member     *command.Cluster
@@ -62,6 +64,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			r.name = args[0]
+			if err := r.dry.Validate(); err != nil {
+				return err
+			}
 			if r.policy != "" && !slices.Contains(policies, r.policy) {
 				return fmt.Errorf("--policy %s: %s", r.policy, strings.Join(policies, " or "))
 			}
@@ -72,7 +77,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	flags := c.Flags()
 	r.admin.AddFlags(flags, "what register made there is removed.")
 	flags.StringVar(&r.policy, "policy", "", "What to do with claims and volumes there: Retain leaves them, Drain waits until the last claim is gone; what the registration says unless given.")
-	flags.BoolVar(&r.dry, "dry-run", false, "Show what would become of what is there, and change nothing.")
+	r.dry.AddFlag(c, "show what would become of what is there, and change nothing.", "have the host check the deletion as well.")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask: Pods that run there are evicted.")
 	flags.DurationVar(&r.timeout, "timeout", 10*time.Minute, "How long to wait until the member is left.")
 	if err := c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp)); err != nil {
@@ -100,8 +105,15 @@ func (r *run) do(ctx context.Context) error {
 	if err := s.print(r.env.Out, cr, policy); err != nil {
 		return err
 	}
-	if r.dry {
+	switch r.dry {
+	case command.DryRunClient:
 		return nil
+	case command.DryRunServer:
+		if err := r.host.Delete(ctx, cr, client.DryRunAll, client.Preconditions{UID: &cr.UID}); err != nil {
+			return command.Explain("the host", r.host.Config, fmt.Errorf("check the deletion of registration %q: %w", cr.Name, err))
+		}
+		return nil
+	case command.DryRunNone:
 	}
 	if err := r.confirm(len(s.pods)); err != nil {
 		return err
@@ -166,7 +178,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 		case item.Name == r.name:
 			cr = item
 		case r.memberID != "" && item.Status.ClusterID == r.memberID:
-			return nil, fmt.Errorf("--member-kubeconfig leads to cluster %s, which is registered as %s", r.memberID, item.Name)
+			return nil, fmt.Errorf("--member-kubeconfig leads to the cluster that is registered as %q. Deregister that one, or give another kubeconfig", item.Name)
 		}
 	}
 	if cr == nil {
@@ -177,9 +189,13 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	}
 	switch {
 	case cr == nil && r.member == nil && r.leftover == nil:
-		return nil, fmt.Errorf("there is no registration %s: kubectl get clusterregistrations lists them (to clean a member whose registration is gone, give --member-kubeconfig)", r.name)
+		names := make([]string, 0, len(list.Items))
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+		return nil, fmt.Errorf("no registration %q in the host.%s `kubectl get clusterregistrations` lists them. To clean a member whose registration is gone, give --member-kubeconfig", r.name, command.DidYouMean(r.name, names))
 	case cr != nil && r.memberID != "" && cr.Status.ClusterID != "" && cr.Status.ClusterID != r.memberID:
-		return nil, fmt.Errorf("--member-kubeconfig leads to cluster %s, and registration %s is of cluster %s", r.memberID, r.name, cr.Status.ClusterID)
+		return nil, fmt.Errorf("--member-kubeconfig leads to another cluster (ID %s) than registration %q (ID %s). Give the kubeconfig of that member", r.memberID, r.name, cr.Status.ClusterID)
 	}
 	return cr, nil
 }
@@ -192,7 +208,7 @@ func (r *run) confirm(pods int) error {
 	if !r.env.Interactive() {
 		return errors.New("nothing was changed: give --yes to go on, since nobody can be asked here")
 	}
-	fmt.Fprintf(r.env.ErrOut, "Type the registration's name to go on (%d Pods are evicted): ", pods)
+	fmt.Fprintf(r.env.ErrOut, "Type the registration's name to go on (%s will be evicted): ", text.Count(pods, "Pod"))
 	answer, err := bufio.NewReader(r.env.In).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != r.name {
 		return errors.New("nothing was changed: that was not the name")
@@ -294,7 +310,7 @@ func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistrati
 // finish removes what register made, and says what stays.
 func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	if cr == nil {
-		if r.dry {
+		if r.dry != command.DryRunNone {
 			fmt.Fprintf(r.env.Out, "Registration %s is gone already; what register made for it would be removed\n", r.name)
 			return nil
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/config"
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // recordPrefix and a member's cluster ID name the host's record of its fence.
@@ -131,8 +132,8 @@ func (r *run) clean(ctx context.Context) error {
 		r.stays("in the member: namespaces of this host (%s)", shown(left.namespaces))
 	}
 	if !left.forgettable() {
-		r.stays("in the member: %d volumes and %d claims of this host, and what says whose they are (namespace %s, policy xylem-stamps)",
-			left.volumes, left.claims, r.env.Namespace)
+		r.stays("in the member: %s and %s of this host, and what says whose they are (namespace %s, policy xylem-stamps)",
+			text.Count(left.volumes, "volume"), text.Count(left.claims, "claim"), r.env.Namespace)
 		return nil
 	}
 	if left.record == nil || !gone {

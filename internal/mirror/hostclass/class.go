@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // Class is what a host StorageClass tells Xylem by its parameters.
@@ -83,7 +84,7 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 // unknownParameter says what a parameter that Xylem does not know was probably meant to be.
 func unknownParameter(key string) string {
 	known := slices.Sorted(maps.Keys(parameters))
-	if nearest := Nearest(key, known); nearest != "" {
+	if nearest := text.Nearest(key, known); nearest != "" {
 		return fmt.Sprintf("%q is unknown, did you mean %q?", key, nearest)
 	}
 	return fmt.Sprintf("%q is unknown, the known ones are %s", key, strings.Join(known, ", "))

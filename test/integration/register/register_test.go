@@ -470,13 +470,13 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(xylems(ctx)).NotTo(ContainElement(ContainSubstring("left-kubeconfig")))
 		_, _, err = plugin(ctx, "deregister", "left", "--yes")
-		Expect(err).To(MatchError(ContainSubstring("there is no registration left")))
+		Expect(err).To(MatchError(ContainSubstring(`no registration "left"`)))
 	})
 
 	renewals()
 
 	It("is told that there is no such registration", SpecTimeout(storyTime), func(ctx SpecContext) {
 		_, _, err := plugin(ctx, "deregister", "nobody", "--yes")
-		Expect(err).To(MatchError(ContainSubstring("there is no registration nobody")))
+		Expect(err).To(MatchError(ContainSubstring(`no registration "nobody"`)))
 	})
 })

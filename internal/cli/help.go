@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// usage is cobra's, without the flags that every command inherits: they are kubectl's own,
+// thirty of them, and would hide the command's.
+const usage = `Usage:{{if .Runnable}}
+  {{.UseLine}}{{end}}{{if .HasAvailableSubCommands}}
+  {{.CommandPath}} [command]{{end}}{{if gt (len .Aliases) 0}}
+
+Aliases:
+  {{.NameAndAliases}}{{end}}{{if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}{{if .HasAvailableSubCommands}}
+
+Available Commands:{{range .Commands}}{{if (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding }} {{.Short}}{{end}}{{end}}{{end}}{{if (and .HasParent .HasAvailableLocalFlags)}}
+
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}{{end}}{{if .HasAvailableSubCommands}}
+
+Use "{{.CommandPath}} [command] --help" for more information about a command.{{end}}
+
+Use "` + name + ` options" for the flags that every command takes.
+`
+
+// newOptions prints the flags that every command takes.
+func newOptions() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "options",
+		Short: "List the flags that every command takes",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			fmt.Fprintf(c.OutOrStdout(), "Every command takes these flags:\n\n%s", c.Root().PersistentFlags().FlagUsages())
+			return nil
+		},
+	}
+	return c
+}
+
+// flagError adds to an error of a command's flags the one that was probably meant, and where
+// to read on.
+func flagError(c *cobra.Command, err error) error {
+	meant := ""
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		var known []string
+		for _, flags := range []*pflag.FlagSet{c.LocalFlags(), c.InheritedFlags()} {
+			flags.VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		}
+		if nearest := text.Nearest(unknown.GetSpecifiedName(), known); nearest != "" {
+			meant = fmt.Sprintf("\nDid you mean --%s?", nearest)
+		}
+	}
+	return fmt.Errorf("%w%s\nSee '%s --help'", err, meant, strings.TrimSpace(c.CommandPath()))
+}

@@ -1,0 +1,53 @@
+package cli_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/clock"
+
+	"github.com/xylem-io/xylem/internal/cli"
+	"github.com/xylem-io/xylem/internal/cli/command"
+)
+
+// plugin runs the plugin where it needs no cluster: what it prints, errors included.
+func plugin(t *testing.T, args ...string) (printed string, code int) {
+	t.Helper()
+	out := &bytes.Buffer{}
+	env := command.NewEnv(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, clock.RealClock{})
+	code = cli.Run(t.Context(), env, args)
+	return out.String(), code
+}
+
+func TestWhatWasMeant(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"a command":               {[]string{"tre"}, "Did you mean this?\n\ttree"},
+		"a flag":                  {[]string{"deregister", "a", "--polcy=Drain"}, "Did you mean --policy?"},
+		"a flag of every command": {[]string{"tree", "pvc", "a", "--namspace=shop"}, "Did you mean --namespace?"},
+		"a dry run":               {[]string{"deregister", "a", "--dry-run=yes"}, "use none, client or server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			printed, code := plugin(t, tc.args...)
+			if code == 0 || !strings.Contains(printed, tc.want) {
+				t.Errorf("code %d, printed %q, want %q", code, printed, tc.want)
+			}
+		})
+	}
+}
+
+func TestInheritedFlagsAreInOptions(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {"tree", "--help"}, {"register", "--help"}, {"deregister", "--help"}} {
+		printed, code := plugin(t, args...)
+		if code != 0 || strings.Contains(printed, "--certificate-authority") || !strings.Contains(printed, `"kubectl xylem options"`) {
+			t.Errorf("%v: code %d, printed\n%s", args, code, printed)
+		}
+	}
+	if printed, code := plugin(t, "options"); code != 0 || !strings.Contains(printed, "--certificate-authority") || !strings.Contains(printed, "--xylem-namespace") {
+		t.Errorf("options: code %d, printed\n%s", code, printed)
+	}
+}
