@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/member"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -35,7 +35,7 @@ const (
 
 // Fleet is what the controller needs of the fleet of members.
 type Fleet interface {
-	State(name string) (member.State, bool)
+	State(name string) (fleet.State, bool)
 }
 
 // Reconciler marks Pods of members that are away.
@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if message == "" {
 		return reconcile.Result{}, nil
 	}
-	err = r.root.ApplyStatus(ctx, actor, o.pod, mirror.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, message, r.Clock.Now()))
+	err = r.root.ApplyStatus(ctx, actor, o.pod, report.PodCondition(o.pod, corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway, message, r.Clock.Now()))
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodes"
 )
 
@@ -23,7 +23,7 @@ type observed struct {
 // decide returns the message of a Ready condition that is to be False; empty for nothing.
 func decide(o observed) string {
 	switch {
-	case o.pod == nil, o.node == nil, o.linked, mirror.Finished(o.pod), o.pod.DeletionTimestamp != nil:
+	case o.pod == nil, o.node == nil, o.linked, podstatus.Finished(o.pod), o.pod.DeletionTimestamp != nil:
 		return ""
 	case !nodes.IsVirtual(o.node), !nodes.Away(o.node), !shownReady(o.pod):
 		return ""

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -83,7 +83,7 @@ func (r *Reconciler) inMember(ctx context.Context, service *corev1.Service) (*co
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
-		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || mirror.Finished(pod) {
+		if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || podstatus.Finished(pod) {
 			continue
 		}
 		node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))

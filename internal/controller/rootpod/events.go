@@ -7,6 +7,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
 func (r *reconciler) eventProblem(root *corev1.Pod, problem *mirror.Refusal) {
@@ -19,7 +20,7 @@ func (r *reconciler) eventWithdrawn(root *corev1.Pod, why string) {
 
 // eventLeftOut names what the leaf of a Pod lacks of it; nothing if it lacks nothing.
 func (r *reconciler) eventLeftOut(root *corev1.Pod) {
-	if names := mirror.LeftOut(root); len(names) > 0 {
+	if names := podspec.LeftOut(root); len(names) > 0 {
 		r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonFieldsLeftOut, "PushFields",
 			"the Pod runs in member %q without %s: these are of this cluster, and mean nothing there. Remove them if the Pod does not need them, or run it on a node of this cluster",
 			r.Registration, strings.Join(names, ", "))

@@ -139,7 +139,7 @@ func TestDecide(t *testing.T) {
 			o.node, o.now = standing(t, evicts), metav1.NewTime(start.Add(DefaultGrace))
 		}), want: "status Ready=False away"},
 		"away and tainted, the manager has just started": {observed: seen(func(o *observed) {
-			o.node, o.state, o.known, o.awaySince = standing(t, tainted, isAway), member.State{}, false, start
+			o.node, o.state, o.known, o.awaySince = standing(t, tainted, isAway), fleet.State{}, false, start
 		}), want: "status Ready=True away tainted"},
 		"back":                    {observed: seen(func(o *observed) { o.node = standing(t, tainted, isAway) }), want: "patch"},
 		"back, no longer tainted": {observed: seen(func(o *observed) { o.node = standing(t, isAway) }), want: "status Ready=True"},

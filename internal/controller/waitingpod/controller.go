@@ -24,7 +24,10 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -91,11 +94,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if o.pod == nil {
 		return reconcile.Result{}, nil
 	}
-	shown := mirror.PodPlaceable(o.pod, d.problem, o.now)
+	shown := report.PodPlaceable(o.pod, d.problem, o.now)
 	if shown == nil {
 		return reconcile.Result{RequeueAfter: d.again}, nil
 	}
-	was := mirror.PodProblem(o.pod, v1alpha1.PodPlaceable)
+	was := report.PodProblem(o.pod, v1alpha1.PodPlaceable)
 	if err := r.root.ApplyStatus(ctx, actor, o.pod, shown); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -115,7 +118,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		r.waiting.Delete(key)
 		return o, nil
 	}
-	for _, name := range mirror.ClaimNames(o.pod) {
+	for _, name := range podspec.ClaimNames(o.pod) {
 		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name})
 		if err != nil {
 			return o, err
@@ -147,16 +150,16 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 		if c.volume, err = index.Find[corev1.PersistentVolume](ctx, r.Client, index.Named(name)); err != nil || c.volume == nil {
 			return nil, err
 		}
-		if _, _, _, ours := mirror.LeafVolumeOf(c.volume); !ours && !mirror.IsPromise(c.volume) {
+		if _, _, _, ours := hostpv.LeafOf(c.volume); !ours && !hostpv.IsPromise(c.volume) {
 			return nil, nil
 		}
 		return c, nil
 	}
-	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(mirror.ClassName(claim)))
-	if err != nil || !mirror.OwnClass(class) {
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(claim)))
+	if err != nil || !hostclass.Own(class) {
 		return nil, err
 	}
-	if mirror.Mirrors(class) {
+	if hostclass.Mirrors(class) {
 		c.class = class
 	}
 	return c, nil
@@ -217,7 +220,7 @@ func (r *Reconciler) largest(ctx context.Context) (map[string]map[string]resourc
 // ofPod is a Pod with claims that has no node, or that still shows why.
 func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || len(mirror.ClaimNames(pod)) == 0 || pod.Spec.NodeName != "" && lastShown(pod) == nil {
+	if !ok || len(podspec.ClaimNames(pod)) == 0 || pod.Spec.NodeName != "" && lastShown(pod) == nil {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pod)}}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -79,8 +81,8 @@ func decide(o observed) decision {
 
 // waits reports whether the Pod has no node yet, though the scheduler may give it one.
 func (o observed) waits() bool {
-	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !mirror.Finished(o.pod) &&
-		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0 && mirror.Pushed(o.pod) != corev1.ConditionTrue
+	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) &&
+		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0 && podstatus.Pushed(o.pod) != corev1.ConditionTrue
 }
 
 func lastShown(pod *corev1.Pod) *corev1.PodCondition {
@@ -95,7 +97,7 @@ func lastShown(pod *corev1.Pod) *corev1.PodCondition {
 func (o observed) find() decision {
 	for _, c := range o.claims {
 		for _, kind := range []corev1.PersistentVolumeClaimConditionType{v1alpha1.ClaimPlaceable, v1alpha1.ClaimPlaced} {
-			if problem := mirror.ClaimProblem(c.claim, kind); problem != nil && o.concernsPod(problem.Reason) {
+			if problem := report.ClaimProblem(c.claim, kind); problem != nil && o.concernsPod(problem.Reason) {
 				return decision{problem: &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.claim.Name, problem.Message)}}
 			}
 		}

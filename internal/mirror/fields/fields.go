@@ -118,6 +118,37 @@ func Shaped[T any](s Shape, p *T, at string) []string {
 	return s.apply(reflect.ValueOf(p).Elem(), at)
 }
 
+// Dropped are the paths of the fields that are set in the struct that p points to, and that
+// the shape drops.
+func Dropped[T any](s shape, p *T, at string) []string {
+	return s.dropped(reflect.ValueOf(p).Elem(), at)
+}
+
+func (s shape) dropped(v reflect.Value, at string) []string {
+	var paths []string
+	for _, step := range s {
+		f, path := v.FieldByIndex(step.index), at+"."+step.name
+		switch {
+		case step.decision == Drop:
+			if !unset(f) {
+				paths = append(paths, path)
+			}
+		case step.decision == Refuse:
+		case f.Kind() == reflect.Slice:
+			for i := range f.Len() {
+				paths = append(paths, step.below.dropped(f.Index(i), path+label(f.Index(i), i))...)
+			}
+		case f.Kind() == reflect.Pointer:
+			if !f.IsNil() {
+				paths = append(paths, step.below.dropped(f.Elem(), path)...)
+			}
+		default:
+			paths = append(paths, step.below.dropped(f, path)...)
+		}
+	}
+	return paths
+}
+
 // label tells list elements apart in messages: by name, if they have one.
 func label(elem reflect.Value, i int) string {
 	if name := elem.FieldByName("Name"); name.IsValid() && name.Kind() == reflect.String && name.Len() > 0 {

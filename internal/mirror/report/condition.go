@@ -111,16 +111,16 @@ func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.Conditi
 
 // PodCondition is the body of a server-side apply of one condition of a root Pod.
 func PodCondition(root *corev1.Pod, kind corev1.PodConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
-	return statusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
+	return fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(kind), "status": string(status), "reason": reason, "message": message,
 		"lastTransitionTime": now.UTC().Format(time.RFC3339),
 	}}})
 }
 
 // PodProblem is what a False condition of a Pod reports; nil if there is none.
-func PodProblem(pod *corev1.Pod, kind corev1.PodConditionType) *Refusal {
+func PodProblem(pod *corev1.Pod, kind corev1.PodConditionType) *mirror.Refusal {
 	if c := podCondition(pod.Status.Conditions, kind); c != nil && c.Status == corev1.ConditionFalse {
-		return &Refusal{Reason: c.Reason, Message: c.Message}
+		return &mirror.Refusal{Reason: c.Reason, Message: c.Message}
 	}
 	return nil
 }
@@ -128,13 +128,13 @@ func PodProblem(pod *corev1.Pod, kind corev1.PodConditionType) *Refusal {
 // PodPlaceable is the body of a server-side apply that shows a problem as the Placeable
 // condition of a root Pod or, without one, takes the condition off; nil if the Pod shows
 // that already. The condition keeps the time since which its reason has been the same.
-func PodPlaceable(root *corev1.Pod, problem *Refusal, now time.Time) *unstructured.Unstructured {
+func PodPlaceable(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
 	has := podCondition(root.Status.Conditions, v1alpha1.PodPlaceable)
 	switch {
 	case problem == nil && has == nil:
 		return nil
 	case problem == nil:
-		return statusApply("Pod", root, map[string]any{})
+		return fields.StatusApply("Pod", root, map[string]any{})
 	case has != nil && has.Status == corev1.ConditionFalse && has.Reason == problem.Reason && has.Message == problem.Message:
 		return nil
 	}
@@ -146,5 +146,15 @@ func PodPlaceable(root *corev1.Pod, problem *Refusal, now time.Time) *unstructur
 		"type": string(v1alpha1.PodPlaceable), "status": string(corev1.ConditionFalse), "reason": problem.Reason, "message": problem.Message,
 		"lastProbeTime": now.UTC().Format(time.RFC3339), "lastTransitionTime": since.UTC().Format(time.RFC3339),
 	}
-	return statusApply("Pod", root, map[string]any{"conditions": []any{shown}})
+	return fields.StatusApply("Pod", root, map[string]any{"conditions": []any{shown}})
+}
+
+// podCondition of that type; nil if there is none.
+func podCondition(conditions []corev1.PodCondition, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package mirror
+package podspec
 
 import (
 	"slices"
@@ -15,20 +15,20 @@ func TestLeftOut(t *testing.T) {
 	}{
 		"as the API server completes it": {spec: corev1.PodSpec{
 			NodeName: "kosmos-a", ServiceAccountName: "default", DeprecatedServiceAccount: "default", SchedulerName: corev1.DefaultSchedulerName,
-			Priority: ptr(int32(0)), PreemptionPolicy: ptr(corev1.PreemptLowerPriority),
+			Priority: new(int32(0)), PreemptionPolicy: new(corev1.PreemptLowerPriority),
 		}},
 		"an account of its own": {
-			spec: corev1.PodSpec{ServiceAccountName: "builder", DeprecatedServiceAccount: "builder", AutomountServiceAccountToken: ptr(true)},
+			spec: corev1.PodSpec{ServiceAccountName: "builder", DeprecatedServiceAccount: "builder", AutomountServiceAccountToken: new(true)},
 			want: []string{`spec.serviceAccountName "builder" and its token`},
 		},
 		"the token of the default account, asked for": {
-			spec: corev1.PodSpec{ServiceAccountName: "default", AutomountServiceAccountToken: ptr(true)},
+			spec: corev1.PodSpec{ServiceAccountName: "default", AutomountServiceAccountToken: new(true)},
 			want: []string{"the service account's token (spec.automountServiceAccountToken)"},
 		},
 		"all of it": {
 			spec: corev1.PodSpec{
-				ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "lb"}}, PriorityClassName: "high", Priority: ptr(int32(9)), SchedulerName: "mine",
-				TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MinDomains: ptr(int32(3))}},
+				ReadinessGates: []corev1.PodReadinessGate{{ConditionType: "lb"}}, PriorityClassName: "high", Priority: new(int32(9)), SchedulerName: "mine",
+				TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MinDomains: new(int32(3))}},
 			},
 			want: []string{"spec.readinessGates", `spec.schedulerName "mine"`, `spec.priorityClassName "high"`, "spec.topologySpreadConstraints[0].minDomains"},
 		},

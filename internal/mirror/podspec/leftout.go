@@ -1,10 +1,11 @@
-package mirror
+package podspec
 
 import (
 	"fmt"
-	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
 // computed are the dropped fields whose loss nobody notices: a scheduler or the API server
@@ -18,7 +19,7 @@ var computed = map[string]bool{
 // FIELDS.md, of those that somebody may rely on.
 func LeftOut(root *corev1.Pod) []string {
 	var names []string
-	for _, path := range podShape.dropped(reflect.ValueOf(root.Spec), podTable.root) {
+	for _, path := range fields.Dropped(podShape, &root.Spec, Table.Root) {
 		switch {
 		case computed[path]:
 		case path == "spec.serviceAccountName":
@@ -40,30 +41,4 @@ func LeftOut(root *corev1.Pod) []string {
 		names = append(names, "the service account's token (spec.automountServiceAccountToken)")
 	}
 	return names
-}
-
-// dropped are the paths of fields that are set in v, a struct, and that the shape drops.
-func (s shape) dropped(v reflect.Value, at string) []string {
-	var paths []string
-	for _, step := range s {
-		f, path := v.FieldByIndex(step.index), at+"."+step.name
-		switch {
-		case step.decision == Drop:
-			if !unset(f) {
-				paths = append(paths, path)
-			}
-		case step.decision == Refuse:
-		case f.Kind() == reflect.Slice:
-			for i := range f.Len() {
-				paths = append(paths, step.below.dropped(f.Index(i), path+label(f.Index(i), i))...)
-			}
-		case f.Kind() == reflect.Pointer:
-			if !f.IsNil() {
-				paths = append(paths, step.below.dropped(f.Elem(), path)...)
-			}
-		default:
-			paths = append(paths, step.below.dropped(f, path)...)
-		}
-	}
-	return paths
 }
