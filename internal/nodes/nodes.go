@@ -56,6 +56,9 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	}
 	ready := Ready(node)
 	if away := Condition(node, v1alpha1.NodeMemberAway); ready != nil && Away(node) {
+		if away.Reason != v1alpha1.ReasonNoReadyNodes {
+			c.Reason = v1alpha1.ReasonMemberAway
+		}
 		c.Message = awayMessage(registration, away)
 		return c
 	}

@@ -90,7 +90,8 @@ func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 	if slices.ContainsFunc(n.Conditions, render.Problem) {
 		n.Health = model.Bad
 	}
-	n.Events = matter(c.Events, c.Claim.Status.Phase != corev1.ClaimBound, since(&n, claimWell(c.Claim, c.Volume)))
+	n.Events = untold(matter(c.Events, c.Claim.Status.Phase != corev1.ClaimBound, since(&n, claimWell(c.Claim, c.Volume))), n.Conditions)
+	f.holders(&n, c)
 	if !c.Ours() {
 		n.Details = append(n.Details, notOurs(c))
 		return f.withPods(n, c)
@@ -355,7 +356,7 @@ func (f builder) podNode(p *gather.PodFacts) model.Node {
 	if slices.ContainsFunc(n.Conditions, render.Problem) {
 		n.Health = model.Bad
 	}
-	n.Events = matter(p.Events, false, since(&n, podWell(p.Pod)))
+	n.Events = untold(matter(p.Events, false, since(&n, podWell(p.Pod))), n.Conditions)
 	id := f.MemberOfPod(p)
 	if id == "" {
 		return n

@@ -29,15 +29,37 @@ func claimConditions(claim *corev1.PersistentVolumeClaim) []model.Condition {
 	return shown
 }
 
-// podConditions are those that say why a Pod is not where, or what, it should be.
+// podConditions are those that say why a Pod is not where, or what, it should be. Where Xylem
+// reports why it has no node, the scheduler's own words are left out: they name no cause.
 func podConditions(pod *corev1.Pod) []model.Condition {
+	explained := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == v1alpha1.PodPlaceable && c.Status == corev1.ConditionFalse
+	})
 	var shown []model.Condition
 	for _, c := range pod.Status.Conditions {
-		if (c.Type == v1alpha1.PodPushed || c.Type == corev1.PodScheduled) && c.Status != corev1.ConditionTrue || c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+		concerns := false
+		switch c.Type {
+		case v1alpha1.PodPushed, v1alpha1.PodPlaceable:
+			concerns = c.Status != corev1.ConditionTrue
+		case corev1.PodScheduled:
+			concerns = c.Status != corev1.ConditionTrue && !explained
+		case corev1.PodReady:
+			concerns = c.Status != corev1.ConditionTrue && c.Reason == v1alpha1.ReasonMemberAway
+		case corev1.DisruptionTarget:
+			concerns = c.Status == corev1.ConditionTrue
+		}
+		if concerns {
 			shown = append(shown, model.Condition{Type: string(c.Type), Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime})
 		}
 	}
 	return shown
+}
+
+// untold are the events that say something else than the conditions beside them.
+func untold(events []model.Event, conditions []model.Condition) []model.Event {
+	return slices.DeleteFunc(events, func(e model.Event) bool {
+		return slices.ContainsFunc(conditions, func(c model.Condition) bool { return c.Reason == e.Reason && c.Message == e.Message })
+	})
 }
 
 // pushed reports whether the host has recorded that a Pod has a leaf.
@@ -56,7 +78,9 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {
 		switch c.Type {
 		case v1alpha1.ConditionConnected: // while destruction is suspended, True with a reason
 			concerns = concerns || c.Reason != v1alpha1.ReasonConnected
-		case v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced, v1alpha1.ConditionDeletionsProgressing:
+		case v1alpha1.ConditionNodeReady: // of a member that is away: until when nothing happens, and what then
+			concerns = concerns && (gather.Connected(r) || c.Reason == v1alpha1.ReasonMemberAway)
+		case v1alpha1.ConditionSynced, v1alpha1.ConditionDeletionsProgressing:
 			concerns = concerns && gather.Connected(r)
 		case v1alpha1.ConditionReady:
 			concerns = concerns && r.DeletionTimestamp != nil
@@ -66,6 +90,10 @@ func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {
 		if concerns {
 			shown = append(shown, model.Condition{Type: c.Type, Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime})
 		}
+	}
+	if slices.ContainsFunc(shown, func(c model.Condition) bool { return c.Reason == v1alpha1.ReasonMemberAway }) {
+		// Its message has the cause, which Connected repeats.
+		shown = slices.DeleteFunc(shown, func(c model.Condition) bool { return c.Type == v1alpha1.ConditionConnected })
 	}
 	return shown
 }

@@ -219,7 +219,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, ready(corev1.ConditionTrue, v1alpha1.ReasonPodsKept))
 		until[corev1.Pod](ctx, s, x.Host, pod.Name, notReady)
 		s.noted(ctx, "Pod", pod.Name, v1alpha1.ReasonMemberAway, two, "kept until the member is back")
-		cr := until[v1alpha1.ClusterRegistration](ctx, s, x.Host, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady))
+		cr := until[v1alpha1.ClusterRegistration](ctx, s, x.Host, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonMemberAway))
 		Expect(cr.Status.Conditions).To(ContainElement(And(
 			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("Nothing happens to its Pods and volumes, however long that takes")))))
 		evicts(ctx, s)

@@ -28,6 +28,8 @@ const (
 	pageSize = 500
 	// patience with one request to a member.
 	patience = 10 * time.Second
+	// patienceAway is that with a member that the host does not reach.
+	patienceAway = 2 * time.Second
 )
 
 // Kinds as trees and messages name them.
@@ -166,7 +168,7 @@ func (g *Gathering) subject(ctx context.Context, kind string, key types.Namespac
 	}
 	var namespace corev1.Namespace
 	if apierrors.IsNotFound(g.host.Get(ctx, types.NamespacedName{Name: key.Namespace}, &namespace)) {
-		return fmt.Errorf("there is no namespace %s in the host (-n chooses another, --context another cluster): %w", key.Namespace, err)
+		return fmt.Errorf("there is no namespace %q in the host (-n chooses another, --context another cluster): %w", key.Namespace, err)
 	}
 	return fmt.Errorf("there is no %s in the host: %w", Named(kind, key), err)
 }

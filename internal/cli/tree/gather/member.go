@@ -3,8 +3,10 @@ package gather
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -65,7 +67,7 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 	if err != nil {
 		return "", fmt.Errorf("find the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 	}
-	id, _, err := connect(ctx, env, config)
+	id, _, err := connect(ctx, env, config, patience)
 	if err != nil {
 		return "", fmt.Errorf("the member's kubeconfig (--member-kubeconfig, --member-context): %w", err)
 	}
@@ -86,21 +88,32 @@ func (g *Gathering) configOf(ctx context.Context, registration *v1alpha1.Cluster
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: namespace, Name: registration.Spec.KubeconfigSecretRef.Name}
 	if err := g.host.Get(ctx, key, &secret); err != nil {
-		return nil, fmt.Errorf("read its kubeconfig, Secret %s (--xylem-namespace): %w", key, err)
+		return nil, fmt.Errorf("read its kubeconfig, Secret %q (--xylem-namespace): %w", key, err)
 	}
 	return access.ParseKubeconfig(secret.Data[v1alpha1.KubeconfigKey], false)
 }
 
+// patienceWith is how long to wait for a member's first answer: little if the host does not
+// reach it either.
+func (g *Gathering) patienceWith(id string) time.Duration {
+	if r := g.Registration(id); r != nil && !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConnected) {
+		return patienceAway
+	}
+	return patience
+}
+
 // connect makes a client of a member, and reads who it is.
-func connect(ctx context.Context, env *command.Env, config *rest.Config) (string, client.Reader, error) {
+func connect(ctx context.Context, env *command.Env, config *rest.Config, answers time.Duration) (string, client.Reader, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = patience
 	cluster, err := env.NewCluster(config)
 	if err != nil {
 		return "", nil, err
 	}
+	first, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
 	var system corev1.Namespace
-	if err := cluster.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); err != nil {
+	if err := cluster.Get(first, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); err != nil {
 		return "", nil, fmt.Errorf("read namespace kube-system, its identity: %w", err)
 	}
 	return string(system.UID), cluster, nil
@@ -109,7 +122,7 @@ func connect(ctx context.Context, env *command.Env, config *rest.Config) (string
 // readMember reads what one member has of all that was gathered.
 func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *rest.Config, id string) {
 	name := g.NameOf(id, nil)
-	is, there, err := connect(ctx, env, config)
+	is, there, err := connect(ctx, env, config, g.patienceWith(id))
 	if err == nil && is != id {
 		err = fmt.Errorf("another cluster answers: %s, where %s was recorded", is, id)
 	}

@@ -1,0 +1,41 @@
+package tree
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+)
+
+// protection is Kubernetes' finalizer of claims that Pods use.
+const protection = "kubernetes.io/pvc-protection"
+
+// holders names the Pods that keep a claim from being deleted, instead of the finalizer.
+func (f builder) holders(n *model.Node, c *gather.ClaimFacts) {
+	if c.Claim.DeletionTimestamp == nil || !slices.Contains(c.Claim.Finalizers, protection) {
+		return
+	}
+	pods := c.Pods
+	if f.Pod != nil {
+		pods = []gather.PodFacts{*f.Pod}
+	}
+	for i := range pods {
+		pod := pods[i].Pod
+		if pod.Spec.NodeName == "" {
+			continue
+		}
+		held := fmt.Sprintf("in use by Pod %s/%s", pod.Namespace, pod.Name)
+		if r := f.Registration(f.MemberOfPod(&pods[i])); r != nil {
+			if away := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionNodeReady); away != nil && !gather.Connected(r) {
+				held += fmt.Sprintf(", which waits for member %s, away since %s", r.Name, away.LastTransitionTime.UTC().Format("15:04"))
+			}
+		}
+		n.Details = slices.DeleteFunc(n.Details, func(d string) bool { return strings.HasPrefix(d, "held by ") })
+		n.Details = append(n.Details, held)
+	}
+}

@@ -1,0 +1,218 @@
+package tree
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/text"
+)
+
+// Kinds that a tree may begin with, beside those that gather reads.
+const (
+	kindDeployment  = "Deployment"
+	kindStatefulSet = "StatefulSet"
+	kindNamespace   = "Namespace"
+)
+
+// kinds that a tree may begin with, by what users type.
+var kinds = map[string]string{
+	"pvc": gather.KindClaim, "pvcs": gather.KindClaim, "persistentvolumeclaim": gather.KindClaim, "persistentvolumeclaims": gather.KindClaim,
+	"pod": gather.KindPod, "pods": gather.KindPod, "po": gather.KindPod,
+	"deployment": kindDeployment, "deployments": kindDeployment, "deploy": kindDeployment,
+	"statefulset": kindStatefulSet, "statefulsets": kindStatefulSet, "sts": kindStatefulSet,
+	"namespace": kindNamespace, "namespaces": kindNamespace, "ns": kindNamespace,
+}
+
+// offered are the kinds that messages and completion name.
+var offered = []string{"pvc", "pod", "deployment", "statefulset", "namespace"}
+
+// target is what was asked for.
+type target struct{ kind, name string }
+
+// parse reads KIND NAME, or KIND/NAME.
+func parse(args []string) (target, error) {
+	if len(args) == 1 {
+		if kind, name, slash := strings.Cut(args[0], "/"); slash {
+			args = []string{kind, name}
+		}
+	}
+	if len(args) != 2 || args[1] == "" {
+		return target{}, fmt.Errorf("which object? Give KIND NAME or KIND/NAME, such as pvc/data; KIND is one of %s", strings.Join(offered, ", "))
+	}
+	kind := kinds[strings.ToLower(args[0])]
+	if kind == "" {
+		meant := ""
+		if nearest := text.Nearest(args[0], offered); nearest != "" {
+			meant = fmt.Sprintf(" Did you mean %q?", nearest)
+		}
+		return target{}, fmt.Errorf("no tree begins with a %q.%s KIND is one of %s", args[0], meant, strings.Join(offered, ", "))
+	}
+	return target{kind, args[1]}, nil
+}
+
+// reading reads trees from the host and its members.
+type reading struct {
+	env       *command.Env
+	host      *command.Cluster
+	namespace string
+	way       gather.Way
+}
+
+// tree of what was asked for. That of a workload or a namespace has the trees of its Pods
+// and claims.
+func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
+	if t.kind == gather.KindClaim || t.kind == gather.KindPod {
+		return r.one(ctx, t)
+	}
+	root, parts, err := r.parts(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	whole := &model.Tree{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: model.Kind}, Root: *root}
+	for _, part := range parts {
+		one, err := r.one(ctx, part)
+		if apierrors.IsNotFound(err) {
+			continue // gone since it was listed
+		}
+		if err != nil {
+			return nil, err
+		}
+		whole.Root.Children = append(whole.Root.Children, one.Root)
+		whole.Missing = appendNew(whole.Missing, one.Missing)
+		whole.Recorded = appendNew(whole.Recorded, one.Recorded)
+	}
+	for i := range whole.Root.Children {
+		whole.Root.Health = worse(whole.Root.Health, whole.Root.Children[i].Health)
+	}
+	return whole, nil
+}
+
+// one tree of a claim or a Pod.
+func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
+	g := gather.New(ctx, r.host, r.env.Clock.Now())
+	read := g.OfClaim
+	if t.kind == gather.KindPod {
+		read = g.OfPod
+	}
+	if err := read(ctx, types.NamespacedName{Namespace: r.namespace, Name: t.name}); err != nil {
+		return nil, r.suggest(ctx, t, err)
+	}
+	if err := g.ReadMembers(ctx, r.env, r.way); err != nil {
+		return nil, err
+	}
+	return build(&g.Facts), nil
+}
+
+// parts of a workload or a namespace: its Pods with claims, and the claims of a namespace that
+// no Pod uses.
+func (r reading) parts(ctx context.Context, t target) (*model.Node, []target, error) {
+	root, selector, err := r.owner(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	var pods corev1.PodList
+	if err := r.host.List(ctx, &pods, client.InNamespace(r.in(t)), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, nil, command.Explain("the host", r.host.Config, fmt.Errorf("list Pods: %w", err))
+	}
+	var parts []target
+	used := map[string]bool{}
+	for i := range pods.Items {
+		names := podspec.ClaimNames(&pods.Items[i])
+		if len(names) > 0 || t.kind != kindNamespace {
+			parts = append(parts, target{gather.KindPod, pods.Items[i].Name})
+		}
+		for _, name := range names {
+			used[name] = true
+		}
+	}
+	if t.kind == kindNamespace {
+		var claims corev1.PersistentVolumeClaimList
+		if err := r.host.List(ctx, &claims, client.InNamespace(t.name)); err != nil {
+			return nil, nil, command.Explain("the host", r.host.Config, fmt.Errorf("list claims: %w", err))
+		}
+		for i := range claims.Items {
+			if name := claims.Items[i].Name; !used[name] {
+				parts = append(parts, target{gather.KindClaim, name})
+			}
+		}
+	}
+	slices.SortFunc(parts, func(a, b target) int { return cmp.Or(-cmp.Compare(a.kind, b.kind), cmp.Compare(a.name, b.name)) })
+	return root, parts, nil
+}
+
+// in is the namespace of the objects that a target leads to.
+func (r reading) in(t target) string {
+	if t.kind == kindNamespace {
+		return t.name
+	}
+	return r.namespace
+}
+
+// suggest adds to an error of an object that is not there the one that was probably meant.
+func (r reading) suggest(ctx context.Context, t target, err error) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if nearest := text.Nearest(t.name, names(ctx, r.host, r.namespace, t.kind)); nearest != "" {
+		return errors.Join(err, fmt.Errorf("did you mean %q?", nearest))
+	}
+	return err
+}
+
+func appendNew[T comparable](to, from []T) []T {
+	for _, item := range from {
+		if !slices.Contains(to, item) {
+			to = append(to, item)
+		}
+	}
+	return to
+}
+
+// worse of two states of health.
+func worse(a, b model.Health) model.Health {
+	order := []model.Health{model.Good, model.Unknown, model.Waiting, model.Bad}
+	if slices.Index(order, b) > slices.Index(order, a) {
+		return b
+	}
+	return a
+}
+
+// problems leaves only what is not well in a tree, with what leads to it; false if all is.
+func problems(n *model.Node) bool {
+	var kept []model.Node
+	for i := range n.Children {
+		if problems(&n.Children[i]) {
+			kept = append(kept, n.Children[i])
+		}
+	}
+	n.Children = kept
+	return n.Health == model.Bad || n.Health == model.Waiting || len(kept) > 0
+}
+
+// names lists the names of a kind's objects.
+func names(ctx context.Context, host client.Reader, namespace, kind string) []string {
+	lists := map[string]client.ObjectList{
+		gather.KindClaim: &corev1.PersistentVolumeClaimList{}, gather.KindPod: &corev1.PodList{},
+		kindDeployment: &appsv1.DeploymentList{}, kindStatefulSet: &appsv1.StatefulSetList{}, kindNamespace: &corev1.NamespaceList{},
+	}
+	list := lists[kind]
+	if list == nil || host.List(ctx, list, client.InNamespace(namespace)) != nil {
+		return nil
+	}
+	return namesIn(list)
+}
