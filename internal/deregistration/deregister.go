@@ -28,6 +28,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 const actor = guarded.Actor("cluster-registration")
@@ -109,10 +110,10 @@ func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) }
 func (l *leaving) left() string {
 	var parts []string
 	if len(l.bound) > 0 {
-		parts = append(parts, fmt.Sprintf("%d claims (%s)", len(l.bound), some(l.bound)))
+		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.bound), "claim"), some(l.bound)))
 	}
 	if len(l.volumes) > 0 {
-		parts = append(parts, fmt.Sprintf("%d volumes (%s)", len(l.volumes), some(l.volumes)))
+		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.volumes), "volume"), some(l.volumes)))
 	}
 	return strings.Join(parts, " and ")
 }
@@ -199,11 +200,11 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	switch next {
 	case waitForMember:
 		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
-			"%d Pods and %d claims are still there, and the member does not answer (see the Connected condition): reconnect it, or let go of it with the annotation %s=true",
-			len(l.pods), len(l.unbound)+l.claims(), v1alpha1.AnnotationForceDeregister))
+			"the member does not answer (see the Connected condition): %s and %s are left there. Reconnect it, or release it with the annotation %s=true",
+			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+l.claims(), "claim"), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
 		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
-			"%d Pods run there (%s): annotate this registration %s=%s to have them evicted", l.running(), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
+			"%s in the member would be evicted (%s): annotate this registration %s=%s to confirm it", text.Count(l.running(), "Pod"), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
 	case evictPods:
 		return r.evict(ctx, cr, l)
 	case withdrawClaims:
@@ -213,8 +214,8 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 			"policy Drain: %s are left there: delete them, or set spec.deregistration to Retain", l.left()))
 	case waitForLeaves:
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
-			"%d Pods still run in the member (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If that does not end: delete the others in the host, see the Connected condition, or release the member with the annotation %s=true",
-			len(l.leaves), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
+			"%s left in the member (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If that does not end: delete the others in the host, see the Connected condition, or release the member with the annotation %s=true",
+			text.Count(len(l.leaves), "Pod"), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
 	case releaseVolumes:
 		return r.release(ctx, cr, l.volumes, l.forced)
 	case waitForNode:
@@ -364,9 +365,9 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 			r.eventEvicted(cr, pod)
 		}
 	}
-	message := fmt.Sprintf("waiting for %d Pods to end there (%s)", len(l.pods), some(l.pods))
+	message := fmt.Sprintf("waiting for %s to end there (%s)", text.Count(len(l.pods), "Pod"), some(l.pods))
 	if len(blocked) > 0 {
-		message = fmt.Sprintf("disruption budgets hold %d Pods (%s)", len(blocked), strings.Join(blocked, ", "))
+		message = fmt.Sprintf("disruption budgets hold %s (%s)", text.Count(len(blocked), "Pod"), strings.Join(blocked, ", "))
 	}
 	if err := r.Report(ctx, cr, v1alpha1.ReasonDeregistering, message); err != nil {
 		return err
@@ -417,7 +418,7 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 		}
 		r.eventWithdrawn(cr, after)
 	}
-	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("withdrawing %d claims that have no volume yet (%s)", len(l.unbound), some(l.unbound)))
+	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("withdrawing %s without a volume (%s)", text.Count(len(l.unbound), "claim"), some(l.unbound)))
 }
 
 // claimOf is the claim that a promise is for; nil if it is gone.
@@ -458,7 +459,7 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 		}
 		r.eventClusterGone(cr, after)
 	}
-	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("letting go of %d volumes, which stay there", len(volumes)))
+	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stay there", text.Count(len(volumes), "volume")))
 }
 
 // force says and records what is let go of because an admin insists, without the

@@ -1,6 +1,8 @@
 package clusterregistration
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +25,25 @@ func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 	r.Recorder.Eventf(after, nil, kind, is.Reason, "Connect", "%s", is.Message)
 }
 
+// announced are the reasons of the condition Ready that an admin has to act on, and those of
+// a deregistration that waits for something.
+var announced = []string{v1alpha1.ReasonConfirmationNeeded, v1alpha1.ReasonMemberUnreachable, v1alpha1.ReasonDraining}
+
+// announceWaiting reports on the registration what its deregistration waits for, and that
+// its member is away: until when nothing happens, and what happens then.
+func (r *Reconciler) announceWaiting(before, after *v1alpha1.ClusterRegistration) {
+	for _, kind := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionNodeReady} {
+		was := meta.FindStatusCondition(before.Status.Conditions, kind)
+		is := meta.FindStatusCondition(after.Status.Conditions, kind)
+		if is == nil || is.Status == metav1.ConditionTrue || was != nil && was.Reason == is.Reason && was.Status == is.Status {
+			continue
+		}
+		if kind == v1alpha1.ConditionReady && slices.Contains(announced, is.Reason) || kind == v1alpha1.ConditionNodeReady && is.Reason == v1alpha1.ReasonMemberAway {
+			r.Recorder.Eventf(after, nil, corev1.EventTypeWarning, is.Reason, "Wait", "%s", is.Message)
+		}
+	}
+}
+
 // announceStuck says on the registration that deletions are stuck there, and again
 // when another one is the oldest.
 func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) {
@@ -35,7 +56,7 @@ func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) 
 }
 
 func (r *Reconciler) eventOrphan(cr *v1alpha1.ClusterRegistration, o account.Orphan) {
-	todo := "To use it again, make claim " + o.Root.String() + " anew with spec.volumeName: " + o.Volume
+	todo := "To use it again, re-create claim " + o.Root.String() + " with spec.volumeName: " + o.Volume
 	switch o.Reason {
 	case account.Surplus:
 		todo = "See which of the two holds the data that are needed"
@@ -46,5 +67,5 @@ func (r *Reconciler) eventOrphan(cr *v1alpha1.ClusterRegistration, o account.Orp
 	// same one.
 	volume := &corev1.ObjectReference{APIVersion: "v1", Kind: "PersistentVolume", Name: o.Volume, UID: o.UID}
 	r.Recorder.Eventf(cr, volume, corev1.EventTypeWarning, v1alpha1.ReasonOrphanedVolume, "Account",
-		"volume %s in the member has no root: %s. Its data are kept. %s; to be rid of it, set its reclaim policy to Delete there, and delete its claim if it has one", o.Volume, o.Message, todo)
+		"volume %q in the member has no root: %s. Its data are kept. %s. To delete it, set its reclaim policy to Delete there, and delete its claim if it has one", o.Volume, o.Message, todo)
 }

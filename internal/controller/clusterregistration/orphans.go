@@ -10,6 +10,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // named is how many orphans a condition's message names.
@@ -64,7 +65,7 @@ func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 		condition.Message = fmt.Sprintf("not known since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Volumes.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
-		condition.Message = fmt.Sprintf("%d volumes there have no root, and nothing destroys them: %s", status.Volumes.Orphaned, some)
+		condition.Message = fmt.Sprintf("%s there without a root, which nothing destroys: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
 		return condition
 	}
 	if status.Volumes.Orphaned > 0 {
@@ -82,7 +83,7 @@ func progressing(stuck account.Stuck) metav1.Condition {
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt, "deletions have not been looked at yet"
 	case oldest != nil:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion
-		condition.Message = fmt.Sprintf("%d deletions take longer than they should; the oldest, since %s: %s", stuck.Count, oldest.Since.UTC().Format(time.RFC3339), oldest)
+		condition.Message = fmt.Sprintf("%s taking longer than expected; the oldest, since %s: %s", text.Count(stuck.Count, "deletion"), oldest.Since.UTC().Format(time.RFC3339), oldest)
 	}
 	return condition
 }

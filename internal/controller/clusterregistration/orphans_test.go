@@ -66,7 +66,7 @@ func TestAccounted(t *testing.T) {
 		"none": {account.Orphans{Known: true}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: "every volume there has a claim or a volume in the host"}},
 		"one": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}}, one,
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "1 volumes there have no root, and nothing destroys them: " + ofOne}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "1 volume there without a root, which nothing destroys: " + ofOne}},
 		"a list failed: never none": {account.Orphans{Known: true, Err: "list: timeout", Since: now.Time}, v1alpha1.ClusterRegistrationStatus{},
 			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "not known since 2026-11-20T12:00:00Z: list: timeout"}},
 		"a list failed: what there was": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}, Err: "list: timeout", Since: now.Time}, one,
@@ -90,7 +90,7 @@ func TestProgressing(t *testing.T) {
 		"not looked at": {account.Stuck{}, metav1.ConditionUnknown, "deletions have not been looked at yet"},
 		"none":          {account.Stuck{Known: true}, metav1.ConditionTrue, "no deletion takes longer than it should"},
 		"some": {account.Stuck{Known: true, Count: 2, Oldest: &account.Deletion{Kind: "PersistentVolume", Key: types.NamespacedName{Name: "pv-1"}, Since: earlier.Time, Cause: account.Cause{Text: "why"}}},
-			metav1.ConditionFalse, "2 deletions take longer than they should; the oldest, since 2026-11-20T11:00:00Z: PersistentVolume pv-1 in the host: why"},
+			metav1.ConditionFalse, "2 deletions taking longer than expected; the oldest, since 2026-11-20T11:00:00Z: PersistentVolume pv-1 in the host: why"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := progressing(tc.stuck)

@@ -84,6 +84,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	r.announce(before, cr)
 	r.announceOrphans(before, cr, orphans.Found)
 	r.announceStuck(before, cr)
+	r.announceWaiting(before, cr)
 	r.announceReflection(before, cr)
 	return nil
 }

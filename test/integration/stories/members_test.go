@@ -199,6 +199,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		By("waiting for a confirmation while Pods run there")
 		Expect(x.Host.API.Delete(ctx, cr)).To(Succeed())
 		registration(ctx, third, says(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third))
+		s.noted(ctx, "ClusterRegistration", third, v1alpha1.ReasonConfirmationNeeded, v1alpha1.AnnotationConfirmDeregister+"="+third)
 		s.onlyRunning(ctx)
 
 		By("going when it is confirmed")

@@ -114,6 +114,29 @@ var _ = Describe("kubectl xylem tree", func() {
 		GinkgoWriter.Println(out)
 	}, SpecTimeout(storyTime))
 
+	It("shows a namespace with its Pods, and of that only what is not well, each message once", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		s.claim(ctx, "waits")
+		s.pod(ctx, "stray", using("waits"), withoutTolerations)
+		stray := until[corev1.Pod](ctx, s, x.Host, "stray", tells(v1alpha1.ReasonTolerationMissing))
+		s.noted(ctx, "Pod", "stray", v1alpha1.ReasonTolerationMissing)
+
+		all := s.tree(ctx, "namespace/"+s.namespace)
+		Expect(nodes(&all.Root, "Pod", "")).To(ConsistOf(HaveField("Name", "app"), HaveField("Name", "stray")))
+		bad := s.tree(ctx, "ns/"+s.namespace, "--problems")
+		pods := nodes(&bad.Root, "Pod", "")
+		Expect(pods).To(ConsistOf(HaveField("Name", "stray")))
+		Expect(told(pods[0])).To(ConsistOf(placeable(stray)))
+		Expect(pods[0].Events).NotTo(ContainElement(HaveField("Message", placeable(stray))))
+
+		_, complaints, code := s.plugin(ctx, "tree", "pvc/dta")
+		Expect(code).NotTo(BeZero())
+		Expect(complaints).To(ContainSubstring(`did you mean "data"?`))
+	}, SpecTimeout(storyTime))
+
 	It("says why a claim or a promise waits, in the words of the object", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "unused", ofClass(classPromise))
