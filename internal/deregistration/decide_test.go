@@ -134,9 +134,9 @@ func TestLeft(t *testing.T) {
 	}{
 		"a claim and its volume": {
 			leaving{bound: []corev1.PersistentVolumeClaim{claim}, volumes: []corev1.PersistentVolume{volume}},
-			"1 claims (ns/data) and 1 volumes (pvc-1)",
+			"1 claim (ns/data) and 1 volume (pvc-1)",
 		},
-		"a volume that is retained": {leaving{volumes: []corev1.PersistentVolume{volume}}, "1 volumes (pvc-1)"},
+		"a volume that is retained": {leaving{volumes: []corev1.PersistentVolume{volume}}, "1 volume (pvc-1)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := tc.l.left(); got != tc.want {
