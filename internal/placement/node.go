@@ -67,6 +67,14 @@ func Untolerated(pod *corev1.Pod, node *corev1.Node) []corev1.Taint {
 	return found
 }
 
+// Toleration is the toleration of a taint, as YAML in one line.
+func Toleration(t corev1.Taint) string {
+	if t.Value == "" {
+		return fmt.Sprintf("{key: %s, operator: Exists, effect: %s}", t.Key, t.Effect)
+	}
+	return fmt.Sprintf("{key: %s, operator: Equal, value: %q, effect: %s}", t.Key, t.Value, t.Effect)
+}
+
 // Selects reports whether the Pod's node selector and required node affinity match a node.
 func Selects(pod *corev1.Pod, node *corev1.Node) bool {
 	matches, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/cli/register/memberpart"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/placement"
 )
 
 // defaultClass marks a cluster's default class.
@@ -35,11 +37,11 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	var node corev1.Node
 	var notes []error
 	if err := r.host.Get(ctx, client.ObjectKey{Name: cr.NodeName()}, &node); err != nil {
-		notes = append(notes, fmt.Errorf("read node %s: %w", cr.NodeName(), err))
+		notes = append(notes, fmt.Errorf("read node %q: %w", cr.NodeName(), err))
 	} else {
 		fmt.Fprintf(w, "  free\t%s\n", amounts(node.Status.Allocatable))
 	}
-	fmt.Fprintf(w, "  on deregistering\t%s\n", cr.Spec.Deregistration)
+	fmt.Fprintf(w, "  on deregistering\t%s\n  when away\t%s\n", cr.Spec.Deregistration, cr.WhenAway())
 	if cr.Status.TokenExpires != nil {
 		fmt.Fprintf(w, "  token\texpires %s, renewed by the manager before\n", cr.Status.TokenExpires.UTC().Format(time.RFC3339))
 	}
@@ -57,7 +59,38 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	for _, note := range notes {
 		fmt.Fprintf(r.Env.ErrOut, "note: not shown: %v\n", note)
 	}
+	r.printNext(ctx, &node)
 	return nil
+}
+
+// printNext says what users need next: a class of Xylem's in the host, and the toleration.
+func (r *run) printNext(ctx context.Context, node *corev1.Node) {
+	fmt.Fprintln(r.Env.Out, "Next:")
+	var classes storagev1.StorageClassList
+	var own []string
+	if r.host.List(ctx, &classes) == nil {
+		for i := range classes.Items {
+			if hostclass.Own(&classes.Items[i]) {
+				own = append(own, classes.Items[i].Name)
+			}
+		}
+	}
+	if len(own) > 0 {
+		fmt.Fprintf(r.Env.Out, "  Create claims of a class of Xylem's: %s\n", strings.Join(own, ", "))
+	} else {
+		fmt.Fprintf(r.Env.Out, "  Create a StorageClass in the host with provisioner %s, volumeBindingMode %s\n  and parameter %s: a class of the list above\n",
+			v1alpha1.ProvisionerName, storagev1.VolumeBindingWaitForFirstConsumer, v1alpha1.ParameterMemberClass)
+	}
+	var tolerations []string
+	for _, taint := range node.Spec.Taints {
+		if taint.Key != v1alpha1.TaintMemberAway && !strings.HasPrefix(taint.Key, "node.kubernetes.io/") {
+			tolerations = append(tolerations, placement.Toleration(taint))
+		}
+	}
+	if len(tolerations) > 0 {
+		fmt.Fprintf(r.Env.Out, "  Let their Pods tolerate the node:\n  tolerations: [%s]\n", strings.Join(tolerations, ", "))
+	}
+	fmt.Fprintf(r.Env.Out, "  Then look: kubectl xylem tree pvc/NAME -n NAMESPACE\n")
 }
 
 // amounts of the resources that people ask for first.

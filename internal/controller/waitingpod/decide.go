@@ -267,19 +267,11 @@ func untolerated(taints []corev1.Taint) *obstacle {
 	var names, lines []string
 	for _, t := range taints {
 		names = append(names, t.ToString())
-		lines = append(lines, Toleration(t))
+		lines = append(lines, placement.Toleration(t))
 	}
 	return &obstacle{v1alpha1.ReasonTolerationMissing,
 		fmt.Sprintf("has a taint that the Pod does not tolerate (%s)", strings.Join(names, ", ")),
 		fmt.Sprintf("Add to the Pod's spec: tolerations: [%s].", strings.Join(lines, ", "))}
-}
-
-// Toleration is the toleration of a taint, as YAML in one line.
-func Toleration(t corev1.Taint) string {
-	if t.Value == "" {
-		return fmt.Sprintf("{key: %s, operator: Exists, effect: %s}", t.Key, t.Effect)
-	}
-	return fmt.Sprintf("{key: %s, operator: Equal, value: %q, effect: %s}", t.Key, t.Value, t.Effect)
 }
 
 // noCapacity: the member does not have a class of the Pod's claims, or not the capacity.
