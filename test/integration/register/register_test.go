@@ -318,7 +318,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		By("registering it")
 		out, _, err := plugin(ctx, "register", one, "--member-kubeconfig", admin(one), "--member-server", x.Fleet.Member(one).Server(controlplane.ViaProxy))
 		Expect(err).NotTo(HaveOccurred())
-		for _, words := range []string{"cluster38 is a member: Connected", "v1.36", "kosmos-cluster38", "cpu 64", controlplane.ClassHostpath} {
+		for _, words := range []string{"cluster38 is a member: Connected", "v1.36", "kosmos-cluster38", "cpu 64", "Next:", "tolerations: [{key: kosmos.io/node", "kubectl xylem tree", controlplane.ClassHostpath} {
 			Expect(out).To(ContainSubstring(words))
 		}
 		Expect(string(secret(ctx, one).Data[v1alpha1.KubeconfigKey])).NotTo(ContainSubstring("client-certificate"))
