@@ -182,7 +182,7 @@ var _ = Describe("kubectl xylem tree", func() {
 			complaint string
 		}{
 			{[]string{"tree", "pvc", "none"}, "there is no PersistentVolumeClaim " + s.namespace + "/none"},
-			{[]string{"tree", "pod", "none", "-n", "no-such-namespace"}, "there is no namespace no-such-namespace"},
+			{[]string{"tree", "pod", "none", "-n", "no-such-namespace"}, `no namespace "no-such-namespace"`},
 			{[]string{"tree", "deployment", "web"}, "pvc or pod"},
 			{[]string{"tree", "pvc"}, "which claim or Pod?"},
 			{[]string{"tree", "pvc", "none", "-o", "table"}, "json"},
