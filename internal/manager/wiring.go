@@ -14,12 +14,14 @@ import (
 
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/backlog"
+	"github.com/xylem-io/xylem/internal/controller/awaypod"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
 	"github.com/xylem-io/xylem/internal/controller/clusterregistration"
 	"github.com/xylem-io/xylem/internal/controller/csidriver"
 	"github.com/xylem-io/xylem/internal/controller/heartbeat"
 	"github.com/xylem-io/xylem/internal/controller/hostclaim"
 	"github.com/xylem-io/xylem/internal/controller/hostclass"
+	"github.com/xylem-io/xylem/internal/controller/hostservice"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
 	"github.com/xylem-io/xylem/internal/controller/leafevent"
 	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
@@ -38,6 +40,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
+	"github.com/xylem-io/xylem/internal/controller/waitingpod"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
@@ -102,6 +105,9 @@ func (w *wiring) add() error {
 		},
 		csidriver.Name:      &csidriver.Reconciler{Client: reader, Recorder: recorder},
 		hostclaim.Name:      &hostclaim.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
+		hostservice.Name:    &hostservice.Reconciler{Client: reader, Recorder: recorder},
+		awaypod.Name:        &awaypod.Reconciler{Client: reader, Fleet: fleet, Recorder: recorder, Clock: clock.RealClock{}},
+		waitingpod.Name:     &waitingpod.Reconciler{Client: reader, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
 		hostclass.Name:      &hostclass.Reconciler{Client: reader, Recorder: recorder},
 		promise.Name:        &promise.Reconciler{Client: reader, Recorder: recorder, Clock: clock.RealClock{}},
 		reflectedclass.Name: &reflectedclass.Reconciler{Client: reader, Book: w.classes},

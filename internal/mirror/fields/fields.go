@@ -120,11 +120,11 @@ func Shaped[T any](s Shape, p *T, at string) []string {
 
 // Dropped are the paths of the fields that are set in the struct that p points to, and that
 // the shape drops.
-func Dropped[T any](s shape, p *T, at string) []string {
+func Dropped[T any](s Shape, p *T, at string) []string {
 	return s.dropped(reflect.ValueOf(p).Elem(), at)
 }
 
-func (s shape) dropped(v reflect.Value, at string) []string {
+func (s Shape) dropped(v reflect.Value, at string) []string {
 	var paths []string
 	for _, step := range s {
 		f, path := v.FieldByIndex(step.index), at+"."+step.name
