@@ -78,7 +78,9 @@ func Setup(link *member.Link, o Options) error {
 
 // begins is Urgent for a claim that is placed: it is to be seen to wait, to know when it has
 // its volume that the driver had room.
-var begins = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string { return claim.Annotations[v1alpha1.AnnotationPlacedIn] })
+var begins = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
+	return claim.Annotations[v1alpha1.AnnotationPlacedIn]
+})
 
 // schedule is what counts of a Pod. What the scheduler says of it is read when it is wanted.
 type schedule struct {
