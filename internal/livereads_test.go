@@ -20,9 +20,9 @@ var liveReads = map[string]string{
 	"leafpv.adopt":              "gives a volume to the claim that asks for it, and destroys nothing",
 	"leafpv.inTheWay":           "tells whose the object in the way is",
 	"rootpvc.create":            "tells whose the object in the way is",
-	"rootpvc.sayInUse":          "tells which claim of the member has a volume",
+	"rootpvc.inUse":             "tells which claim of the member has a volume",
 	"rootpvc.rememberWithdrawn": "reads the record that it writes",
-	"rootpvc.stands":            "decides again on the Pods as they are",
+	"rootpvc.unlessUsed":        "decides again on the Pods as they are",
 	"rootpvc.stillAsked":        "gives a volume to the claim that asks for it, and destroys nothing",
 }
 

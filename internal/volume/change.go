@@ -68,6 +68,12 @@ func (s *Snapshot) RepointedLeaf() *corev1.PersistentVolume {
 	})
 }
 
+// Outdated reports whether the host PV is not as the leaf PV is, and is to be.
+func (s *Snapshot) Outdated() bool { return s.followed() && s.CurrentHost() != nil }
+
+// Unguarded reports whether the host PV lacks our finalizer, or Retain where the member retains.
+func (s *Snapshot) Unguarded() bool { return s.followed() && (!s.HasFinalizer() || s.overrules()) }
+
 // followed reports whether the host PV is to be as the leaf PV is.
 func (s *Snapshot) followed() bool {
 	return s.Host != nil && s.Leaf != nil && s.Stamped && !deleting(s.Host)

@@ -1,6 +1,8 @@
 package volume
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,19 +67,41 @@ type Snapshot struct {
 	// Users are the Pods that keep the disk of a promise which goes with its last Pod. What
 	// leaf_pv observes lacks them, whose steps do not depend on them.
 	Users []corev1.Pod
+	// Unused is since when a promise has no Users; only what root_pv observes has it.
+	Unused Unused
 	// Restored: the leaf claim may come from a backup of the member.
 	Restored bool
 
-	// PlacedIn is the registration of the other member that the root is placed in, if there is
+	// PlacedRegistration is the registration of the other member that the root is placed in, if there is
 	// one; only what root_pvc observes has it.
-	PlacedIn string
+	PlacedRegistration string
 
 	// Rules of the member's registration, and the class in the host and the UID of the
-	// namespace of the root or its successor; only what leaf_pv observes has them, whose steps
-	// need them.
+	// namespace of the root or its successor; only what leaf_pv and root_pvc observe has them,
+	// whose steps need them.
 	Rules  placement.Rules
 	Class  *storagev1.StorageClass
 	Tenant types.UID
+	// Placement is what the member has to say to the claim; nil but for root_pvc.
+	Placement *Placement
+}
+
+// Unused is for how long no Pod uses a promise.
+type Unused struct {
+	// Listed: this process has listed the Pods since the promise was marked, For so long ago.
+	Listed bool
+	// For that long; Grace is how long it has to be.
+	For, Grace time.Duration
+}
+
+// UnusedSince is when a promise was marked as unused; nil if it was not. What cannot be parsed
+// was not written by Xylem, and says nothing.
+func (s *Snapshot) UnusedSince() *time.Time {
+	at, err := time.Parse(time.RFC3339, s.Host.Annotations[v1alpha1.AnnotationUnusedSince])
+	if err != nil {
+		return nil
+	}
+	return &at
 }
 
 // Claimed reports whether a leaf claim of this host names the volume.
@@ -109,40 +133,40 @@ func (s *Snapshot) Policy() corev1.PersistentVolumeReclaimPolicy {
 	return corev1.PersistentVolumeReclaimPolicy(s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy])
 }
 
-// placed is the cluster ID of the member that the root is placed in.
-func (s *Snapshot) placed() string { return s.Root.Annotations[v1alpha1.AnnotationPlacedIn] }
+// PlacedIn is the cluster ID of the member that the root, or its successor, is placed in.
+func (s *Snapshot) PlacedIn() string { return s.Named().Annotations[v1alpha1.AnnotationPlacedIn] }
 
-// hostRoot is the UID of the claim that the host PV is for; empty if it is free.
-func (s *Snapshot) hostRoot() types.UID {
+// HostRoot is the UID of the claim that the host PV is for; empty if it is free.
+func (s *Snapshot) HostRoot() types.UID {
 	if s.Host == nil || s.Host.Spec.ClaimRef == nil {
 		return ""
 	}
 	return s.Host.Spec.ClaimRef.UID
 }
 
-// own reports whether the root is bound to this very volume, or about to be, whatever is
+// Own reports whether the root is bound to this very volume, or about to be, whatever is
 // recorded of its place.
-func (s *Snapshot) own() bool {
+func (s *Snapshot) Own() bool {
 	switch {
 	case s.Host == nil:
 		return false
 	case s.Root.Spec.VolumeName == "":
-		return s.hostRoot() == s.Root.UID
+		return s.HostRoot() == s.Root.UID
 	}
 	return s.Root.Spec.VolumeName == s.Host.Name
 }
 
-// bound reports whether the host has bound the two.
-func (s *Snapshot) bound() bool {
-	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.hostRoot() == s.Root.UID
+// Bound reports whether the host has bound the two.
+func (s *Snapshot) Bound() bool {
+	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.HostRoot() == s.Root.UID
 }
 
-// destroys reports whether the volume is to go: the host PV's policy says so at this moment,
+// Destroys reports whether the volume is to go: the host PV's policy says so at this moment,
 // and the member's own policy did when the leaf PV was mirrored. A leaf PV that is there
 // without our stamp is not the one that was mirrored. One with the stamp of another root is, if
 // no claim there has it: the host PV was freed, and its next claim went before the leaf PV was
 // pointed at that one's leaf claim.
-func (s *Snapshot) destroys() bool {
+func (s *Snapshot) Destroys() bool {
 	if s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false
 	}
@@ -152,29 +176,29 @@ func (s *Snapshot) destroys() bool {
 
 // StampedForAnother reports whether the leaf PV has the stamp of another root than the host PV
 // is for.
-func (s *Snapshot) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.hostRoot() }
+func (s *Snapshot) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.HostRoot() }
 
-// mayDelete reports whether the leaf claim may go: its volume is to go, or outlives it.
-func (s *Snapshot) mayDelete() bool {
+// MayDelete reports whether the leaf claim may go: its volume is to go, or outlives it.
+func (s *Snapshot) MayDelete() bool {
 	if s.Recreated != nil {
 		return proof.Outlives(s.Recreated, s.Claim)
 	}
-	return s.destroys() || proof.Retained(s.Leaf)
+	return s.Destroys() || proof.Retained(s.Leaf)
 }
 
-// mayBeMirrored reports whether the volume of a leaf claim without a root is to outlive that,
+// MayBeMirrored reports whether the volume of a leaf claim without a root is to outlive that,
 // although it has no stamp: the member retains it, or it may have been mirrored before the
 // member was restored.
-func (s *Snapshot) mayBeMirrored() bool {
+func (s *Snapshot) MayBeMirrored() bool {
 	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		return true
 	}
 	return s.Held() && (s.Host != nil || len(s.Earlier) > 0 || s.Restored)
 }
 
-// freed reports whether an admin cleared the host PV's claimRef, so that another claim may
+// Freed reports whether an admin cleared the host PV's claimRef, so that another claim may
 // have the volume, or has it already. root_pv may have set the leaf PV to Delete before.
-func (s *Snapshot) freed() bool {
+func (s *Snapshot) Freed() bool {
 	if s.Host.Spec.ClaimRef == nil {
 		return s.Host.Status.Phase == corev1.VolumeAvailable
 	}
@@ -187,10 +211,10 @@ func (s *Snapshot) PromisedHere() bool {
 	return s.Promise != nil && hostpv.IsPromiseIn(s.Promise, s.Member.ClusterID) && !hostpv.Abandoned(s.Promise)
 }
 
-// promised reports whether the root is bound to its promise, and that is not fulfilled by
+// Promised reports whether the root is bound to its promise, and that is not fulfilled by
 // another volume. A promise that is not there is not seen yet, or lost and about to be made
 // again.
-func (s *Snapshot) promised() bool {
+func (s *Snapshot) Promised() bool {
 	if s.Promise == nil {
 		return s.Host == nil && (s.PromiseLost || s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID))
 	}
@@ -214,9 +238,9 @@ func (s *Snapshot) HostName(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// adoptable reports whether a volume that was given up may become that of the claim that asks
+// Adoptable reports whether a volume that was given up may become that of the claim that asks
 // for it. One that a leaf claim of ours still holds is adopted with it, by root_pvc.
-func (s *Snapshot) adoptable() bool {
+func (s *Snapshot) Adoptable() bool {
 	claim := s.Successor
 	return claim != nil && s.Leaf != nil && hostpv.AsksFor(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
 		hostclass.Own(s.Class) &&
@@ -224,15 +248,21 @@ func (s *Snapshot) adoptable() bool {
 		placement.Member{Member: s.Member, Rules: s.Rules}.Adoptable(claim, s.Class, s.Tenant, s.Leaf, false) == nil
 }
 
-// scratch reports whether the host PV is a promise whose claim lives, and whose disk goes with
+// Scratch reports whether the host PV is a promise whose claim lives, and whose disk goes with
 // its last Pod.
-func (s *Snapshot) scratch() bool {
+func (s *Snapshot) Scratch() bool {
 	return s.Host != nil && s.Name != "" && hostpv.WhenUnused(s.Host) && s.Host.Status.Phase == corev1.VolumeBound && s.Host.Spec.ClaimRef != nil
 }
 
-// finalizer reports whether the host PV is held.
-func (s *Snapshot) finalizer() bool {
+// HasFinalizer reports whether the host PV is held.
+func (s *Snapshot) HasFinalizer() bool {
 	return controllerutil.ContainsFinalizer(s.Host, v1alpha1.FinalizerLeafVolume)
 }
 
 func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
+
+// Represents reports whether a host PV is the mirror of the volume.
+func (s *Snapshot) Represents(host *corev1.PersistentVolume) bool {
+	cluster, _, uid, ours := hostpv.LeafOf(host)
+	return ours && cluster == s.Member.ClusterID && uid == s.UID
+}

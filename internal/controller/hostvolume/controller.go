@@ -23,6 +23,7 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 const (
@@ -38,7 +39,7 @@ type Reconciler struct {
 	Live   client.Reader
 	// Recorder of events on PVs and registrations.
 	Recorder events.EventRecorder
-	// Records of what was let go.
+	// Records of what was abandoned.
 	Records *hostrecord.Records
 }
 
@@ -61,30 +62,30 @@ func (r *Reconciler) Sources(host cache.Cache) []source.Source {
 	}
 }
 
-// Reconcile lets go of one host PV, if that is wanted.
+// Reconcile takes the next step for one host PV, if it is this controller's.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := r.observe(ctx, request.NamespacedName)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, r.act(ctx, s.Host, volume.Next(s).By(volume.HostVolume))
+	return reconcile.Result{}, r.act(ctx, s.Host, lifecycle.Next(s).By(lifecycle.HostVolume))
 }
 
 // act takes the step that the plan has for this controller.
-func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step volume.Step) error {
+func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step lifecycle.Step) error {
 	host := guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	switch step {
-	case volume.None:
+	case lifecycle.None:
 		return nil
-	case volume.DeleteHost:
+	case lifecycle.DeleteHost:
 		return client.IgnoreNotFound(host.Delete(ctx, pv)) // its event brings us back for the finalizer
-	case volume.ReleaseHost:
+	case lifecycle.AbandonHost:
 		return r.release(ctx, host, pv)
-	case volume.LetGo:
+	case lifecycle.FreePromise:
 		return r.letGo(ctx, host, pv)
-	case volume.Unplace:
+	case lifecycle.UnplaceAbandoned:
 		return r.unplace(ctx, host, pv)
-	case volume.DropPromise:
+	case lifecycle.DropPromise:
 		if proven, err := r.neverUsed(ctx, pv); err != nil || !proven {
 			return err
 		}
@@ -92,7 +93,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 			return client.IgnoreNotFound(host.Delete(ctx, pv))
 		}
 		return client.IgnoreNotFound(drop(ctx, host, pv))
-	case volume.DropFinalizer:
+	case lifecycle.DropFinalizer:
 		return client.IgnoreNotFound(drop(ctx, host, pv))
 	default:
 		return fmt.Errorf("step %s is not one of %s", step, Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 func mirrored(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume {
@@ -74,7 +74,7 @@ func scratch(change ...func(*corev1.PersistentVolume)) *corev1.PersistentVolume 
 func takenFrom(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationAbandon] = "member" }
 
 // stepFor a PV whose claim's name a claim may have, as Reconcile finds it.
-func stepFor(t *testing.T, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) volume.Step {
+func stepFor(t *testing.T, pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) lifecycle.Step {
 	t.Helper()
 	r := &Reconciler{Client: cached{reads: reads{volume: pv, claim: claim}}}
 	s, err := r.observe(t.Context(), types.NamespacedName{Name: "pv"})
@@ -82,9 +82,9 @@ func stepFor(t *testing.T, pv *corev1.PersistentVolume, claim *corev1.Persistent
 		t.Fatal(err)
 	}
 	if s == nil {
-		return volume.None
+		return lifecycle.None
 	}
-	return volume.Next(s).By(volume.HostVolume)
+	return lifecycle.Next(s).By(lifecycle.HostVolume)
 }
 
 // cached is a cache with one PV and one claim.
@@ -100,47 +100,47 @@ func (c cached) Get(ctx context.Context, key client.ObjectKey, into client.Objec
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pv   *corev1.PersistentVolume
-		want volume.Step
+		want lifecycle.Step
 	}{
-		"gone":                         {nil, volume.None},
-		"not abandoned":                {mirrored(func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationAbandon) }), volume.None},
-		"abandoned: false":             {mirrored(func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationAbandon] = "false" }), volume.None},
-		"somebody else's volume":       {mirrored(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk" }), volume.None},
-		"bound: the claim keeps it":    {mirrored(in(corev1.VolumeBound)), volume.ReleaseHost},
-		"bound, let go of":             {mirrored(in(corev1.VolumeBound), letGone), volume.None},
-		"released: nobody needs it":    {mirrored(in(corev1.VolumeReleased)), volume.DeleteHost},
-		"free: no claim is to have it": {mirrored(in(corev1.VolumeAvailable), freed), volume.DeleteHost},
-		"reclaiming it failed":         {mirrored(in(corev1.VolumeFailed)), volume.DeleteHost},
-		"released, let go of before":   {mirrored(in(corev1.VolumeReleased), letGone), volume.DeleteHost},
-		"released, being deleted":      {mirrored(in(corev1.VolumeReleased), deleted), volume.ReleaseHost},
-		"bound, being deleted":         {mirrored(in(corev1.VolumeBound), deleted), volume.ReleaseHost},
-		"let go of, others hold it":    {mirrored(in(corev1.VolumeReleased), deleted, letGone), volume.None},
-		"available":                    {mirrored(in(corev1.VolumeAvailable)), volume.ReleaseHost},
+		"gone":                         {nil, lifecycle.None},
+		"not abandoned":                {mirrored(func(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.AnnotationAbandon) }), lifecycle.None},
+		"abandoned: false":             {mirrored(func(pv *corev1.PersistentVolume) { pv.Annotations[v1alpha1.AnnotationAbandon] = "false" }), lifecycle.None},
+		"somebody else's volume":       {mirrored(func(pv *corev1.PersistentVolume) { pv.Spec.CSI.Driver = "disk" }), lifecycle.None},
+		"bound: the claim keeps it":    {mirrored(in(corev1.VolumeBound)), lifecycle.AbandonHost},
+		"bound, let go of":             {mirrored(in(corev1.VolumeBound), letGone), lifecycle.None},
+		"released: nobody needs it":    {mirrored(in(corev1.VolumeReleased)), lifecycle.DeleteHost},
+		"free: no claim is to have it": {mirrored(in(corev1.VolumeAvailable), freed), lifecycle.DeleteHost},
+		"reclaiming it failed":         {mirrored(in(corev1.VolumeFailed)), lifecycle.DeleteHost},
+		"released, let go of before":   {mirrored(in(corev1.VolumeReleased), letGone), lifecycle.DeleteHost},
+		"released, being deleted":      {mirrored(in(corev1.VolumeReleased), deleted), lifecycle.AbandonHost},
+		"bound, being deleted":         {mirrored(in(corev1.VolumeBound), deleted), lifecycle.AbandonHost},
+		"let go of, others hold it":    {mirrored(in(corev1.VolumeReleased), deleted, letGone), lifecycle.None},
+		"available":                    {mirrored(in(corev1.VolumeAvailable)), lifecycle.AbandonHost},
 
-		"a promise: its claim is gone":                            {promise(in(corev1.VolumeReleased)), volume.DropPromise},
-		"a promise: its claim is gone, reclaiming it failed":      {promise(in(corev1.VolumeFailed)), volume.DropPromise},
-		"a promise: its claim is gone, its class retains":         {promise(in(corev1.VolumeReleased), retained), volume.DropPromise},
-		"a promise: its claim is gone, being deleted":             {promise(in(corev1.VolumeReleased), deleted), volume.DropPromise},
-		"a promise: its claim is gone, let go of":                 {promise(in(corev1.VolumeReleased), deleted, letGone), volume.None},
-		"a promise: its claim lives":                              {promise(in(corev1.VolumeBound)), volume.None},
-		"a promise: its claim lives, being deleted":               {promise(in(corev1.VolumeBound), deleted), volume.None},
-		"a promise: not bound yet":                                {promise(in(corev1.VolumeAvailable)), volume.None},
-		"a promise: freed by an admin":                            {promise(in(corev1.VolumeAvailable), freed), volume.None},
-		"a promise: freed by an admin, being deleted":             {promise(in(corev1.VolumeAvailable), freed, deleted), volume.DropFinalizer},
-		"a promise that a member has: root_pv's":                  {promise(in(corev1.VolumeReleased), placed), volume.None},
-		"a promise that a member has, abandoned":                  {promise(in(corev1.VolumeReleased), placed, abandoned), volume.DeleteHost},
-		"the same, being deleted":                                 {promise(in(corev1.VolumeReleased), placed, abandoned, deleted), volume.ReleaseHost},
-		"a promise that a member has, its claim lives, abandoned": {promise(in(corev1.VolumeBound), placed, abandoned), volume.LetGo},
-		"fulfilled, until it is unused, abandoned":                {scratch(in(corev1.VolumeBound), abandoned), volume.LetGo},
-		"the same, its member was left":                           {scratch(in(corev1.VolumeBound), abandoned, letGone), volume.LetGo},
-		"the same, its claim is gone":                             {scratch(in(corev1.VolumeReleased), abandoned), volume.DeleteHost},
-		"fulfilled, until it is unused":                           {scratch(in(corev1.VolumeBound)), volume.None},
-		"let go of: its claim is to follow":                       {promise(in(corev1.VolumeBound), takenFrom), volume.Unplace},
-		"let go of, and a member has it again":                    {promise(in(corev1.VolumeBound), takenFrom, placed), volume.None},
-		"let go of, its claim is gone":                            {promise(in(corev1.VolumeReleased), takenFrom), volume.DropPromise},
+		"a promise: its claim is gone":                            {promise(in(corev1.VolumeReleased)), lifecycle.DropPromise},
+		"a promise: its claim is gone, reclaiming it failed":      {promise(in(corev1.VolumeFailed)), lifecycle.DropPromise},
+		"a promise: its claim is gone, its class retains":         {promise(in(corev1.VolumeReleased), retained), lifecycle.DropPromise},
+		"a promise: its claim is gone, being deleted":             {promise(in(corev1.VolumeReleased), deleted), lifecycle.DropPromise},
+		"a promise: its claim is gone, let go of":                 {promise(in(corev1.VolumeReleased), deleted, letGone), lifecycle.None},
+		"a promise: its claim lives":                              {promise(in(corev1.VolumeBound)), lifecycle.None},
+		"a promise: its claim lives, being deleted":               {promise(in(corev1.VolumeBound), deleted), lifecycle.None},
+		"a promise: not bound yet":                                {promise(in(corev1.VolumeAvailable)), lifecycle.None},
+		"a promise: freed by an admin":                            {promise(in(corev1.VolumeAvailable), freed), lifecycle.None},
+		"a promise: freed by an admin, being deleted":             {promise(in(corev1.VolumeAvailable), freed, deleted), lifecycle.DropFinalizer},
+		"a promise that a member has: root_pv's":                  {promise(in(corev1.VolumeReleased), placed), lifecycle.None},
+		"a promise that a member has, abandoned":                  {promise(in(corev1.VolumeReleased), placed, abandoned), lifecycle.DeleteHost},
+		"the same, being deleted":                                 {promise(in(corev1.VolumeReleased), placed, abandoned, deleted), lifecycle.AbandonHost},
+		"a promise that a member has, its claim lives, abandoned": {promise(in(corev1.VolumeBound), placed, abandoned), lifecycle.FreePromise},
+		"fulfilled, until it is unused, abandoned":                {scratch(in(corev1.VolumeBound), abandoned), lifecycle.FreePromise},
+		"the same, its member was left":                           {scratch(in(corev1.VolumeBound), abandoned, letGone), lifecycle.FreePromise},
+		"the same, its claim is gone":                             {scratch(in(corev1.VolumeReleased), abandoned), lifecycle.DeleteHost},
+		"fulfilled, until it is unused":                           {scratch(in(corev1.VolumeBound)), lifecycle.None},
+		"let go of: its claim is to follow":                       {promise(in(corev1.VolumeBound), takenFrom), lifecycle.UnplaceAbandoned},
+		"let go of, and a member has it again":                    {promise(in(corev1.VolumeBound), takenFrom, placed), lifecycle.None},
+		"let go of, its claim is gone":                            {promise(in(corev1.VolumeReleased), takenFrom), lifecycle.DropPromise},
 		"a promise whose record is not whole": {promise(in(corev1.VolumeReleased), func(pv *corev1.PersistentVolume) {
 			pv.Annotations[v1alpha1.AnnotationVolume] = "member/pvc-1"
-		}), volume.None},
+		}), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := stepFor(t, tc.pv, nil); got != tc.want {

@@ -50,8 +50,8 @@ func claimNamed(ctx context.Context, r client.Reader, pv *corev1.PersistentVolum
 	return index.Find[corev1.PersistentVolumeClaim](ctx, r, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// ofClaim wakes the promise that was made for a claim that has another volume, if the
-// cache has it. One that is seen later wakes itself.
+// ofClaim enqueues the promise that was made for a claim that has another volume, if the
+// cache has it. The event of one that is seen later enqueues it.
 func ofClaim(cache client.Reader) handler.MapFunc {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		claim, ok := obj.(*corev1.PersistentVolumeClaim)

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // claimed is a claim of that UID, with the name of promise's claim, bound to a volume.
@@ -51,7 +51,7 @@ func TestSuperseded(t *testing.T) {
 		"a volume of a member":                     {mirrored(in(corev1.VolumeReleased)), claimed("root", "other"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := stepFor(t, tc.pv, tc.claim) == volume.DropPromise; got != tc.want {
+			if got := stepFor(t, tc.pv, tc.claim) == lifecycle.DropPromise; got != tc.want {
 				t.Errorf("superseded: %t, want %t", got, tc.want)
 			}
 			if tc.want && !concerned(tc.pv) {
@@ -119,7 +119,7 @@ func TestVanishIsLive(t *testing.T) {
 			live := &reads{volume: tc.pv.DeepCopy()}
 			tc.live(live)
 			r := &Reconciler{Client: writes{}, Live: live}
-			if err := r.act(t.Context(), tc.pv, volume.DropPromise); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), tc.pv, lifecycle.DropPromise); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

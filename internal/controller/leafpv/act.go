@@ -14,29 +14,30 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // act takes the step that the plan has for this controller.
-func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan volume.Plan) error {
-	switch step := plan.By(volume.LeafPV); step {
-	case volume.None:
+func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan lifecycle.Plan) error {
+	switch step := plan.By(lifecycle.LeafPV); step {
+	case lifecycle.None:
 		r.report(ctx, s, plan)
 		return nil
-	case volume.Stamp:
+	case lifecycle.Stamp:
 		return r.patchLeaf(ctx, s, s.StampedLeaf())
-	case volume.Keep:
+	case lifecycle.Secure:
 		return r.patchLeaf(ctx, s, s.KeptLeaf())
-	case volume.Hold:
+	case lifecycle.SetRetain:
 		return r.patchLeaf(ctx, s, s.RetainedLeaf())
-	case volume.Repoint:
+	case lifecycle.Repoint:
 		return r.patchLeaf(ctx, s, s.RepointedLeaf())
-	case volume.KeepHost:
+	case lifecycle.UpdateHost:
 		return r.Root.Patch(ctx, actor, s.Host, s.CurrentHost())
-	case volume.CreateHost:
+	case lifecycle.CreateHost:
 		return r.create(ctx, s)
-	case volume.Adopt:
+	case lifecycle.Adopt:
 		return r.adopt(ctx, s)
-	case volume.Fulfil:
+	case lifecycle.Fulfil:
 		return r.fulfil(ctx, s)
 	default:
 		return fmt.Errorf("step %s is not one of %s", step, Name)
@@ -52,15 +53,15 @@ func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Snapshot, after *c
 }
 
 // report says why a volume is not used: on the claim that it is not used for.
-func (r *reconciler) report(ctx context.Context, s *volume.Snapshot, plan volume.Plan) {
+func (r *reconciler) report(ctx context.Context, s *volume.Snapshot, plan lifecycle.Plan) {
 	log := ctrl.LoggerFrom(ctx).WithValues("leaf", s.Name, "root", s.Origin.Root)
 	switch {
-	case plan.Owner != volume.LeafPV:
-	case plan.Phase == volume.Orphaned:
+	case plan.Owner != lifecycle.LeafPV:
+	case plan.Phase == lifecycle.Orphaned:
 		log.Info("leaf volume without a root: its data are kept")
-	case plan.Tell != nil:
-		log.Info("leaf volume is not used: its data are kept", "why", plan.Tell.Message)
-		r.eventUnused(s.Root, plan.Tell)
+	case plan.Report != nil:
+		log.Info("leaf volume is not used: its data are kept", "why", plan.Report.Message)
+		r.eventUnused(s.Root, plan.Report)
 	}
 }
 
@@ -143,7 +144,7 @@ func (r *reconciler) inTheWay(ctx context.Context, s *volume.Snapshot, host *cor
 	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(host), &there); err != nil {
 		return fmt.Errorf("read the volume in the way: %w", err)
 	}
-	if r.represents(&there, s) {
+	if s.Represents(&there) {
 		return guarded.Unseen(exists)
 	}
 	return fmt.Errorf("create volume %s: %w", host.Name, exists)

@@ -16,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // creates notes the PVs that are created, and answers reads of them.
@@ -51,7 +52,7 @@ func (taken) Create(_ context.Context, obj client.Object, _ ...client.CreateOpti
 // A host PV that the cache has not seen yet may be gone before the cache has: no event would
 // come, and the volume would not be mirrored.
 func TestHostVolumeNotSeenYet(t *testing.T) {
-	s := observe(t, seen(stamped))
+	s := snapshotOf(t, seen(stamped))
 	made := hostpv.Mirror(s.Leaf, s.Root, corev1.PersistentVolumeReclaimDelete, here)
 	host := taken{creates{volumes: map[string]*corev1.PersistentVolume{made.Name: made}}}
 	r := &reconciler{
@@ -60,7 +61,7 @@ func TestHostVolumeNotSeenYet(t *testing.T) {
 		Options: Options{Mirrors: account.NewMirrors(creates{}, host)},
 	}
 	settling := guarded.Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, r.act(ctx, s, volume.Next(s))
+		return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("not looked at again: %v, %v", result, err)
@@ -76,12 +77,12 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 			Root: guarded.NewRoot(host, here.Registration, guarded.HostOnly{})},
 		Options: Options{Mirrors: account.NewMirrors(creates{}, host)},
 	}
-	first, second := observe(t, seen(stamped)), observe(t, seen(func(s *volume.Snapshot) {
+	first, second := snapshotOf(t, seen(stamped)), snapshotOf(t, seen(func(s *volume.Snapshot) {
 		s.Name, s.Leaf.Name, s.Leaf.UID, s.Claim.UID, s.Claim.Spec.VolumeName = "pv-2", "pv-2", "leaf-uid-2", "leaf-claim-uid-2", "pv-2"
 		s.Leaf.Spec.ClaimRef.UID = s.Claim.UID
 	}, stamped))
 	for i, s := range []*volume.Snapshot{first, second} {
-		if err := r.act(t.Context(), s, volume.Next(s)); (err != nil) != (i == 1) {
+		if err := r.act(t.Context(), s, lifecycle.Next(s)); (err != nil) != (i == 1) {
 			t.Errorf("volume %s: %v", s.Name, err)
 		}
 	}
@@ -90,7 +91,7 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 	}
 	// An admin deletes the one that has not bound the root: the other may.
 	delete(host.volumes, "pv-1")
-	if err := r.act(t.Context(), second, volume.Next(second)); err != nil || host.volumes["pv-2"] == nil {
+	if err := r.act(t.Context(), second, lifecycle.Next(second)); err != nil || host.volumes["pv-2"] == nil {
 		t.Errorf("host PVs %v, %v", host.volumes, err)
 	}
 }

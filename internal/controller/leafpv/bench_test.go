@@ -3,17 +3,17 @@ package leafpv
 import (
 	"testing"
 
-	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // BenchmarkNext is what each mirrored volume costs in a restart: nothing has changed.
 func BenchmarkNext(b *testing.B) {
-	s := observe(b, seen(mirrored))
-	if step := volume.Next(s).By(volume.LeafPV); step != volume.None {
+	s := snapshotOf(b, seen(mirrored))
+	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.None {
 		b.Fatalf("step %s is taken", step)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		volume.Next(s)
+		lifecycle.Next(s)
 	}
 }

@@ -26,6 +26,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // cluster has objects, which it shares with its readers as a cache does, and notes the PVs
@@ -134,12 +136,12 @@ func add[T any, P interface {
 	return objects
 }
 
-// observe is the snapshot that the controller takes of such clusters; nil if there is no
+// snapshotOf is the snapshot that the controller takes of such clusters; nil if there is no
 // leaf PV.
-func observe(t testing.TB, s *volume.Snapshot) *volume.Snapshot {
+func snapshotOf(t testing.TB, s *volume.Snapshot) *volume.Snapshot {
 	t.Helper()
 	host, leaf := clusters(t, s)
-	observed, err := volume.Observer{Rules: s.Rules, Prover: proof.Prover{Member: s.Member, Host: host, Cache: leaf,
+	observed, err := observe.Observer{Rules: s.Rules, Prover: proof.Prover{Member: s.Member, Host: host, Cache: leaf,
 		MayBeRestored: func(metav1.Object) bool { return s.Restored }}}.OfLeaf(t.Context(), s.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +176,7 @@ func controller(m mirror.Member, host, leaf *cluster) (*reconciler, *events.Fake
 
 // take has the controller act on a plan: it returns the PV that is written, if any, and the
 // events that are emitted.
-func take(t *testing.T, s *volume.Snapshot, plan volume.Plan) (*corev1.PersistentVolume, []string) {
+func take(t *testing.T, s *volume.Snapshot, plan lifecycle.Plan) (*corev1.PersistentVolume, []string) {
 	t.Helper()
 	host, leaf := clusters(t, s)
 	r, recorder := controller(s.Member, host, leaf)

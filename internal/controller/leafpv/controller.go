@@ -21,6 +21,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 const (
@@ -67,7 +69,7 @@ func inUse(_ context.Context, _, after client.Object) bool {
 
 // Reconcile brings the mirror of one leaf PV a step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := volume.Observer{Prover: r.Proof(), Rules: r.Rules}.OfLeaf(ctx, request.Name)
+	s, err := observe.Observer{Prover: r.Proof(), Rules: r.Rules}.OfLeaf(ctx, request.Name)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -76,7 +78,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 	r.forget(s)
-	plan := volume.Next(s)
+	plan := lifecycle.Next(s)
 	r.Book.Suspect(r.Registration, request.Name, suspicious(s, plan))
 	return reconcile.Result{}, r.act(ctx, s, plan)
 }
@@ -93,19 +95,13 @@ func (r *reconciler) forget(s *volume.Snapshot) {
 
 // suspicious reports whether a volume may have no root, by the caches: a reason for a live look
 // at all of them.
-func suspicious(s *volume.Snapshot, plan volume.Plan) bool {
-	if plan.Phase == volume.Surplus || s.Stamped && s.Root == nil && s.Host == nil && plan.By(volume.LeafPV) == volume.None {
+func suspicious(s *volume.Snapshot, plan lifecycle.Plan) bool {
+	if plan.Phase == lifecycle.Surplus || s.Stamped && s.Root == nil && s.Host == nil && plan.By(lifecycle.LeafPV) == lifecycle.None {
 		return true
 	}
 	// It may have been finished for a claim of ours that had been withdrawn.
 	return !s.Ours() && s.Leaf.Spec.ClaimRef != nil &&
 		s.Leaf.Status.Phase == corev1.VolumeReleased && s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
-}
-
-// represents reports whether a host PV is the mirror of this very leaf PV.
-func (r *reconciler) represents(host *corev1.PersistentVolume, s *volume.Snapshot) bool {
-	cluster, _, uid, ours := hostpv.LeafOf(host)
-	return ours && cluster == r.ClusterID && uid == s.UID
 }
 
 // consumers are the Pods here that a promise was fulfilled for: they get an event.

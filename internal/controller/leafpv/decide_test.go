@@ -21,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 const (
@@ -188,7 +189,7 @@ func boundAgain(s *volume.Snapshot) {
 
 // What becomes of a leaf PV, in the terms of the table.
 type result struct {
-	Step volume.Step
+	Step lifecycle.Step
 	// Of the object that is written: name, policy, claimRef's UID, the root's UID in its
 	// stamp, and whether our finalizer is its only one.
 	Name             string
@@ -199,16 +200,16 @@ type result struct {
 	Told, Event string
 	Orphan      bool
 	// By is another controller, which has the step before this one.
-	By volume.Owner
+	By lifecycle.Owner
 }
 
 // of is what the controller does by a plan.
-func of(t *testing.T, s *volume.Snapshot, plan volume.Plan) result {
+func of(t *testing.T, s *volume.Snapshot, plan lifecycle.Plan) result {
 	t.Helper()
 	pv, emitted := take(t, s, plan)
-	r := result{Step: plan.By(volume.LeafPV)}
+	r := result{Step: plan.By(lifecycle.LeafPV)}
 	switch {
-	case pv == nil && r.Step != volume.None:
+	case pv == nil && r.Step != lifecycle.None:
 		t.Errorf("step %s writes nothing", r.Step)
 	case pv != nil:
 		origin, _ := mirror.OriginIn(here.HostID, pv)
@@ -217,14 +218,14 @@ func of(t *testing.T, s *volume.Snapshot, plan volume.Plan) result {
 		if pv.Spec.ClaimRef != nil {
 			r.ClaimOf = pv.Spec.ClaimRef.UID
 		}
-	case plan.Owner != volume.LeafPV:
+	case plan.Owner != lifecycle.LeafPV:
 		if len(emitted) > 0 {
 			t.Errorf("events %q about what %s reports", emitted, plan.Owner)
 		}
 	default:
-		r.Orphan = plan.Phase == volume.Orphaned
-		if plan.Tell != nil {
-			r.Told = plan.Tell.Reason
+		r.Orphan = plan.Phase == lifecycle.Orphaned
+		if plan.Report != nil {
+			r.Told = plan.Report.Reason
 		}
 		r.Event = strings.Join(emitted, "\n")
 	}
@@ -233,13 +234,13 @@ func of(t *testing.T, s *volume.Snapshot, plan volume.Plan) result {
 
 func TestNext(t *testing.T) {
 	rest := result{}
-	leaf := func(step volume.Step) result {
+	leaf := func(step lifecycle.Step) result {
 		return result{Step: step, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-uid", StampOf: "root-uid"}
 	}
-	stamp, keep, hold := leaf(volume.Stamp), leaf(volume.Keep), leaf(volume.Hold)
-	keepHost := result{Step: volume.KeepHost, Name: "pv-1", Policy: deletes, ClaimOf: "root-uid", Finalizer: true}
+	stamp, keep, hold := leaf(lifecycle.Stamp), leaf(lifecycle.Secure), leaf(lifecycle.SetRetain)
+	keepHost := result{Step: lifecycle.UpdateHost, Name: "pv-1", Policy: deletes, ClaimOf: "root-uid", Finalizer: true}
 	create := func(name string, policy corev1.PersistentVolumeReclaimPolicy) result {
-		return result{Step: volume.CreateHost, Name: name, Policy: policy, ClaimOf: "root-uid", Finalizer: true}
+		return result{Step: lifecycle.CreateHost, Name: name, Policy: policy, ClaimOf: "root-uid", Finalizer: true}
 	}
 	told := func(reason, format string, args ...any) result {
 		return result{Told: reason, Event: "Warning " + reason + " " + fmt.Sprintf(format, args...)}
@@ -254,9 +255,9 @@ func TestNext(t *testing.T) {
 	replaced := told(v1alpha1.ReasonVolumeReplaced, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, and is not used: member "cluster38" has re-created it under its name, and volume "pv-1" of the claim represents the earlier one. `+
 		`To use it, make sure that its disk is the right one, then delete the claim and create it again with volumeName "pv-1". Xylem keeps its data`)
 	orphan := result{Orphan: true}
-	retainedHost, repointed := keepHost, leaf(volume.Repoint)
+	retainedHost, repointed := keepHost, leaf(lifecycle.Repoint)
 	retainedHost.Policy, repointed.ClaimOf = retains, "leaf-claim-2"
-	adopted := result{Step: volume.Adopt, Name: "pv-1", Policy: retains, ClaimOf: "new-uid", Finalizer: true}
+	adopted := result{Step: lifecycle.Adopt, Name: "pv-1", Policy: retains, ClaimOf: "new-uid", Finalizer: true}
 	for name, tc := range map[string]struct {
 		there *volume.Snapshot
 		want  result
@@ -310,7 +311,7 @@ func TestNext(t *testing.T) {
 		"the same, without a leaf claim, put to Delete: held (I2)":                        {seen(recreated, stamped, noClaim, leafPolicy(deletes)), keep},
 		"the same, the root is bound to another volume: a surplus (I3)":                   {seen(recreated, stamped, boundTo("pv-9")), surplus("the claim is bound to volume pv-9")},
 		"re-created, its root is gone: held, for root_pv (I2)":                            {seen(recreated, rootGone), keep},
-		"the same, held: root_pvc waits until the host PV of the earlier one is released": {seen(recreated, stamped, rootGone), result{By: volume.RootPVC, Told: v1alpha1.ReasonVolumeReplaced}},
+		"the same, held: root_pvc waits until the host PV of the earlier one is released": {seen(recreated, stamped, rootGone), result{By: lifecycle.RootPVC, Told: v1alpha1.ReasonVolumeReplaced}},
 		"re-created, and none of ours (I4)":                                               {seen(recreated, noClaim), rest},
 		"the root is placed nowhere but bound to this very volume":                        {seen(mirrored, placedIn("")), rest},
 		"the root is bound to another volume: a surplus (I3)":                             {seen(stamped, boundTo("pv-9")), surplus("the claim is bound to volume pv-9")},
@@ -328,13 +329,13 @@ func TestNext(t *testing.T) {
 		"the volume is in use in the member (I4)":                       {seen(dropped, asks, leafPhase(corev1.VolumeBound)), orphan},
 		"its class is not ours (I4)":                                    {seen(dropped, asks, func(s *volume.Snapshot) { s.Class.Provisioner = "other" }), orphan},
 		"it asks for more than there is":                                {seen(dropped, asks, func(s *volume.Snapshot) { s.Leaf.Spec.Capacity = nil }), orphan},
-		"the leaf claim holds it still: root_pvc hands that over first": {seen(stamped, rootGone, asks), result{Step: volume.AdoptClaim, By: volume.RootPVC}},
+		"the leaf claim holds it still: root_pvc hands that over first": {seen(stamped, rootGone, asks), result{Step: lifecycle.AdoptClaim, By: lifecycle.RootPVC}},
 
 		// No root.
 		"the root is gone, never mirrored: root_pvc withdraws it":                      {seen(rootGone), rest},
 		"the root is gone, and it may have been mirrored before a restore: held (I2)":  {seen(rootGone, restored), stamp},
 		"the same, its claim is not this one (I4)":                                     {seen(rootGone, restored, func(s *volume.Snapshot) { s.Leaf.Spec.ClaimRef.UID = "another" }), rest},
-		"the root is gone, stamped, no host PV: root_pvc deletes the leaf claim first": {seen(stamped, rootGone), result{Step: volume.DeleteRetained, By: volume.RootPVC}},
+		"the root is gone, stamped, no host PV: root_pvc deletes the leaf claim first": {seen(stamped, rootGone), result{Step: lifecycle.DeleteRetained, By: lifecycle.RootPVC}},
 		"the root is gone, no leaf claim either: an orphan (I1)":                       {seen(stamped, rootGone, noClaim), orphan},
 		"released in the host: root_pv decides (I2)":                                   {seen(mirrored, rootGone), rest},
 		"released, put to Delete by root_pv: not fought over (I5)":                     {seen(mirrored, rootGone, leafPolicy(deletes)), rest},
@@ -378,7 +379,7 @@ func TestNext(t *testing.T) {
 		"made anew, and there is no host PV (I2)":                                    {seen(stamped, claimMadeAnew), rest},
 		"made anew, the host PV is not bound to this root (I8)":                      {seen(mirrored, claimMadeAnew, func(s *volume.Snapshot) { s.Host.Spec.ClaimRef.UID = "other" }), rest},
 		"made anew, the host PV was freed: no panic":                                 {seen(mirrored, claimMadeAnew, func(s *volume.Snapshot) { s.Host.Spec.ClaimRef = nil }), rest},
-		"used again by a claim of another name: the PV is pointed at its leaf claim": {seen(mirrored, usedAgain), result{Step: volume.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
+		"used again by a claim of another name: the PV is pointed at its leaf claim": {seen(mirrored, usedAgain), result{Step: lifecycle.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
 		"the same, and it is in use by a claim of the member's own (I4)":             {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
 		"the same, put to Delete for the earlier claim: held (I2)":                   {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
 		"made anew, and the leaf PV is being deleted":                                {seen(mirrored, claimMadeAnew, terminating), rest},
@@ -389,7 +390,7 @@ func TestNext(t *testing.T) {
 		"made anew, and being deleted":                                               {seen(mirrored, claimMadeAnew, func(s *volume.Snapshot) { s.Claim.DeletionTimestamp = &now }), rest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := observe(t, tc.there)
+			s := snapshotOf(t, tc.there)
 			if s == nil {
 				if tc.want != (result{}) || tc.there.Leaf != nil {
 					t.Error("nothing is observed")
@@ -397,12 +398,12 @@ func TestNext(t *testing.T) {
 				return
 			}
 			before := copied(s)
-			plan := volume.Next(s)
+			plan := lifecycle.Next(s)
 			got := of(t, s, plan)
 			if tc.want.By != "" {
 				got.Step, got.By = plan.Step, plan.Owner
-				if plan.Tell != nil {
-					got.Told = plan.Tell.Reason
+				if plan.Report != nil {
+					got.Told = plan.Report.Reason
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -440,8 +441,8 @@ func letGo(s *volume.Snapshot) {
 }
 
 func TestAdoptionTakesBackThatTheClusterIsGone(t *testing.T) {
-	s := observe(t, seen(mirrored, letGo))
-	if step := volume.Next(s).By(volume.LeafPV); step != volume.KeepHost {
+	s := snapshotOf(t, seen(mirrored, letGo))
+	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.UpdateHost {
 		t.Fatalf("the host PV is not adopted, but step %q taken", step)
 	}
 	if _, says := s.CurrentHost().Annotations[v1alpha1.AnnotationClusterGone]; says {
@@ -452,12 +453,12 @@ func TestAdoptionTakesBackThatTheClusterIsGone(t *testing.T) {
 // Of the leaf PV nothing changes but the stamp, the policy and what it was: the
 // annotations of the member's provisioner stay.
 func TestStampChangesNothingElse(t *testing.T) {
-	s := observe(t, seen(func(s *volume.Snapshot) {
+	s := snapshotOf(t, seen(func(s *volume.Snapshot) {
 		s.Leaf.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "disk.example.com"}
 		s.Leaf.Labels = map[string]string{"zone": "a"}
 		s.Leaf.Finalizers = []string{"kubernetes.io/pv-protection"}
 	}))
-	if step := volume.Next(s).By(volume.LeafPV); step != volume.Stamp {
+	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.Stamp {
 		t.Fatalf("the leaf PV is not stamped, but step %q taken", step)
 	}
 	want := s.Leaf.DeepCopy()
@@ -493,8 +494,8 @@ func TestSuspicious(t *testing.T) {
 		"in use by a claim of the member's own":     {left(leafPhase(corev1.VolumeBound)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := observe(t, tc.there)
-			if got := suspicious(s, volume.Next(s)); got != tc.want {
+			s := snapshotOf(t, tc.there)
+			if got := suspicious(s, lifecycle.Next(s)); got != tc.want {
 				t.Errorf("suspicious: %v", got)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // promised: the root is bound to a promise that this member has.
@@ -62,9 +63,9 @@ func TestNextOfPromise(t *testing.T) {
 	const (
 		none     = ""
 		stamp    = "leaf_pv Stamp"
-		hold     = "leaf_pv Hold"
+		hold     = "leaf_pv SetRetain"
 		fulfil   = "leaf_pv Fulfil"
-		keepHost = "leaf_pv KeepHost"
+		keepHost = "leaf_pv UpdateHost"
 		surplus  = "leaf_pv Surplus"
 		orphan   = "leaf_pv Orphaned"
 	)
@@ -110,13 +111,13 @@ func TestNextOfPromise(t *testing.T) {
 		"a mark on one that goes with its claim is not":     {seen(promised, stamped, kept, releasing), stamp},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := volume.Next(observe(t, tc.there))
+			plan := lifecycle.Next(snapshotOf(t, tc.there))
 			got := none
 			switch by := string(plan.Owner) + " "; {
-			case plan.Owner != volume.LeafPV && tc.want == none:
-			case plan.Step != volume.None:
+			case plan.Owner != lifecycle.LeafPV && tc.want == none:
+			case plan.Step != lifecycle.None:
 				got = by + string(plan.Step)
-			case plan.Tell != nil || plan.Phase == volume.Orphaned:
+			case plan.Report != nil || plan.Phase == lifecycle.Orphaned:
 				got = by + string(plan.Phase)
 			}
 			if got != tc.want {
@@ -130,9 +131,9 @@ func TestNextOfPromise(t *testing.T) {
 func TestFulfil(t *testing.T) {
 	for name, there := range map[string]*volume.Snapshot{"on claim deletion": seen(promised, stamped), "when unused": seen(promised, scratch, stamped)} {
 		t.Run(name, func(t *testing.T) {
-			s := observe(t, there)
-			plan := volume.Next(s)
-			if step := plan.By(volume.LeafPV); step != volume.Fulfil {
+			s := snapshotOf(t, there)
+			plan := lifecycle.Next(s)
+			if step := plan.By(lifecycle.LeafPV); step != lifecycle.Fulfil {
 				t.Fatalf("step is %q", step)
 			}
 			after, _ := take(t, s, plan)
@@ -144,7 +145,7 @@ func TestFulfil(t *testing.T) {
 				t.Errorf("represents %q %q %q %t", cluster, leaf, uid, ours)
 			}
 			there.Host, there.Promise = after, nil
-			if step := volume.Next(observe(t, there)).By(volume.LeafPV); step != volume.None {
+			if step := lifecycle.Next(snapshotOf(t, there)).By(lifecycle.LeafPV); step != lifecycle.None {
 				t.Errorf("step is %q then", step)
 			}
 		})

@@ -37,8 +37,8 @@ const (
 	// workers promise side by side; a promise is one write, and no more than these are
 	// under way at a time (guarded.Root).
 	workers = 4
-	// remembered is of how many Pods it is known that they were told that they are on
-	// the wrong node. Those of a manager that is started anew are told again.
+	// remembered is of how many Pods it is known that an event says that they are on
+	// the wrong node. A manager that is started again emits it again.
 	remembered = 4096
 	// underWay is how long nothing is said of a disk that is not there yet: if there is
 	// a Pod for it, it mostly is by then, and each word on the way is a write.
@@ -131,7 +131,7 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// warn tells Pods that use a promise on a node of the host itself, each once, that
+// warn emits an event on Pods that use a promise on a node of the host itself, each once, that
 // this cannot work. The scheduler sends them there as long as the promise is not
 // held to any nodes.
 func (r *Reconciler) warn(ctx context.Context, o observed) error {
@@ -159,7 +159,7 @@ func (r *Reconciler) warn(ctx context.Context, o observed) error {
 	return nil
 }
 
-// astray reports whether a Pod is bound to a node that stands for no member.
+// astray reports whether a Pod is bound to a node that represents no member.
 func (r *Reconciler) astray(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || podstatus.Finished(pod) {
 		return false, nil
@@ -169,7 +169,7 @@ func (r *Reconciler) astray(ctx context.Context, pod *corev1.Pod) (bool, error) 
 }
 
 // pause before a claim is looked at because it, or its promise, has changed: none if
-// there is something to be made, or to be told for good or bad, or was until now. A
+// there is something to be created, or to be reported for good or bad, or was until now. A
 // claim that waits is written to by others too: a look then would be one in the middle
 // of its being bound.
 func pause(before, after client.Object) time.Duration {

@@ -7,9 +7,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/report"
+	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // observed is all that a decision is taken on; nil is absent.
@@ -43,7 +44,10 @@ func decide(o observed) decision {
 	case o.claim == nil:
 		return nothing{}
 	case o.volume == nil:
-		return o.unpromised()
+		if lifecycle.Next(&volume.Snapshot{Root: o.claim, Class: o.class}).By(lifecycle.Promise) != lifecycle.CreatePromise {
+			return nothing{}
+		}
+		return create{o.promiseFor()}
 	case o.claim.Spec.VolumeName == "" && o.volume.DeletionTimestamp != nil && hostpv.IsPromise(o.volume) && o.volume.Spec.ClaimRef != nil && o.volume.Spec.ClaimRef.UID == o.claim.UID:
 		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise that was made for the claim, is being deleted, so that the claim cannot be bound to it any more. "+
 			"Delete the claim and create it again", o.volume.Name)}
@@ -53,20 +57,16 @@ func decide(o observed) decision {
 	return o.promised()
 }
 
-// unpromised: the claim has no promise, or lost it: one that is made again has the
-// name that the claim has, which is another's if it used that promise again, and is
-// retained, for what an admin had made of the earlier one's policy nobody knows.
-func (o observed) unpromised() decision {
-	if o.claim.DeletionTimestamp != nil || !hostclass.Own(o.class) || !hostpv.Promises(o.class) ||
-		hostpv.PromiseRefusal(o.claim) != nil {
-		return nothing{} // host_claim says why, if it is ours
-	}
+// promiseFor is the promise of a claim. One that is created again, since it was lost, has the name
+// that the claim has, which is another's if it used that promise again, and is retained, for what
+// an admin had made of the earlier one's policy nobody knows.
+func (o observed) promiseFor() *corev1.PersistentVolume {
 	promise := hostpv.PromiseFor(o.claim, o.class)
 	if o.claim.Spec.VolumeName != "" {
 		promise.Name = o.claim.Spec.VolumeName
 		promise.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	}
-	return create{promise}
+	return promise
 }
 
 // promised says what has become of the promise.

@@ -13,6 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // volumeProtection is the finalizer by which Kubernetes keeps a PV as long as it is
@@ -20,31 +21,38 @@ import (
 const volumeProtection = "kubernetes.io/pv-protection"
 
 // act takes the step that the plan has for this controller.
-func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan volume.Plan) (reconcile.Result, error) {
-	switch step := plan.By(volume.RootPV); step {
-	case volume.None:
-		if plan.Tell != nil && plan.Owner == volume.RootPV {
-			r.warnOnce(s.Host, plan.Tell)
+func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan lifecycle.Plan) (reconcile.Result, error) {
+	switch step := plan.By(lifecycle.RootPV); step {
+	case lifecycle.None:
+		if plan.Report != nil && plan.Owner == lifecycle.RootPV {
+			r.warnOnce(s.Host, plan.Report)
 		}
-		return r.lookAgain(s), nil
-	case volume.SetDelete:
+		return r.lookAgain(s, plan), nil
+	case lifecycle.SetDelete:
 		return reconcile.Result{}, r.setDelete(ctx, s)
-	case volume.DeleteClaim:
+	case lifecycle.DeleteClaim:
 		return reconcile.Result{}, r.deleteClaim(ctx, s)
-	case volume.DeleteStale:
+	case lifecycle.DeleteStale:
 		return reconcile.Result{}, r.deleteStale(ctx, s)
-	case volume.DropHost, volume.DropFinalizer, volume.EndPromise:
-		if protected(s.Host) {
-			return reconcile.Result{}, nil // the end of that enqueues it
-		}
-		return reconcile.Result{}, r.drop(ctx, s, step)
-	case volume.Unmark:
+	case lifecycle.DropHost:
+		return reconcile.Result{}, r.unlessProtected(ctx, s, r.dropHost)
+	case lifecycle.EndPromise:
+		return reconcile.Result{}, r.unlessProtected(ctx, s, r.endPromise)
+	case lifecycle.DropFinalizer:
+		return reconcile.Result{}, r.unlessProtected(ctx, s, r.dropFinalizer)
+	case lifecycle.Unmark:
 		return reconcile.Result{}, r.unmark(ctx, s)
-	case volume.Release:
-		return r.releaseUnused(ctx, s)
-	case volume.DeleteUnused:
+	case lifecycle.MarkUnused:
+		return r.unlessUsed(ctx, s, r.markUnused)
+	case lifecycle.CountGrace:
+		return r.countGrace(ctx, s)
+	case lifecycle.MarkReleasing:
+		return r.unlessUsed(ctx, s, r.markReleasing)
+	case lifecycle.SetDeleteUnused:
+		return r.unlessUsed(ctx, s, r.setDeleteUnused)
+	case lifecycle.DeleteUnused:
 		return reconcile.Result{}, r.deleteUnused(ctx, s)
-	case volume.Unfulfil:
+	case lifecycle.Unfulfil:
 		return reconcile.Result{}, r.unfulfil(ctx, s)
 	default:
 		return reconcile.Result{}, fmt.Errorf("step %s is not one of %s", step, Name)
@@ -87,28 +95,57 @@ func (r *reconciler) destroying(ctx context.Context, s *volume.Snapshot) (proof.
 	return proof.Destroying{Host: host, Root: gone}, proven, err
 }
 
-// drop deletes the host PV, if it is to go, and takes our finalizer off: in this order, so
-// that no moment is left in which nobody holds or deletes it. What makes the host forget the
-// volume is proven first. In a cluster that was restored, absence is no evidence: the host PV
-// is the last that knows of the volume.
-func (r *reconciler) drop(ctx context.Context, s *volume.Snapshot, step volume.Step) error {
-	if step != volume.DropFinalizer {
-		if err := r.MayDestroy(); err != nil {
-			return err
-		}
-		if step == volume.EndPromise {
-			if proven, err := r.promiseEnded(ctx, s); err != nil || !proven {
-				return err
-			}
-		}
-		if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {
-			return err
-		}
+// unlessProtected takes a step once Kubernetes' own finalizer is off the host PV, which enqueues
+// it.
+func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Snapshot, step func(context.Context, *volume.Snapshot) error) error {
+	if protected(s.Host) {
+		return nil
 	}
+	return step(ctx, s)
+}
+
+// dropHost deletes the host PV, then takes our finalizer off: in this order, so that no moment is
+// left in which nobody holds or deletes it. What makes the host forget the volume is proven first.
+// In a cluster that was restored, absence is no evidence: the host PV is the last that knows of
+// the volume.
+func (r *reconciler) dropHost(ctx context.Context, s *volume.Snapshot) error {
+	if err := r.MayDestroy(); err != nil {
+		return err
+	}
+	if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {
+		return err
+	}
+	return r.deleteHost(ctx, s)
+}
+
+// endPromise does the same for a promise without a disk, once it is proven to be as it was seen,
+// and its claim to be gone.
+func (r *reconciler) endPromise(ctx context.Context, s *volume.Snapshot) error {
+	if err := r.MayDestroy(); err != nil {
+		return err
+	}
+	if _, proven, err := r.destroying(ctx, s); err != nil || !proven {
+		return err
+	}
+	if _, same, err := r.Proof().HostUnchanged(ctx, s.Host); err != nil || !same {
+		return err
+	}
+	if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {
+		return err
+	}
+	return r.deleteHost(ctx, s)
+}
+
+func (r *reconciler) deleteHost(ctx context.Context, s *volume.Snapshot) error {
+	if s.Host.DeletionTimestamp == nil {
+		r.idle.end(s.Host.UID)
+		return client.IgnoreNotFound(r.Root.Delete(ctx, s.Host)) // its event enqueues it, for the finalizer
+	}
+	return r.dropFinalizer(ctx, s)
+}
+
+func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Snapshot) error {
 	r.idle.end(s.Host.UID)
-	if step != volume.DropFinalizer && s.Host.DeletionTimestamp == nil {
-		return client.IgnoreNotFound(r.Root.Delete(ctx, s.Host)) // its event brings us back for the finalizer
-	}
 	after := s.Host.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
 	return client.IgnoreNotFound(r.Root.Patch(ctx, actor, s.Host, after))

@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // reads answers live reads from a few objects, and has no writes.
@@ -133,8 +134,8 @@ func TestEvidenceIsLive(t *testing.T) {
 			host := &reads{volume: s.Host.DeepCopy()}
 			leaf := &reads{volume: s.Leaf.DeepCopy()}
 			tc.change(s, host, leaf)
-			plan := volume.Next(s)
-			if plan.By(volume.RootPV) != volume.DeleteClaim {
+			plan := lifecycle.Next(s)
+			if plan.By(lifecycle.RootPV) != lifecycle.DeleteClaim {
 				t.Fatalf("the plan is %+v", plan)
 			}
 			r := &reconciler{Link: &member.Link{
@@ -170,7 +171,7 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 			if want == nil {
 				want = errWrite
 			}
-			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, want) {
+			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, want) {
 				t.Errorf("error is %v, want %v", err, want)
 			}
 		})
@@ -192,11 +193,11 @@ func TestReleaseNoticesARestore(t *testing.T) {
 				Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				Unrestored: func(context.Context) error { return restored },
 			}, idle: newIdle()}
-			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, errWrite) {
+			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, errWrite) {
 				t.Fatalf("error is %v, want that it is released", err)
 			}
 			restored = guarded.ErrFenced
-			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, guarded.ErrFenced) {
+			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("error is %v, want that the fence is lost", err)
 			}
 		})
@@ -231,7 +232,7 @@ func TestDeleteStaleIsLive(t *testing.T) {
 				Member: here, HostLive: host, Live: leaf,
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
-			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, tc.want) {
+			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -252,7 +253,7 @@ func TestFlipProvesTheStampedRootGone(t *testing.T) {
 				Member: here, HostLive: &reads{volume: s.Host, claim: tc.live}, Live: &reads{volume: s.Leaf},
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
-			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, tc.want) {
+			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

@@ -17,6 +17,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 const (
@@ -61,18 +63,28 @@ var policy = route.WhenChanged(func(leaf *corev1.PersistentVolume) string { retu
 
 // Reconcile brings the end of one host PV a step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	s, err := volume.Observer{Prover: r.Proof()}.OfHost(ctx, request.Name)
+	s, err := observe.Observer{Prover: r.Proof()}.OfHost(ctx, request.Name)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	return r.act(ctx, s, volume.Next(s))
+	return r.proceed(ctx, s)
+}
+
+// proceed takes the step that is next, if it is one of this controller.
+func (r *reconciler) proceed(ctx context.Context, s *volume.Snapshot) (reconcile.Result, error) {
+	unreadable := r.observeUnused(s)
+	plan := lifecycle.Next(s)
+	if unreadable != nil && releases(plan.By(lifecycle.RootPV)) {
+		return reconcile.Result{}, unreadable
+	}
+	return r.act(ctx, s, plan)
 }
 
 func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
 }
 
-// ofRootClaim wakes the host PVs that refer to a claim: a second one of a claim
+// ofRootClaim enqueues the host PVs that refer to a claim: a second one of a claim
 // is Released while the claim lives, and nothing of its own changes when it goes. So is
 // the one whose leaf PV the leaf claim of an earlier claim still holds.
 func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
@@ -89,7 +101,7 @@ func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []rec
 	return append(found, r.standFor(ctx, leaf.Spec.VolumeName)...)
 }
 
-// ofLeaf wakes the host PVs that stand for a leaf PV.
+// ofLeaf enqueues the host PVs that represent a leaf PV.
 func (r *reconciler) ofLeaf(ctx context.Context, leaf client.Object) []reconcile.Request {
 	return r.standFor(ctx, leaf.GetName())
 }

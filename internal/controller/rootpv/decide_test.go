@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 const (
@@ -114,89 +115,89 @@ func claimLives(s *volume.Snapshot) {
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Snapshot
-		want volume.Step
+		want lifecycle.Step
 	}{
-		"in use": {seen(phase(corev1.VolumeBound)), volume.None},
-		"in use, and somebody deletes the host PV: protected (I2)":                {seen(phase(corev1.VolumeBound), hostDeleted), volume.None},
-		"in use, and the leaf PV and claim vanish: no evidence (I2)":              {seen(phase(corev1.VolumeBound), noLeaf, noClaim), volume.None},
-		"the claim is Pending against it":                                         {seen(phase(corev1.VolumeAvailable)), volume.None},
-		"no phase yet, right after it was made":                                   {seen(phase("")), volume.None},
-		"let go of: our finalizer is gone":                                        {seen(func(s *volume.Snapshot) { s.Host.Finalizers = nil }), volume.None},
-		"released, Delete on both sides: the leaf PV is put to Delete first (I2)": {seen(), volume.SetDelete},
-		"put to Delete: the leaf claim goes":                                      {seen(leafPolicy(deletes)), volume.DeleteClaim},
-		"the leaf claim ends":                                                     {seen(leafPolicy(deletes), claimDeleted), volume.None},
-		"the leaf claim is gone, the leaf PV is not":                              {seen(leafPolicy(deletes), noClaim), volume.None},
-		"the leaf PV ends":                                                        {seen(leafPolicy(deletes), noClaim, leafDeleted), volume.None},
-		"the leaf claim went before the leaf PV was put to Delete (I6)":           {seen(noClaim), volume.SetDelete},
-		"the leaf PV is being deleted in the member: its policy is let be":        {seen(leafDeleted), volume.DeleteClaim},
-		"both are gone: the host PV goes, when that is proven (I1)":               {seen(noLeaf, noClaim), volume.DropHost},
-		"both are gone, the host PV is deleted: the finalizer goes (I6)":          {seen(noLeaf, noClaim, hostDeleted), volume.DropHost},
-		"the leaf PV is gone, the leaf claim is Lost: it goes":                    {seen(noLeaf), volume.DeleteClaim},
+		"in use": {seen(phase(corev1.VolumeBound)), lifecycle.None},
+		"in use, and somebody deletes the host PV: protected (I2)":                {seen(phase(corev1.VolumeBound), hostDeleted), lifecycle.None},
+		"in use, and the leaf PV and claim vanish: no evidence (I2)":              {seen(phase(corev1.VolumeBound), noLeaf, noClaim), lifecycle.None},
+		"the claim is Pending against it":                                         {seen(phase(corev1.VolumeAvailable)), lifecycle.None},
+		"no phase yet, right after it was made":                                   {seen(phase("")), lifecycle.None},
+		"let go of: our finalizer is gone":                                        {seen(func(s *volume.Snapshot) { s.Host.Finalizers = nil }), lifecycle.None},
+		"released, Delete on both sides: the leaf PV is put to Delete first (I2)": {seen(), lifecycle.SetDelete},
+		"put to Delete: the leaf claim goes":                                      {seen(leafPolicy(deletes)), lifecycle.DeleteClaim},
+		"the leaf claim ends":                                                     {seen(leafPolicy(deletes), claimDeleted), lifecycle.None},
+		"the leaf claim is gone, the leaf PV is not":                              {seen(leafPolicy(deletes), noClaim), lifecycle.None},
+		"the leaf PV ends":                                                        {seen(leafPolicy(deletes), noClaim, leafDeleted), lifecycle.None},
+		"the leaf claim went before the leaf PV was put to Delete (I6)":           {seen(noClaim), lifecycle.SetDelete},
+		"the leaf PV is being deleted in the member: its policy is let be":        {seen(leafDeleted), lifecycle.DeleteClaim},
+		"both are gone: the host PV goes, when that is proven (I1)":               {seen(noLeaf, noClaim), lifecycle.DropHost},
+		"both are gone, the host PV is deleted: the finalizer goes (I6)":          {seen(noLeaf, noClaim, hostDeleted), lifecycle.DropHost},
+		"the leaf PV is gone, the leaf claim is Lost: it goes":                    {seen(noLeaf), lifecycle.DeleteClaim},
 
-		"Retain in the host: the leaf claim goes, the volume stays (I2)":                         {seen(hostPolicy(retains)), volume.DeleteClaim},
-		"Retain in the host: at rest (I5)":                                                       {seen(hostPolicy(retains), noClaim), volume.None},
-		"Retain in the host, nothing is left in the member: nothing is inferred":                 {seen(hostPolicy(retains), noClaim, noLeaf), volume.None},
-		"Retain in the host, and it is deleted: our finalizer goes, nothing else (I2)":           {seen(hostPolicy(retains), noClaim, hostDeleted), volume.DropFinalizer},
-		"Retain set in the host after the flip: the leaf claim stays until leaf_pv retains (I2)": {seen(hostPolicy(retains), leafPolicy(deletes)), volume.None},
-		"the same, and the host PV is deleted: leaf_pv holds it first (I2)":                      {seen(hostPolicy(retains), leafPolicy(deletes), hostDeleted), volume.Hold},
-		"the member retains (I2)":                                                              {seen(gave(string(retains))), volume.KeepHost},
-		"the same, and the host PV does too: the leaf claim goes (I2)":                         {seen(gave(string(retains)), hostPolicy(retains)), volume.DeleteClaim},
-		"the member recycles, which is not Delete (I2)":                                        {seen(gave(string(corev1.PersistentVolumeReclaimRecycle))), volume.KeepHost},
-		"the member retains, its admin set Delete later (I2)":                                  {seen(gave(string(retains)), leafPolicy(deletes)), volume.None},
-		"what the member gave is not known (I2)":                                               {seen(gave("")), volume.KeepHost},
-		"the leaf PV lost its stamp: not ours to flip (I4)":                                    {seen(unstamped), volume.DeleteClaim},
-		"the leaf PV lost its stamp and stands at Delete: the claim is what keeps it (I2, I4)": {seen(unstamped, leafPolicy(deletes)), volume.None},
+		"Retain in the host: the leaf claim goes, the volume stays (I2)":                         {seen(hostPolicy(retains)), lifecycle.DeleteClaim},
+		"Retain in the host: at rest (I5)":                                                       {seen(hostPolicy(retains), noClaim), lifecycle.None},
+		"Retain in the host, nothing is left in the member: nothing is inferred":                 {seen(hostPolicy(retains), noClaim, noLeaf), lifecycle.None},
+		"Retain in the host, and it is deleted: our finalizer goes, nothing else (I2)":           {seen(hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"Retain set in the host after the flip: the leaf claim stays until leaf_pv retains (I2)": {seen(hostPolicy(retains), leafPolicy(deletes)), lifecycle.None},
+		"the same, and the host PV is deleted: leaf_pv holds it first (I2)":                      {seen(hostPolicy(retains), leafPolicy(deletes), hostDeleted), lifecycle.SetRetain},
+		"the member retains (I2)":                                                              {seen(gave(string(retains))), lifecycle.UpdateHost},
+		"the same, and the host PV does too: the leaf claim goes (I2)":                         {seen(gave(string(retains)), hostPolicy(retains)), lifecycle.DeleteClaim},
+		"the member recycles, which is not Delete (I2)":                                        {seen(gave(string(corev1.PersistentVolumeReclaimRecycle))), lifecycle.UpdateHost},
+		"the member retains, its admin set Delete later (I2)":                                  {seen(gave(string(retains)), leafPolicy(deletes)), lifecycle.None},
+		"what the member gave is not known (I2)":                                               {seen(gave("")), lifecycle.UpdateHost},
+		"the leaf PV lost its stamp: not ours to flip (I4)":                                    {seen(unstamped), lifecycle.DeleteClaim},
+		"the leaf PV lost its stamp and stands at Delete: the claim is what keeps it (I2, I4)": {seen(unstamped, leafPolicy(deletes)), lifecycle.None},
 		"the leaf PV is stamped for another root: not flipped (I2)": {
-			seen(func(s *volume.Snapshot) { s.Stamp.UID = "other-root" }), volume.DeleteClaim},
+			seen(func(s *volume.Snapshot) { s.Stamp.UID = "other-root" }), lifecycle.DeleteClaim},
 		"the leaf PV is stamped for another root and stands at Delete (I2)": {
-			seen(func(s *volume.Snapshot) { s.Stamp.UID = "other-root" }, leafPolicy(deletes)), volume.None},
-		"policy Recycle in the host is not Delete (I2)": {seen(hostPolicy(corev1.PersistentVolumeReclaimRecycle)), volume.DeleteClaim},
+			seen(func(s *volume.Snapshot) { s.Stamp.UID = "other-root" }, leafPolicy(deletes)), lifecycle.None},
+		"policy Recycle in the host is not Delete (I2)": {seen(hostPolicy(corev1.PersistentVolumeReclaimRecycle)), lifecycle.DeleteClaim},
 
-		"an admin cleared claimRef: nothing is asked for":           {seen(noClaimRef, phase(corev1.VolumeAvailable)), volume.None},
-		"an admin cleared claimRef, the phase is behind: no panic":  {seen(noClaimRef), volume.None},
-		"an admin cleared claimRef, then deleted the PV: data stay": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), volume.DropFinalizer},
-		"an admin cleared claimRef's UID, then deleted the PV":      {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Snapshot) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), volume.DropFinalizer},
-		"reclaiming failed, says the host: as Released":             {seen(phase(corev1.VolumeFailed)), volume.SetDelete},
-		"reclaiming failed before any claim had it":                 {seen(phase(corev1.VolumeFailed), noClaimRef), volume.None},
+		"an admin cleared claimRef: nothing is asked for":           {seen(noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.None},
+		"an admin cleared claimRef, the phase is behind: no panic":  {seen(noClaimRef), lifecycle.None},
+		"an admin cleared claimRef, then deleted the PV: data stay": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropFinalizer},
+		"an admin cleared claimRef's UID, then deleted the PV":      {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Snapshot) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropFinalizer},
+		"reclaiming failed, says the host: as Released":             {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
+		"reclaiming failed before any claim had it":                 {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
 
-		"policy Recycle: reclaiming fails, and the leaf claim goes":            {seen(phase(corev1.VolumeFailed), recycles), volume.DeleteClaim},
-		"the same, the leaf claim is gone: reported, nothing is destroyed":     {seen(phase(corev1.VolumeFailed), recycles, noClaim), volume.None},
-		"the same, and an admin deletes the PV: the finalizer goes, data stay": {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), volume.DropFinalizer},
-		"the same, and an admin chose Delete":                                  {seen(phase(corev1.VolumeFailed), noClaim), volume.SetDelete},
-		"the same, and an admin chose Retain: at rest (I5)":                    {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), volume.None},
-		"the same, and the PV is deleted: the finalizer goes, data stay":       {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), volume.DropFinalizer},
+		"policy Recycle: reclaiming fails, and the leaf claim goes":            {seen(phase(corev1.VolumeFailed), recycles), lifecycle.DeleteClaim},
+		"the same, the leaf claim is gone: reported, nothing is destroyed":     {seen(phase(corev1.VolumeFailed), recycles, noClaim), lifecycle.None},
+		"the same, and an admin deletes the PV: the finalizer goes, data stay": {seen(phase(corev1.VolumeFailed), recycles, noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"the same, and an admin chose Delete":                                  {seen(phase(corev1.VolumeFailed), noClaim), lifecycle.SetDelete},
+		"the same, and an admin chose Retain: at rest (I5)":                    {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim), lifecycle.None},
+		"the same, and the PV is deleted: the finalizer goes, data stay":       {seen(phase(corev1.VolumeFailed), hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
 
-		"the leaf PV was re-created: leaf_pv holds it first (I2)":                {seen(recreated(deletes)), volume.None},
-		"the same, held: the leaf claim goes, the data stay":                     {seen(recreated(retains)), volume.DeleteClaim},
-		"the same, another claim has it: the leaf claim goes":                    {seen(recreated(deletes), func(s *volume.Snapshot) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), volume.DeleteClaim},
-		"the same, the leaf claim is gone: the host PV goes (I1)":                {seen(recreated(retains), noClaim), volume.DropHost},
-		"the leaf PV was re-created, Retain in the host: the leaf claim goes":    {seen(recreated(retains), hostPolicy(retains)), volume.DeleteClaim},
-		"the same, not held yet, and the host PV is deleted: leaf_pv first (I2)": {seen(recreated(deletes), hostPolicy(retains), hostDeleted), volume.None},
-		"the same, the leaf claim is gone: at rest":                              {seen(recreated(retains), hostPolicy(retains), noClaim), volume.None},
-		"the leaf PV was re-created, the claim lives":                            {seen(recreated(deletes), phase(corev1.VolumeBound)), volume.None},
-		"freed, its next claim went before the repoint: destroyed (I2)":          {seen(noClaim, leafReleased, func(s *volume.Snapshot) { s.Stamp.UID = "earlier-root" }), volume.SetDelete},
-		"the same, Retain in the host":                                           {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Snapshot) { s.Stamp.UID = "earlier-root" }), volume.None},
-		"freed, an earlier root's leaf claim has the leaf PV: it goes":           {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), volume.DeleteStale},
-		"the same, bound to the next claim: it goes, and the data stay":          {seen(staleClaim, phase(corev1.VolumeBound)), volume.DeleteStale},
-		"the same, the next claim is gone, Delete: it goes before the data (I2)": {seen(staleClaim), volume.DeleteStale},
-		"the same, and the leaf PV is not held: leaf_pv holds it first (I2)":     {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), volume.None},
-		"the same, and it is being deleted":                                      {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Snapshot) { s.Holder.DeletionTimestamp = &now }), volume.None},
-		"the same, and the host PV was let go of":                                {seen(staleClaim, func(s *volume.Snapshot) { s.Host.Finalizers = nil }), volume.None},
+		"the leaf PV was re-created: leaf_pv holds it first (I2)":                {seen(recreated(deletes)), lifecycle.None},
+		"the same, held: the leaf claim goes, the data stay":                     {seen(recreated(retains)), lifecycle.DeleteClaim},
+		"the same, another claim has it: the leaf claim goes":                    {seen(recreated(deletes), func(s *volume.Snapshot) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), lifecycle.DeleteClaim},
+		"the same, the leaf claim is gone: the host PV goes (I1)":                {seen(recreated(retains), noClaim), lifecycle.DropHost},
+		"the leaf PV was re-created, Retain in the host: the leaf claim goes":    {seen(recreated(retains), hostPolicy(retains)), lifecycle.DeleteClaim},
+		"the same, not held yet, and the host PV is deleted: leaf_pv first (I2)": {seen(recreated(deletes), hostPolicy(retains), hostDeleted), lifecycle.None},
+		"the same, the leaf claim is gone: at rest":                              {seen(recreated(retains), hostPolicy(retains), noClaim), lifecycle.None},
+		"the leaf PV was re-created, the claim lives":                            {seen(recreated(deletes), phase(corev1.VolumeBound)), lifecycle.None},
+		"freed, its next claim went before the repoint: destroyed (I2)":          {seen(noClaim, leafReleased, func(s *volume.Snapshot) { s.Stamp.UID = "earlier-root" }), lifecycle.SetDelete},
+		"the same, Retain in the host":                                           {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Snapshot) { s.Stamp.UID = "earlier-root" }), lifecycle.None},
+		"freed, an earlier root's leaf claim has the leaf PV: it goes":           {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.DeleteStale},
+		"the same, bound to the next claim: it goes, and the data stay":          {seen(staleClaim, phase(corev1.VolumeBound)), lifecycle.DeleteStale},
+		"the same, the next claim is gone, Delete: it goes before the data (I2)": {seen(staleClaim), lifecycle.DeleteStale},
+		"the same, and the leaf PV is not held: leaf_pv holds it first (I2)":     {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), lifecycle.None},
+		"the same, and it is being deleted":                                      {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Snapshot) { s.Holder.DeletionTimestamp = &now }), lifecycle.None},
+		"the same, and the host PV was let go of":                                {seen(staleClaim, func(s *volume.Snapshot) { s.Host.Finalizers = nil }), lifecycle.None},
 
-		"a second one of a claim that has another volume, nothing is left in the member (I1)": {seen(claimLives, noLeaf, noClaim), volume.DropHost},
-		"the same, Retain in the host, and it is deleted: the finalizer goes":                 {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), volume.DropFinalizer},
-		"the same, and it is there: its claim lives":                                          {seen(claimLives, noClaim), volume.None},
+		"a second one of a claim that has another volume, nothing is left in the member (I1)": {seen(claimLives, noLeaf, noClaim), lifecycle.DropHost},
+		"the same, Retain in the host, and it is deleted: the finalizer goes":                 {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
+		"the same, and it is there: its claim lives":                                          {seen(claimLives, noClaim), lifecycle.None},
 
-		"abandoned while in use: host_volume lets go of it": {seen(phase(corev1.VolumeBound), abandon), volume.None},
-		"abandoned when released (I2)":                      {seen(abandon), volume.None},
-		"abandoned when put to Delete already":              {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), volume.None},
-		"abandoned without claimRef: no panic":              {seen(abandon, noClaimRef), volume.None},
-		"abandon with another value than true":              {seen(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), volume.SetDelete},
-		"abandoned before, and let go of (I5)":              {seen(abandon, func(s *volume.Snapshot) { s.Host.Finalizers = nil }), volume.None},
+		"abandoned while in use: host_volume lets go of it": {seen(phase(corev1.VolumeBound), abandon), lifecycle.None},
+		"abandoned when released (I2)":                      {seen(abandon), lifecycle.None},
+		"abandoned when put to Delete already":              {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), lifecycle.None},
+		"abandoned without claimRef: no panic":              {seen(abandon, noClaimRef), lifecycle.None},
+		"abandon with another value than true":              {seen(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), lifecycle.SetDelete},
+		"abandoned before, and let go of (I5)":              {seen(abandon, func(s *volume.Snapshot) { s.Host.Finalizers = nil }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if plan := volume.Next(tc.seen); plan.Step != tc.want && plan.By(volume.RootPV) != tc.want {
-				t.Errorf("step is %q, want %q: %+v", plan.By(volume.RootPV), tc.want, plan)
+			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
+				t.Errorf("step is %q, want %q: %+v", plan.By(lifecycle.RootPV), tc.want, plan)
 			}
 		})
 	}
@@ -223,16 +224,16 @@ func TestNeverDestroysWithoutEvidence(t *testing.T) {
 							})
 							ended := p == corev1.VolumeReleased || p == corev1.VolumeFailed
 							asked := ended && host == deletes && given == deletes && stamped && uid == "root-uid"
-							switch step := volume.Next(s).By(volume.RootPV); step {
-							case volume.SetDelete:
+							switch step := lifecycle.Next(s).By(lifecycle.RootPV); step {
+							case lifecycle.SetDelete:
 								if !asked {
 									t.Errorf("flipped: phase %q, host %q, member gave %q, stamped %v, root %s", p, host, given, stamped, uid)
 								}
-							case volume.DeleteClaim:
+							case lifecycle.DeleteClaim:
 								if !ended || !asked && stands != retains {
 									t.Errorf("leaf claim deleted, which destroys: phase %q, host %q, member gave %q and has %q, stamped %v, root %s", p, host, given, stands, stamped, uid)
 								}
-							case volume.None:
+							case lifecycle.None:
 							default:
 								t.Errorf("unexpected step %s", step)
 							}

@@ -18,7 +18,7 @@ func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Ref
 	r.Recorder.Eventf(host, nil, corev1.EventTypeWarning, problem.Reason, "Release", "%s", problem.Message)
 }
 
-// eventReleased tells of a disk that went with its last Pod.
+// eventReleased reports a disk that went with its last Pod.
 func (r *reconciler) eventReleased(s *volume.Snapshot, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		return

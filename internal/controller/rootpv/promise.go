@@ -18,63 +18,74 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 // lookAgain is after how long a disk is looked at again that only Pods without a
-// node could still want: where such a Pod goes, no event tells this member.
+// node could still want: where such a Pod goes, no event reaches this member.
 const lookAgain = 5 * time.Second
 
-// marked reports whether a promise says since when nobody used its disk. What cannot be
-// read was not written by us, and says nothing.
-func marked(pv *corev1.PersistentVolume) bool {
-	_, err := time.Parse(time.RFC3339, pv.Annotations[v1alpha1.AnnotationUnusedSince])
-	return err == nil
-}
+// The release of a promise whose disk goes with its last Pod is I2 (c): a recorded consumer, and no
+// consumer on two live lists a grace period apart; a third one after the mark that keeps new Pods
+// from being pushed.
 
-// releaseUnused carries on with the release of a promise whose disk goes with its last Pod,
-// and that, by the cache, no Pod uses. The evidence is I2 (c): a recorded consumer, and no
-// consumer on two live lists a grace apart; a third one after the mark that keeps new Pods from
-// being pushed.
-func (r *reconciler) releaseUnused(ctx context.Context, s *volume.Snapshot) (reconcile.Result, error) {
+// observeUnused says since when no Pod uses a promise, as far as this process knows.
+func (r *reconciler) observeUnused(s *volume.Snapshot) error {
+	if !s.Scratch() {
+		return nil
+	}
 	class, err := hostclass.Read(hostpv.PromiseClass(s.Host))
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	now := r.Clock.Now()
-	idle, listed := r.idle.since(s.Host, now)
-	switch {
-	case hostpv.Releasing(s.Host):
-		return r.unlessUsed(ctx, s, func(e proof.Releasing) error { return r.Leaf.SetDelete(ctx, actor, s.Leaf, e) })
-	case !marked(s.Host):
-		mark := now.UTC().Format(time.RFC3339)
-		return r.unlessUsed(ctx, s, func(proof.Releasing) error {
-			begun := r.Clock.Now()
-			if err := r.annotate(ctx, s.Host, v1alpha1.AnnotationUnusedSince, mark); err != nil {
-				return err
-			}
-			r.idle.begin(s.Host.UID, mark, begun)
-			return nil
-		})
-	case !listed: // another process made the mark, by another clock
-		result, err := r.unlessUsed(ctx, s, func(proof.Releasing) error {
-			r.idle.begin(s.Host.UID, s.Host.Annotations[v1alpha1.AnnotationUnusedSince], r.Clock.Now())
-			return nil
-		})
-		if err == nil && result.RequeueAfter == 0 {
-			result.RequeueAfter = class.ReleaseGrace
-		}
-		return result, err
-	case idle < class.ReleaseGrace:
-		return reconcile.Result{RequeueAfter: class.ReleaseGrace - idle}, nil
-	}
-	return r.unlessUsed(ctx, s, func(proof.Releasing) error {
-		return r.annotate(ctx, s.Host, v1alpha1.AnnotationReleasing, string(s.UID))
-	})
+	s.Unused.Grace = class.ReleaseGrace
+	s.Unused.For, s.Unused.Listed = r.idle.since(s.Host, r.Clock.Now())
+	return err
 }
 
-// lookAgain is when a promise is looked at again that only Pods use which are not on the
-// member's node: what becomes of them, no event tells.
-func (r *reconciler) lookAgain(s *volume.Snapshot) reconcile.Result {
+// releases reports whether a step of the release needs the grace period.
+func releases(step lifecycle.Step) bool {
+	switch step {
+	case lifecycle.MarkUnused, lifecycle.CountGrace, lifecycle.MarkReleasing, lifecycle.SetDeleteUnused:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *reconciler) markUnused(ctx context.Context, s *volume.Snapshot, _ proof.Releasing) error {
+	begun := r.Clock.Now()
+	mark := begun.UTC().Format(time.RFC3339)
+	if err := r.annotate(ctx, s.Host, v1alpha1.AnnotationUnusedSince, mark); err != nil {
+		return err
+	}
+	r.idle.begin(s.Host.UID, mark, begun)
+	return nil
+}
+
+// countGrace begins to count: another process made the mark, by another clock.
+func (r *reconciler) countGrace(ctx context.Context, s *volume.Snapshot) (reconcile.Result, error) {
+	result, err := r.unlessUsed(ctx, s, func(context.Context, *volume.Snapshot, proof.Releasing) error {
+		r.idle.begin(s.Host.UID, s.Host.Annotations[v1alpha1.AnnotationUnusedSince], r.Clock.Now())
+		return nil
+	})
+	if err == nil && result.RequeueAfter == 0 {
+		result.RequeueAfter = s.Unused.Grace
+	}
+	return result, err
+}
+
+func (r *reconciler) markReleasing(ctx context.Context, s *volume.Snapshot, _ proof.Releasing) error {
+	return r.annotate(ctx, s.Host, v1alpha1.AnnotationReleasing, string(s.UID))
+}
+
+func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Snapshot, e proof.Releasing) error {
+	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
+}
+
+// lookAgain is when a promise is looked at again: when its grace period is over; and if only Pods
+// use it which are not on the member's node, for what becomes of them enqueues nothing.
+func (r *reconciler) lookAgain(s *volume.Snapshot, plan lifecycle.Plan) reconcile.Result {
+	if plan.Phase == lifecycle.Idle && plan.Owner == lifecycle.RootPV && plan.Report == nil {
+		return reconcile.Result{RequeueAfter: s.Unused.Grace - s.Unused.For}
+	}
 	if len(s.Users) == 0 || slices.ContainsFunc(s.Users, func(pod corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName }) {
 		return reconcile.Result{}
 	}
@@ -83,7 +94,7 @@ func (r *reconciler) lookAgain(s *volume.Snapshot) reconcile.Result {
 
 // unlessUsed does a step of the release if live reads show that the promise is as it was seen,
 // and that no Pod uses the claim. Else both marks are taken off.
-func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Snapshot, step func(proof.Releasing) error) (reconcile.Result, error) {
+func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Snapshot, step func(context.Context, *volume.Snapshot, proof.Releasing) error) (reconcile.Result, error) {
 	if err := r.MayDestroy(); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -98,7 +109,7 @@ func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Snapshot, step fu
 	case !unused:
 		return reconcile.Result{RequeueAfter: lookAgain}, r.unmark(ctx, s)
 	}
-	return reconcile.Result{}, step(proof.Releasing{Promise: promise, Pods: pods})
+	return reconcile.Result{}, step(ctx, s, proof.Releasing{Promise: promise, Pods: pods})
 }
 
 // deleteUnused deletes the leaf claim, if a live read shows that the promise is still marked:
@@ -128,7 +139,7 @@ func (r *reconciler) unmark(ctx context.Context, s *volume.Snapshot) error {
 		if _, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 			return leaf != nil && leaf.UID == s.UID && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete
 		}); err != nil || !held {
-			return err // its event wakes us
+			return err // its event enqueues the promise
 		}
 	}
 	r.idle.end(s.Host.UID)
@@ -164,16 +175,7 @@ func (r *reconciler) unfulfil(ctx context.Context, s *volume.Snapshot) error {
 	return nil
 }
 
-// promiseEnded proves that a promise without a disk is as it was seen, and its claim is gone.
-func (r *reconciler) promiseEnded(ctx context.Context, s *volume.Snapshot) (bool, error) {
-	if _, proven, err := r.destroying(ctx, s); err != nil || !proven {
-		return false, err
-	}
-	_, same, err := r.Proof().HostUnchanged(ctx, s.Host)
-	return same, err
-}
-
-// ofPod wakes the promises whose disks go with their last Pods.
+// ofPod enqueues the promises whose disks go with their last Pods.
 func (r *reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

@@ -24,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 const grace = time.Minute
@@ -78,6 +79,11 @@ func without(key string) func(*volume.Snapshot) {
 	return func(s *volume.Snapshot) { delete(s.Host.Annotations, key) }
 }
 
+// listed: this process has listed the Pods since the mark, so long ago.
+func listed(since time.Duration) func(*volume.Snapshot) {
+	return func(s *volume.Snapshot) { s.Unused = volume.Unused{Listed: true, For: since, Grace: grace} }
+}
+
 // letGo: its cluster was deregistered.
 func letGo(s *volume.Snapshot) { s.Host.Finalizers = nil }
 
@@ -86,51 +92,52 @@ func leafClaimGone(s *volume.Snapshot) { s.Claim = nil }
 func TestDecideUnused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		seen *volume.Snapshot
-		want volume.Step
+		want lifecycle.Step
 	}{
-		"no Pod any more":                            {unused(), volume.Release},
-		"a Pod here":                                 {unused(usedOn(here.NodeName)), volume.None},
-		"a Pod without a node":                       {unused(usedOn("")), volume.None},
-		"marked, within the grace":                   {unused(markedFor(grace / 3)), volume.Release},
-		"marked, a Pod here":                         {unused(markedFor(2*grace), usedOn(here.NodeName)), volume.Unmark},
-		"marked, a Pod without a node":               {unused(markedFor(2*grace), usedOn("")), volume.Unmark},
-		"the grace is over":                          {unused(markedFor(grace)), volume.Release},
-		"marked long ago, by another leader's clock": {unused(markedFor(24 * time.Hour)), volume.Release},
-		"marked long ago, listed here a moment ago":  {unused(markedFor(24 * time.Hour)), volume.Release},
-		"marked by a clock that is ahead":            {unused(markedFor(-24 * time.Hour)), volume.Release},
-		"a Pod on a node that may be here":           {unused(usedOn("renamed")), volume.None},
-		"marked, a Pod on a node that may be here":   {unused(markedFor(2*grace), usedOn("renamed")), volume.Unmark},
-		"a mark that is no time, a Pod here":         {unused(usedOn(here.NodeName), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), volume.Unmark},
-		"a mark that is no time":                     {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), volume.Release},
-		"marked as releasing":                        {unused(releasing), volume.Release},
-		"releasing, and a Pod was bound before":      {unused(releasing, usedOn(here.NodeName)), volume.Unmark},
-		"releasing, of another disk":                 {unused(markedFor(2*grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), volume.Release},
-		"put to Delete":                              {unused(releasing, leafPolicy(deletes)), volume.DeleteUnused},
-		"put to Delete, and a Pod comes":             {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), volume.DeleteUnused},
-		"the leaf claim is being deleted":            {unused(releasing, leafPolicy(deletes), func(s *volume.Snapshot) { s.Claim.DeletionTimestamp = &now }), volume.None},
-		"the leaf claim is gone":                     {unused(releasing, leafPolicy(deletes), leafClaimGone), volume.None},
-		"the leaf PV is gone, the claim is not":      {unused(releasing, noLeaf), volume.DeleteUnused},
-		"both are gone":                              {unused(releasing, noLeaf, leafClaimGone), volume.Unfulfil},
-		"let go of with its cluster, which is back":  {unused(letGo), volume.None},
-		"the same, while it is released":             {unused(letGo, releasing, leafPolicy(deletes)), volume.KeepHost},
-		"the same, both are gone":                    {unused(letGo, releasing, noLeaf, leafClaimGone), volume.Unfulfil},
-		"the same, a Pod comes in time":              {unused(letGo, releasing, usedOn(here.NodeName)), volume.KeepHost},
-		"the same, and abandoned":                    {unused(letGo, releasing, noLeaf, leafClaimGone, abandon), volume.None},
-		"the same, its claim is gone":                {unused(letGo, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), volume.None},
-		"gone, and not by us":                        {unused(noLeaf, leafClaimGone), volume.None},
-		"no consumer was ever recorded":              {unused(without(v1alpha1.AnnotationConsumer)), volume.None},
-		"the member retains":                         {unused(gave("Retain")), volume.None},
-		"the host PV retains":                        {unused(hostPolicy(retains)), volume.None},
-		"an admin chose Retain within the grace":     {unused(markedFor(2*grace), hostPolicy(retains)), volume.None},
-		"not the PV that was mirrored":               {unused(func(s *volume.Snapshot) { s.Stamped = false }), volume.None},
-		"its claim is gone":                          {unused(phase(corev1.VolumeReleased)), volume.SetDelete},
-		"its claim is gone while it is released":     {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), volume.DeleteClaim},
-		"abandoned":                                  {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), volume.None},
-		"it goes with its claim only":                {unused(func(s *volume.Snapshot) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), volume.None},
+		"no Pod any more":                            {unused(), lifecycle.MarkUnused},
+		"a Pod here":                                 {unused(usedOn(here.NodeName)), lifecycle.None},
+		"a Pod without a node":                       {unused(usedOn("")), lifecycle.None},
+		"marked, within the grace":                   {unused(markedFor(grace/3), listed(grace/3)), lifecycle.None},
+		"marked, a Pod here":                         {unused(markedFor(2*grace), usedOn(here.NodeName)), lifecycle.Unmark},
+		"marked, a Pod without a node":               {unused(markedFor(2*grace), usedOn("")), lifecycle.Unmark},
+		"the grace is over":                          {unused(markedFor(grace), listed(grace)), lifecycle.MarkReleasing},
+		"marked long ago, by another leader's clock": {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
+		"marked long ago, listed here a moment ago":  {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
+		"marked by a clock that is ahead":            {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
+		"the mark is no time, and was listed":        {unused(listed(grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"a Pod on a node that may be here":           {unused(usedOn("renamed")), lifecycle.None},
+		"marked, a Pod on a node that may be here":   {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
+		"a mark that is no time, a Pod here":         {unused(usedOn(here.NodeName), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
+		"a mark that is no time":                     {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"marked as releasing":                        {unused(releasing), lifecycle.SetDeleteUnused},
+		"releasing, and a Pod was bound before":      {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
+		"releasing, of another disk":                 {unused(markedFor(2*grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
+		"put to Delete":                              {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
+		"put to Delete, and a Pod comes":             {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
+		"the leaf claim is being deleted":            {unused(releasing, leafPolicy(deletes), func(s *volume.Snapshot) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
+		"the leaf claim is gone":                     {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
+		"the leaf PV is gone, the claim is not":      {unused(releasing, noLeaf), lifecycle.DeleteUnused},
+		"both are gone":                              {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"let go of with its cluster, which is back":  {unused(letGo), lifecycle.None},
+		"the same, while it is released":             {unused(letGo, releasing, leafPolicy(deletes)), lifecycle.UpdateHost},
+		"the same, both are gone":                    {unused(letGo, releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
+		"the same, a Pod comes in time":              {unused(letGo, releasing, usedOn(here.NodeName)), lifecycle.UpdateHost},
+		"the same, and abandoned":                    {unused(letGo, releasing, noLeaf, leafClaimGone, abandon), lifecycle.None},
+		"the same, its claim is gone":                {unused(letGo, releasing, noLeaf, leafClaimGone, phase(corev1.VolumeReleased)), lifecycle.None},
+		"gone, and not by us":                        {unused(noLeaf, leafClaimGone), lifecycle.None},
+		"no consumer was ever recorded":              {unused(without(v1alpha1.AnnotationConsumer)), lifecycle.None},
+		"the member retains":                         {unused(gave("Retain")), lifecycle.None},
+		"the host PV retains":                        {unused(hostPolicy(retains)), lifecycle.None},
+		"an admin chose Retain within the grace":     {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
+		"not the PV that was mirrored":               {unused(func(s *volume.Snapshot) { s.Stamped = false }), lifecycle.None},
+		"its claim is gone":                          {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
+		"its claim is gone while it is released":     {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
+		"abandoned":                                  {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
+		"it goes with its claim only":                {unused(func(s *volume.Snapshot) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if plan := volume.Next(tc.seen); plan.Step != tc.want && plan.By(volume.RootPV) != tc.want {
-				t.Errorf("step is %q, want %q: %+v", plan.By(volume.RootPV), tc.want, plan)
+			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
+				t.Errorf("step is %q, want %q: %+v", plan.By(lifecycle.RootPV), tc.want, plan)
 			}
 		})
 	}
@@ -146,9 +153,9 @@ func TestKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(2)
-			r := &reconciler{Link: &member.Link{Member: here, Recorder: recorder}, kept: lru.New(remembered), idle: newIdle()}
+			r := &reconciler{Link: &member.Link{Member: here, Recorder: recorder, Clock: clocktesting.NewFakePassiveClock(now.Time)}, kept: lru.New(remembered), idle: newIdle()}
 			for range 2 {
-				if _, err := r.act(t.Context(), s, volume.Next(s)); err != nil {
+				if _, err := r.proceed(t.Context(), s); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -175,8 +182,8 @@ func TestLooksAgain(t *testing.T) {
 		"a volume that is no promise":      {seen(phase(corev1.VolumeBound)), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{Link: &member.Link{Member: here}, idle: newIdle()}
-			result, err := r.act(t.Context(), tc.seen, volume.Next(tc.seen))
+			r := &reconciler{Link: &member.Link{Member: here, Clock: clocktesting.NewFakePassiveClock(now.Time)}, idle: newIdle()}
+			result, err := r.proceed(t.Context(), tc.seen)
 			if err != nil || result.RequeueAfter != tc.want {
 				t.Errorf("looked at again after %s, want %s: %v", result.RequeueAfter, tc.want, err)
 			}
@@ -199,18 +206,18 @@ func TestDecideUnfulfilled(t *testing.T) {
 	deleting := func(s *volume.Snapshot) { s.Host.DeletionTimestamp = &now }
 	for name, tc := range map[string]struct {
 		seen *volume.Snapshot
-		want volume.Step
+		want lifecycle.Step
 	}{
-		"its claim is gone":              {unfulfilled(), volume.EndPromise},
-		"its claim is gone, it retains":  {unfulfilled(hostPolicy(retains)), volume.EndPromise},
-		"its claim lives":                {unfulfilled(phase(corev1.VolumeBound)), volume.None},
-		"deleted, its claim is gone":     {unfulfilled(deleting), volume.EndPromise},
-		"deleted, an admin freed it":     {unfulfilled(deleting, phase(corev1.VolumeAvailable)), volume.DropFinalizer},
-		"abandoned, which host_volume's": {unfulfilled(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), volume.None},
+		"its claim is gone":              {unfulfilled(), lifecycle.EndPromise},
+		"its claim is gone, it retains":  {unfulfilled(hostPolicy(retains)), lifecycle.EndPromise},
+		"its claim lives":                {unfulfilled(phase(corev1.VolumeBound)), lifecycle.None},
+		"deleted, its claim is gone":     {unfulfilled(deleting), lifecycle.EndPromise},
+		"deleted, an admin freed it":     {unfulfilled(deleting, phase(corev1.VolumeAvailable)), lifecycle.DropFinalizer},
+		"abandoned, which host_volume's": {unfulfilled(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if plan := volume.Next(tc.seen); plan.Step != tc.want && plan.By(volume.RootPV) != tc.want {
-				t.Errorf("step is %q, want %q: %+v", plan.By(volume.RootPV), tc.want, plan)
+			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
+				t.Errorf("step is %q, want %q: %+v", plan.By(lifecycle.RootPV), tc.want, plan)
 			}
 		})
 	}
@@ -295,7 +302,7 @@ func TestReleaseProves(t *testing.T) {
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 				Root: guarded.NewRoot(accepts{}, here.Registration, guarded.HostOnly{}),
 			}, idle: newIdle()}
-			result, err := r.act(t.Context(), s, volume.Next(s))
+			result, err := r.proceed(t.Context(), s)
 			switch {
 			case tc.written && !errors.Is(err, errWrite):
 				t.Errorf("the leaf PV was not written: %v", err)
@@ -338,7 +345,7 @@ func TestGraceOfThisProcess(t *testing.T) {
 		t.Helper()
 		clock.SetTime(clock.Now().Add(after))
 		write.annotations = nil
-		result, err := r.act(t.Context(), s, volume.Next(s))
+		result, err := r.proceed(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -383,7 +390,7 @@ func TestMarks(t *testing.T) {
 				Member: here, HostLive: &podReads{reads: reads{volume: tc.seen.Host}}, Clock: clocktesting.NewFakePassiveClock(now.Time),
 				MayDestroy: func() error { return nil }, Root: guarded.NewRoot(write, here.Registration, guarded.HostOnly{}),
 			}, idle: newIdle()}
-			result, err := r.act(t.Context(), tc.seen, volume.Next(tc.seen))
+			result, err := r.proceed(t.Context(), tc.seen)
 			if err != nil || write.annotations[v1alpha1.AnnotationUnusedSince] != tc.want {
 				t.Errorf("mark is %q, want %q: %v", write.annotations[v1alpha1.AnnotationUnusedSince], tc.want, err)
 			}
@@ -427,7 +434,7 @@ func TestNoWayBack(t *testing.T) {
 					Member: here, HostLive: &podReads{reads: reads{volume: s.Host}, pods: []corev1.Pod{pod}}, Live: leaf, Clock: clocktesting.NewFakePassiveClock(now.Time), MayDestroy: func() error { return nil },
 					Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				}, idle: newIdle()}
-				if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, tc.want) {
+				if _, err := r.proceed(t.Context(), s); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)
 				}
 			})
@@ -460,7 +467,7 @@ func TestDeleteUnusedIsLive(t *testing.T) {
 				Member: here, HostLive: host, Live: leaf,
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
-			if _, err := r.act(t.Context(), s, volume.Next(s)); !errors.Is(err, tc.want) {
+			if _, err := r.act(t.Context(), s, lifecycle.Next(s)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
@@ -20,7 +22,10 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
-	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // reads answers live reads from one claim, and has no writes.
@@ -74,16 +79,14 @@ func TestPlacementIsLive(t *testing.T) {
 			root := &corev1.PersistentVolumeClaim{}
 			root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
 			root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
-			leaf, err := pvc.Translate(root, new("fast"), m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := &volume.Snapshot{Member: m, Root: root, Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}},
+				Placement: &volume.Placement{Inside: placement.Inside{Classes: []string{"fast"}}}}
 			live := &reads{claim: root.DeepCopy()}
 			tc.change(live)
 			r := &reconciler{Link: &member.Link{
 				Member: m, HostLive: live, Leaf: guarded.NewLeaf(writes{}, m.HostID, m.Registration, guarded.HostOnly{}),
 			}, Options: Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})}}
-			if err := r.act(t.Context(), observed{member: m, root: root}, create{leaf}); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), observe.Claim{Root: root, Snapshot: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -103,15 +106,17 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 	root := &corev1.PersistentVolumeClaim{}
 	root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
 	root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
-	leaf, err := pvc.Translate(root, new("fast"), here)
-	if err != nil {
-		t.Fatal(err)
+	s := &volume.Snapshot{Member: here, Root: root, Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}},
+		Placement: &volume.Placement{Inside: placement.Inside{Classes: []string{"fast"}}}}
+	leaf, refusal := s.LeafClaim()
+	if refusal != nil {
+		t.Fatal(refusal)
 	}
 	r := &reconciler{Link: &member.Link{
 		Member: here, HostLive: reads{claim: root}, Live: reads{claim: leaf}, Leaf: guarded.NewLeaf(exists{}, here.HostID, here.Registration, guarded.HostOnly{}),
 	}, Options: Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})}}
 	settling := guarded.Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, r.act(ctx, observed{member: here, root: root}, create{leaf})
+		return reconcile.Result{}, r.act(ctx, observe.Claim{Root: root, Snapshot: s}, step(lifecycle.CreateClaim))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("not looked at again: %v, %v", result, err)
@@ -124,19 +129,19 @@ func TestPlacementComesAfterTheRequest(t *testing.T) {
 	r := &reconciler{pace: newPace(), Options: Options{Gate: backlog.New(clock.RealClock{})}, Link: &member.Link{
 		Member: here, Clock: clock.RealClock{}, Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 	}}
-	place := func(o observed) bool { return errors.Is(r.act(t.Context(), o, place{}), errWrite) }
+	place := func(o observe.Claim) bool { return errors.Is(r.act(t.Context(), o, step(lifecycle.Place)), errWrite) }
 	fresh := seen(placedIn(""))
-	if place(fresh) || r.pace.owes(fresh.root.UID) != answer {
+	if place(fresh) || r.pace.owes(fresh.Root.UID) != answer {
 		t.Error("placed before the volume was asked for")
 	}
 	if !place(fresh) {
 		t.Error("waited twice for a controller that does not answer")
 	}
-	fresh.root.ResourceVersion = "2"
+	fresh.Root.ResourceVersion = "2"
 	if place(fresh) {
 		t.Error("not waited for after a change")
 	}
-	fresh.root.Annotations[volumehelpers.AnnStorageProvisioner] = v1alpha1.ProvisionerName
+	fresh.Root.Annotations[volumehelpers.AnnStorageProvisioner] = v1alpha1.ProvisionerName
 	if !place(fresh) {
 		t.Error("not placed once the volume is asked for")
 	}

@@ -9,21 +9,22 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // adopt makes the leaf claim that holds the volume asked for the root's own: its
 // stamp is all that changes, so that the volume is never unbound. leaf_pv then
 // stamps the volume and makes its host PV.
-func (r *reconciler) adopt(ctx context.Context, o observed) error {
+func (r *reconciler) adopt(ctx context.Context, o observe.Claim) error {
 	if proven, err := r.stillAsked(ctx, o); err != nil || !proven {
 		return err
 	}
-	after := o.leaf.DeepCopy()
-	mirror.OriginFor(r.HostID, o.root).Stamp(after)
-	if err := r.Leaf.Patch(ctx, actor, o.leaf, after); err != nil {
+	after := o.Leaf.DeepCopy()
+	mirror.OriginFor(r.HostID, o.Root).Stamp(after)
+	if err := r.Leaf.Patch(ctx, actor, o.Leaf, after); err != nil {
 		return err
 	}
-	r.eventAdopted(o.root, o.asked.Name)
+	r.eventAdopted(o.Root, o.Snapshot.Leaf.Name)
 	return nil
 }
 
@@ -31,13 +32,13 @@ func (r *reconciler) adopt(ctx context.Context, o observed) error {
 // and asks for the volume still, so that the earlier claim of that name is gone;
 // that the host has no PV that could stand for the volume; and that the volume is
 // what it was seen to be.
-func (r *reconciler) stillAsked(ctx context.Context, o observed) (bool, error) {
-	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.root))
-	if err != nil || root == nil || root.UID != o.root.UID || !hostpv.AsksFor(root, o.asked, r.Member) {
+func (r *reconciler) stillAsked(ctx context.Context, o observe.Claim) (bool, error) {
+	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
+	if err != nil || root == nil || root.UID != o.Root.UID || !hostpv.AsksFor(root, o.Snapshot.Leaf, r.Member) {
 		return false, err
 	}
 	for _, collides := range []bool{false, true} {
-		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(hostpv.Name(o.asked.Name, r.ClusterID, collides)))
+		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(hostpv.Name(o.Snapshot.Leaf.Name, r.ClusterID, collides)))
 		if err != nil {
 			return false, err
 		}
@@ -45,13 +46,13 @@ func (r *reconciler) stillAsked(ctx context.Context, o observed) (bool, error) {
 			continue
 		}
 		cluster, leaf, _, ours := hostpv.LeafOf(pv)
-		if pv.Name == root.Spec.VolumeName || ours && cluster == r.ClusterID && leaf == o.asked.Name {
+		if pv.Name == root.Spec.VolumeName || ours && cluster == r.ClusterID && leaf == o.Snapshot.Leaf.Name {
 			return false, nil // not in the cache yet
 		}
 	}
-	volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.asked.Name))
-	if err != nil || volume == nil || volume.UID != o.asked.UID || volume.Spec.ClaimRef == nil {
+	volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.Snapshot.Leaf.Name))
+	if err != nil || volume == nil || volume.UID != o.Snapshot.Leaf.UID || volume.Spec.ClaimRef == nil {
 		return false, err
 	}
-	return volume.Spec.ClaimRef.UID == o.leaf.UID && hostpv.AsksFor(root, volume, r.Member), nil
+	return volume.Spec.ClaimRef.UID == o.Leaf.UID && hostpv.AsksFor(root, volume, r.Member), nil
 }

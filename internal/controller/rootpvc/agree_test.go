@@ -6,20 +6,27 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // world is what two clusters have: claims of two names, and volumes that anybody may have
@@ -29,6 +36,13 @@ type world struct {
 	hosts  []*corev1.PersistentVolume
 	claims []*corev1.PersistentVolumeClaim
 	leaves []*corev1.PersistentVolume
+	pods   []*corev1.Pod
+	// class in the host, and whether the member has it, and which namespace it has.
+	class     *storagev1.StorageClass
+	offered   bool
+	namespace *corev1.Namespace
+	restores  fencing.Restores
+	rules     placement.Rules
 }
 
 // uids of the claims of a name: the one that may live, and one that is gone.
@@ -53,6 +67,7 @@ func (d dice) world() world {
 			w.claims = append(w.claims, d.leafClaim(name))
 		}
 	}
+	w.surroundings(d)
 	leaf := d.leaf(w.claims)
 	for n := range d.IntN(3) {
 		w.hosts = append(w.hosts, d.host(leaf, n == 1))
@@ -63,9 +78,63 @@ func (d dice) world() world {
 	return w
 }
 
+// surroundings of the claims: the class, the member, promises and Pods.
+func (w *world) surroundings(d dice) {
+	w.class = pick(d, nil, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: pick(d, v1alpha1.ProvisionerName, v1alpha1.ProvisionerName, "other"),
+		VolumeBindingMode: pick(d, nil, ptr.To(storagev1.VolumeBindingWaitForFirstConsumer), ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)),
+		Parameters:        map[string]string{v1alpha1.ParameterProvisioning: pick(d, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningMirror, v1alpha1.ProvisioningPromise)}})
+	w.offered = d.IntN(4) > 0
+	w.namespace = pick(d, nil, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: pick(d, here.HostID, here.HostID, here.HostID, "another")}}})
+	w.restores = pick(d, fencing.Restores{}, fencing.Restores{Host: now.Time}, fencing.Restores{Host: now.Time, HostUnconfirmed: true})
+	if d.IntN(4) == 0 {
+		w.rules = adopting("pv-1")
+	}
+	for _, root := range w.roots {
+		if w.class != nil && d.IntN(4) == 0 {
+			w.promise(d, root)
+		}
+		if d.IntN(2) == 0 {
+			w.pods = append(w.pods, podOf(root.Name, pick(d, "", here.NodeName, elsewhereNode), pick(d, "", here.NodeName)))
+		}
+	}
+}
+
+// promise binds a root to a promise without a disk.
+func (w *world) promise(d dice, root *corev1.PersistentVolumeClaim) {
+	promise := hostpv.PromiseFor(root, w.class)
+	promise.UID, promise.Status.Phase = "promise-"+root.UID, corev1.VolumeBound
+	switch member := (mirror.Member{Registration: "cluster39", ClusterID: elsewhereID}); d.IntN(5) {
+	case 0:
+		promise = hostpv.WithMember(promise, here, nil)
+	case 1:
+		promise = hostpv.WithMember(promise, member, nil)
+	case 2:
+		promise = hostpv.LetGo(hostpv.WithMember(promise, here, nil), root, here.ClusterID)
+	}
+	root.Spec.VolumeName = promise.Name
+	if d.IntN(4) > 0 {
+		w.hosts = append(w.hosts, promise)
+	}
+}
+
+func podOf(claim, node, nominated string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pod-" + claim, UID: types.UID("pod-" + claim)}}
+	pod.Spec.NodeName, pod.Status.NominatedNodeName = node, nominated
+	pod.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}}}
+	return pod
+}
+
 func (d dice) root(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: uid, Annotations: map[string]string{}}}
-	root.Spec.VolumeName = pick(d, "", "pv-1", "pv-1", hostpv.Name("pv-1", here.ClusterID, true), "another")
+	root.Spec.StorageClassName = ptr.To("disk")
+	root.Spec.AccessModes, root.Spec.Resources = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}, size("1Gi")
+	if node := pick(d, "", here.NodeName, here.NodeName, elsewhereNode); node != "" {
+		root.Annotations[route.AnnSelectedNode] = node
+	}
+	if d.IntN(4) == 0 {
+		root.Annotations[v1alpha1.AnnotationSteeredTo] = here.NodeName
+	}
+	root.Spec.VolumeName = pick(d, "", "", "pv-1", "pv-1", hostpv.Name("pv-1", here.ClusterID, true), "another")
 	if placed := pick(d, "", here.ClusterID, here.ClusterID, "id39"); placed != "" {
 		root.Annotations[v1alpha1.AnnotationPlacedIn] = placed
 	}
@@ -78,6 +147,7 @@ func (d dice) root(name string, uid types.UID) *corev1.PersistentVolumeClaim {
 func (d dice) leafClaim(name string) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID("leaf-" + name)}}
 	mirror.Origin{HostID: here.HostID, Root: client.ObjectKeyFromObject(claim), UID: d.anyUID(name)}.Stamp(claim)
+	claim.CreationTimestamp = metav1.NewTime(now.Add(time.Duration(d.IntN(3)-1) * time.Minute))
 	claim.Spec.VolumeName = pick(d, "", "pv-1", "pv-1", "pv-1", "pv-2")
 	claim.Status.Phase = pick(d, corev1.ClaimPending, corev1.ClaimBound, corev1.ClaimBound, corev1.ClaimLost)
 	if d.IntN(8) == 0 {
@@ -103,6 +173,11 @@ func (d dice) leaf(claims []*corev1.PersistentVolumeClaim) *corev1.PersistentVol
 		leaf.Spec.ClaimRef = refTo(pick(d, claims...))
 	} else if d.IntN(2) == 0 {
 		leaf.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "shop", Name: "foreign", UID: "foreign"}
+	}
+	leaf.Spec.StorageClassName, leaf.Spec.Capacity = "disk", size("1Gi").Requests
+	leaf.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
+	if d.IntN(2) == 0 {
+		metav1.SetMetaDataAnnotation(&leaf.ObjectMeta, v1alpha1.AnnotationNamespaceUID, "shop-uid")
 	}
 	leaf.Status.Phase = pick(d, corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeBound, corev1.VolumeReleased)
 	if d.IntN(8) == 0 {
@@ -140,15 +215,28 @@ func (d dice) host(leaf *corev1.PersistentVolume, suffixed bool) *corev1.Persist
 	return pv
 }
 
-func (w world) observer() volume.Observer {
+func (w world) observer() observe.ClaimObserver { return w.reconciler().observer() }
+
+func (w world) reconciler() *reconciler {
 	host, leaf := newStore(index.SetupHost), newStore(index.SetupMember)
 	host.add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: "shop-uid"}})
 	addAll(host, w.roots)
 	addAll(host, w.hosts)
 	addAll(leaf, w.claims)
 	addAll(leaf, w.leaves)
-	link := &member.Link{Member: here, Host: host, Cache: leaf, Restores: func() fencing.Restores { return fencing.Restores{} }}
-	return volume.Observer{Prover: link.Proof()}
+	addAll(host, w.pods)
+	if w.class != nil {
+		host.add(w.class)
+	}
+	if w.offered {
+		leaf.add(&storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}})
+	}
+	if w.namespace != nil {
+		leaf.add(w.namespace)
+	}
+	return &reconciler{Options: Options{Book: account.NewBook(), NominatedNode: true}, Link: &member.Link{
+		Member: here, Host: host, Cache: leaf, Restores: func() fencing.Restores { return w.restores }, Rules: w.rules,
+	}}
 }
 
 func addAll[T client.Object](s *store, objects []T) {
@@ -172,16 +260,8 @@ func (w world) seenBy(t *testing.T) map[string]*volume.Snapshot {
 	}
 	for name := range uids {
 		key := types.NamespacedName{Namespace: "shop", Name: name}
-		root, err := index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := o.OfClaim(ctx, root, claim, origin)
-		note("claim "+name, s, err)
+		claim, err := o.OfClaim(ctx, key)
+		note("claim "+name, claim.Snapshot, err)
 	}
 	for _, host := range w.hosts {
 		s, err := o.OfHost(ctx, host.Name)
@@ -193,13 +273,16 @@ func (w world) seenBy(t *testing.T) map[string]*volume.Snapshot {
 }
 
 // asksOwner is the request by which the owner of a step decides on it.
-func asksOwner(s *volume.Snapshot, p volume.Plan) string {
+func asksOwner(s *volume.Snapshot, p lifecycle.Plan) string {
 	switch p.Owner {
-	case volume.LeafPV:
+	case lifecycle.LeafPV:
 		return "leaf " + s.Name
-	case volume.RootPVC:
+	case lifecycle.RootPVC:
 		if claim := s.Stale(); claim != nil && (s.Root == nil || s.Left != nil) {
 			return "claim " + claim.Name // that of its root
+		}
+		if s.Alone() {
+			return "claim " + s.Root.Name
 		}
 		return "claim " + s.Origin.Root.Name
 	default:
@@ -211,21 +294,22 @@ func asksOwner(s *volume.Snapshot, p volume.Plan) string {
 // another, that other one has a step to take, by what it observes itself.
 func TestNobodyWaitsForNothing(t *testing.T) {
 	d := dice{rand.New(rand.NewPCG(1, 2))}
-	steps, failures := map[volume.Step]int{}, 0
+	steps, failures := map[lifecycle.Step]int{}, 0
 	for n := range 50_000 {
-		seen := d.world().seenBy(t)
+		w := d.world()
+		seen := w.seenBy(t)
 		for request, s := range seen {
-			p := volume.Next(s)
-			if p.Step == volume.None {
+			p := lifecycle.Next(s)
+			if p.Step == lifecycle.None {
 				continue
 			}
 			steps[p.Step]++
 			owner := asksOwner(s, p)
-			got, there := volume.Plan{}, seen[owner] != nil
+			got, there := lifecycle.Plan{}, seen[owner] != nil
 			if there {
-				got = volume.Next(seen[owner])
+				got = lifecycle.Next(seen[owner])
 			}
-			if got.Step != volume.None || there && s.Root != nil && (seen[owner].Root == nil || seen[owner].Left != nil) {
+			if got.Step != lifecycle.None || got.Report != nil || p.Step == lifecycle.CreateClaim && w.namespace == nil || there && s.Root != nil && (seen[owner].Root == nil || seen[owner].Left != nil) {
 				continue // the leaf claim of an earlier root of that name is ended first
 			}
 			if failures++; failures <= 10 {
@@ -248,7 +332,8 @@ func (w world) kept() world {
 		annotations["pv.kubernetes.io/bound-by-controller"] = "yes"
 		o.SetAnnotations(annotations)
 	}
-	var after world
+	after := w
+	after.roots, after.hosts, after.claims, after.leaves = nil, nil, nil, nil
 	for _, root := range w.roots {
 		root = root.DeepCopy()
 		of(root)
@@ -303,7 +388,7 @@ func TestWhatIsLeftOutChangesNoPlan(t *testing.T) {
 		}
 		was, is := w.seenBy(t), after.seenBy(t)
 		for request := range was {
-			if a, b := volume.Next(was[request]), volume.Next(is[request]); !reflect.DeepEqual(a, b) {
+			if a, b := lifecycle.Next(was[request]), lifecycle.Next(is[request]); !reflect.DeepEqual(a, b) {
 				t.Fatalf("world %d: %s: %+v before, %+v after", n, request, a, b)
 			}
 		}

@@ -22,6 +22,8 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 var (
@@ -33,10 +35,10 @@ const elsewhereID, elsewhereNode = "id39", "kosmos-cluster39"
 
 // seen is a claim that the scheduler has just asked for on this member's node,
 // and that is placed here; nothing of it is in the member yet.
-func seen(change ...func(*scene)) observed { return sceneOf(change...).observe() }
+func seen(change ...func(*scene)) observe.Claim { return sceneOf(change...).observe() }
 
 func sceneOf(change ...func(*scene)) scene {
-	o := scene{observed: observed{
+	o := scene{
 		member: here,
 		root: &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid", Annotations: map[string]string{
@@ -52,7 +54,7 @@ func sceneOf(change ...func(*scene)) scene {
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)},
 		namespace:     &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}},
 		memberClasses: []string{"slow", "disk"},
-	}}
+	}
 	for _, c := range change {
 		c(&o)
 	}
@@ -291,16 +293,16 @@ func grown(to string) func(*scene) {
 	return func(o *scene) { o.root.Spec.Resources = size(to) }
 }
 
-func says(reason string) decision { return nothing{&mirror.Refusal{Reason: reason}} }
+func says(reason string) decision { return decision{reason: reason} }
 
 func fails(o *scene) {
-	o.attempt.provisioning = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member cluster38 cannot make the volume: no"}
+	o.attempt.Provisioning = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member cluster38 cannot make the volume: no"}
 }
 
 var unschedulable = &mirror.Refusal{Reason: v1alpha1.ReasonPodUnschedulable, Message: "member cluster38 has no node for Pod web: no"}
 
-func usedBy(pods ...consumer) func(*scene) {
-	return func(o *scene) { o.attempt.consumers = pods }
+func usedBy(pods ...volume.Consumer) func(*scene) {
+	return func(o *scene) { o.attempt.Consumers = pods }
 }
 
 func steeredTo(node string) func(*scene) {
@@ -309,8 +311,8 @@ func steeredTo(node string) func(*scene) {
 
 // A claim that cannot go elsewhere says so.
 func TestFailureOfAClaimThatIsHeld(t *testing.T) {
-	o := seen(pushed, fails, usedBy(consumer{name: "api"}, consumer{name: "web", bound: "cache"}))
-	said := o.attempt.failure(here).Message
+	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", Bound: "cache"}))
+	said := o.Snapshot.ReportFailure().Message
 	for _, part := range []string{"cannot make the volume: no", "Pod web", "claim cache", "No other member is tried"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q does not say %q", said, part)
@@ -319,153 +321,153 @@ func TestFailureOfAClaimThatIsHeld(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	leaf := create{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}}
-	again := create{&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}}
+	leaf := takes(lifecycle.CreateClaim)
+	again := decision{step: lifecycle.CreateClaim, volume: "pv-1"}
 	for name, tc := range map[string]struct {
-		observed observed
+		observed observe.Claim
 		want     decision
 	}{
-		"neither root nor leaf": {observed{member: here}, nothing{}},
+		"neither root nor leaf": {observe.Claim{}, decision{}},
 
 		// Never bound.
-		"asked for here: placed before the first write in the member (I3)":   {seen(placedIn("")), place{}},
+		"asked for here: placed before the first write in the member (I3)":   {seen(placedIn("")), takes(lifecycle.Place)},
 		"placed here: the leaf claim is made":                                {seen(), leaf},
-		"the leaf claim is made: the member's part":                          {seen(pushed), nothing{}},
+		"the leaf claim is made: the member's part":                          {seen(pushed), decision{}},
 		"placed in another member: it waits, and nothing is made (I3)":       {seen(placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"placed in another member, and a leaf is here: nothing is made (I3)": {seen(pushed, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"nobody asked for it":                     {seen(selected(""), placedIn("")), nothing{}},
-		"asked for on another node":               {seen(selected(elsewhereNode), placedIn("")), nothing{}},
-		"asked for on another node, placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), nothing{}},
+		"nobody asked for it":                     {seen(selected(""), placedIn("")), decision{}},
+		"asked for on another node":               {seen(selected(elsewhereNode), placedIn("")), decision{}},
+		"asked for on another node, placed there": {seen(selected(elsewhereNode), placedIn(elsewhereID)), decision{}},
 		"a leaf of this root without placement, after a restore: placed anew (I6)": {
-			seen(pushed, placedIn(""), hostRestored(time.Minute)), place{}},
-		"the same, the restore is not confirmed":                               {seen(pushed, placedIn(""), hostRestored(time.Minute), unconfirmed), place{}},
-		"the same, the leaf is younger than the restore: it is withdrawn (I8)": {seen(pushed, placedIn(""), hostRestored(-time.Minute)), withdraw{}},
-		"a leaf without placement, no restore: it is withdrawn (I8)":           {seen(pushed, placedIn("")), withdraw{}},
-		"a bound leaf without placement, no restore: reported (I8)":            {seen(leafBound, placedIn("")), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
-		"the same, and an admin allows it":                                     {seen(leafBound, placedIn(""), allowed), place{}},
-		"the same, after a restore":                                            {seen(leafBound, placedIn(""), hostRestored(time.Minute)), place{}},
-		"the same, the restore is not confirmed, and the scheduler chose it":   {seen(leafBound, placedIn(""), hostRestored(time.Minute), unconfirmed), place{}},
-		"the class is another provisioner's":                                   {seen(func(o *scene) { o.class.Provisioner = "disk.example.com" }), nothing{}},
-		"the class is gone from the host":                                      {seen(noClass), nothing{}},
-		"the class binds at once: host_claim says why not":                     {seen(func(o *scene) { o.class.VolumeBindingMode = nil }), nothing{}},
+			seen(pushed, placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the same, the restore is not confirmed":                               {seen(pushed, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
+		"the same, the leaf is younger than the restore: it is withdrawn (I8)": {seen(pushed, placedIn(""), hostRestored(-time.Minute)), takes(lifecycle.Withdraw)},
+		"a leaf without placement, no restore: it is withdrawn (I8)":           {seen(pushed, placedIn("")), takes(lifecycle.Withdraw)},
+		"a bound leaf without placement, no restore: reported (I8)":            {seen(leafBound, placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the same, and an admin allows it":                                     {seen(leafBound, placedIn(""), allowed), takes(lifecycle.Place)},
+		"the same, after a restore":                                            {seen(leafBound, placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the same, the restore is not confirmed, and the scheduler chose it":   {seen(leafBound, placedIn(""), hostRestored(time.Minute), unconfirmed), takes(lifecycle.Place)},
+		"the class is another provisioner's":                                   {seen(func(o *scene) { o.class.Provisioner = "disk.example.com" }), decision{}},
+		"the class is gone from the host":                                      {seen(noClass), decision{}},
+		"the class binds at once: host_claim says why not":                     {seen(func(o *scene) { o.class.VolumeBindingMode = nil }), decision{}},
 		"the class is of promise mode": {seen(func(o *scene) {
 			o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}
-		}), nothing{}},
-		"the class has parameters that nobody knows": {seen(func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: "magic"} }), nothing{}},
+		}), decision{}},
+		"the class has parameters that nobody knows": {seen(func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: "magic"} }), decision{}},
 		"the class keeps claims off the member: the scheduler is told": {seen(func(o *scene) {
 			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
-		}), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}}},
-		"the class keeps claims out of the node's zone, which a tenant chose (I8)":   {seen(inZone("eu-1"), nodeIn("eu-2")), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}}},
-		"the class keeps claims to a zone, and the node has none":                    {seen(inZone("eu-1"), nodeIn("")), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}}},
+		}), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
+		"the class keeps claims out of the node's zone, which a tenant chose (I8)":   {seen(inZone("eu-1"), nodeIn("eu-2")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
+		"the class keeps claims to a zone, and the node has none":                    {seen(inZone("eu-1"), nodeIn("")), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassKeepsOff}},
 		"the class keeps claims to the node's zone":                                  {seen(inZone("eu-1"), nodeIn("eu-1")), leaf},
 		"the class keeps claims to a zone, and a volume of the node's is used again": {seen(bound, inZone("eu-1"), nodeIn("eu-2")), again},
-		"the member lacks the class: the choice is undone":                           {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), unselect{&mirror.Refusal{Reason: v1alpha1.ReasonClassNotFound}}},
+		"the member lacks the class: the choice is undone":                           {seen(func(o *scene) { o.memberClasses = []string{"slow"} }), decision{step: lifecycle.Unselect, reason: v1alpha1.ReasonClassNotFound}},
 		"the registration maps the class":                                            {seen(func(o *scene) { o.rules = mapping("slow") }), leaf},
 		"the namespace is somebody else's: nothing is written, placed-in neither (I4)": {
 			seen(placedIn(""), func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"the namespace is not made yet": {seen(func(o *scene) { o.namespace = nil }), nothing{}},
+		"the namespace is not made yet": {seen(func(o *scene) { o.namespace = nil }), decision{}},
 		"the claim wants a copy of another volume": {seen(func(o *scene) {
 			o.root.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "PersistentVolumeClaim", Name: "other"}
 		}), says(v1alpha1.ReasonDataSourceUnsupported)},
-		"the claim is being deleted: nothing is made for it": {seen(rootDeleted), nothing{}},
-		"the claim is being deleted, a Pod still holds it":   {seen(pushed, rootDeleted), nothing{}},
+		"the claim is being deleted: nothing is made for it": {seen(rootDeleted), decision{}},
+		"the claim is being deleted, a Pod still holds it":   {seen(pushed, rootDeleted), decision{}},
 
 		// The member fails it.
 		"its provisioner fails: the claim says so":                        {seen(pushed, fails), says(v1alpha1.ReasonProvisioningFailed)},
-		"its scheduler finds no node for the consumer":                    {seen(pushed, usedBy(consumer{problem: unschedulable})), says(v1alpha1.ReasonPodUnschedulable)},
-		"both: what the provisioner says is worth more":                   {seen(pushed, fails, usedBy(consumer{problem: unschedulable})), says(v1alpha1.ReasonProvisioningFailed)},
+		"its scheduler finds no node for the consumer":                    {seen(pushed, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonPodUnschedulable)},
+		"both: what the provisioner says is worth more":                   {seen(pushed, fails, usedBy(volume.Consumer{Problem: unschedulable})), says(v1alpha1.ReasonProvisioningFailed)},
 		"both, placed in another member: that one waits":                  {seen(pushed, fails, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
-		"steered here: nothing is written before the scheduler agrees":    {seen(placedIn(""), steeredTo(here.NodeName), usedBy(consumer{})), nothing{}},
-		"steered here, no Pod uses it":                                    {seen(placedIn(""), steeredTo(here.NodeName)), nothing{}},
-		"steered here, and the scheduler agrees: placed (I3)":             {seen(placedIn(""), steeredTo(here.NodeName), usedBy(consumer{}, consumer{here: true})), place{}},
+		"steered here: nothing is written before the scheduler agrees":    {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{})), decision{}},
+		"steered here, no Pod uses it":                                    {seen(placedIn(""), steeredTo(here.NodeName)), decision{}},
+		"steered here, and the scheduler agrees: placed (I3)":             {seen(placedIn(""), steeredTo(here.NodeName), usedBy(volume.Consumer{}, volume.Consumer{Here: true})), takes(lifecycle.Place)},
 		"steered here, and placed: the leaf claim is made":                {seen(steeredTo(here.NodeName)), leaf},
-		"steered here, the first member not proven empty yet (I3)":        {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(consumer{here: true})), says(v1alpha1.ReasonPlacedElsewhere)},
-		"steered elsewhere once, and the scheduler chose this one itself": {seen(placedIn(""), steeredTo(elsewhereNode)), place{}},
-		"steered elsewhere: the unbound leaf is withdrawn":                {seen(pushed, fails, steeredTo(elsewhereNode), selected(elsewhereNode)), withdraw{}},
+		"steered here, the first member not proven empty yet (I3)":        {seen(placedIn(elsewhereID), steeredTo(here.NodeName), usedBy(volume.Consumer{Here: true})), says(v1alpha1.ReasonPlacedElsewhere)},
+		"steered elsewhere once, and the scheduler chose this one itself": {seen(placedIn(""), steeredTo(elsewhereNode)), takes(lifecycle.Place)},
+		"steered elsewhere: the unbound leaf is withdrawn":                {seen(pushed, fails, steeredTo(elsewhereNode), selected(elsewhereNode)), takes(lifecycle.Withdraw)},
 
 		// The scheduler changed its mind.
-		"the scheduler took its choice back: the unbound leaf is withdrawn":       {seen(pushed, selected("")), withdraw{}},
-		"the scheduler chose another node: the unbound leaf is withdrawn":         {seen(pushed, selected(elsewhereNode)), withdraw{}},
-		"the same, and the class is gone from the host (I1)":                      {seen(pushed, selected(""), noClass), withdraw{}},
-		"withdrawn: placed-in is taken off, once the member is proven empty (I3)": {seen(selected("")), unplace{}},
-		"withdrawn, and the class is gone from the host: nothing is held up (I1)": {seen(selected(""), noClass), unplace{}},
-		"no longer wanted, and bound already: it stays, there is to be one (I3)":  {seen(leafBound, selected(elsewhereNode)), nothing{}},
-		"no longer wanted, its leaf ends":                                         {seen(pushed, leafDeleted, selected("")), nothing{}},
-		"the claim is being deleted and no longer wanted: the leaf is withdrawn":  {seen(pushed, rootDeleted, selected("")), withdraw{}},
+		"the scheduler took its choice back: the unbound leaf is withdrawn":       {seen(pushed, selected("")), takes(lifecycle.Withdraw)},
+		"the scheduler chose another node: the unbound leaf is withdrawn":         {seen(pushed, selected(elsewhereNode)), takes(lifecycle.Withdraw)},
+		"the same, and the class is gone from the host (I1)":                      {seen(pushed, selected(""), noClass), takes(lifecycle.Withdraw)},
+		"withdrawn: placed-in is taken off, once the member is proven empty (I3)": {seen(selected("")), takes(lifecycle.Unplace)},
+		"withdrawn, and the class is gone from the host: nothing is held up (I1)": {seen(selected(""), noClass), takes(lifecycle.Unplace)},
+		"no longer wanted, and bound already: it stays, there is to be one (I3)":  {seen(leafBound, selected(elsewhereNode)), decision{}},
+		"no longer wanted, its leaf ends":                                         {seen(pushed, leafDeleted, selected("")), decision{}},
+		"the claim is being deleted and no longer wanted: the leaf is withdrawn":  {seen(pushed, rootDeleted, selected("")), takes(lifecycle.Withdraw)},
 
 		// The root is gone.
-		"the root is gone, the leaf is unbound: withdrawn, once that is proven": {seen(pushed, rootGone), withdraw{rootGone: true}},
-		"the root was made anew, the leaf is the old one's":                     {seen(pushed, rootNewer), withdraw{rootGone: true}},
+		"the root is gone, the leaf is unbound: withdrawn, once that is proven": {seen(pushed, rootGone), decision{step: lifecycle.Withdraw, rootGone: true}},
+		"the root was made anew, the leaf is the old one's":                     {seen(pushed, rootNewer), decision{step: lifecycle.Withdraw, rootGone: true}},
 		"the root is gone, its volume is retained and nothing stands for it: the name is freed, the data stay (I1, I2)": {
-			seen(leafBound, stampedVolume, retainedVolume, rootGone), deleteRetained{}},
-		"the root is gone, and the host's volume decides (I2)":                               {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), nothing{}},
-		"the same, and it is released: root_pv keeps the data and deletes the leaf (I2)":     {seen(leafBound, stampedVolume, retainedVolume, hostHolds, hostReleased, rootGone), awaits{volume.RootPV, volume.DeleteClaim}},
-		"the same, and both sides' policies are Delete: root_pv destroys it (I2)":            {seen(leafBound, bound, hostReleased, rootGone), awaits{volume.RootPV, volume.SetDelete}},
-		"the root is gone, its volume is at Delete and nothing stands for it (I2)":           {seen(leafBound, stampedVolume, rootGone), awaits{volume.LeafPV, volume.Keep}},
-		"the root is gone, a volume that outlives its claim was never mirrored (I1)":         {seen(leafBound, retainedVolume, rootGone), awaits{volume.LeafPV, volume.Stamp}},
-		"used again, the volume points at its new claim: the member's PV controller is told": {seen(leafBound, bound, pointsBack("leaf-uid")), nudge{}},
-		"used again, and told already":                                                       {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), nothing{}},
-		"used again, the volume does not point at its new claim yet":                         {seen(leafBound, bound, pointsBack("another")), awaits{volume.LeafPV, volume.Repoint}},
-		"the root is gone, the volume was never mirrored: destroyed on proof (I1)":           {seen(leafBound, rootGone), destroyUnmirrored{}},
-		"the root was made anew, the old volume was never mirrored (I1)":                     {seen(leafBound, rootNewer), destroyUnmirrored{}},
-		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":      {seen(leafBound, hostHolds, rootGone), awaits{volume.LeafPV, volume.Stamp}},
-		"the same, under another UID (I2)":                                                   {seen(leafBound, hostHolds, replaced, rootGone), awaits{volume.LeafPV, volume.Keep}},
-		"the root is gone, the leaf claim may be of the member's backup (I2)":                {seen(leafBound, memberRestored(0), rootGone), awaits{volume.LeafPV, volume.Stamp}},
-		"the root is gone, the leaf claim is younger than the member's restore":              {seen(leafBound, memberRestored(-time.Second), rootGone), destroyUnmirrored{}},
+			seen(leafBound, stampedVolume, retainedVolume, rootGone), takes(lifecycle.DeleteRetained)},
+		"the root is gone, and the host's volume decides (I2)":                               {seen(leafBound, stampedVolume, retainedVolume, hostHolds, rootGone), decision{}},
+		"the same, and it is released: root_pv keeps the data and deletes the leaf (I2)":     {seen(leafBound, stampedVolume, retainedVolume, hostHolds, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteClaim}},
+		"the same, and both sides' policies are Delete: root_pv destroys it (I2)":            {seen(leafBound, bound, hostReleased, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.SetDelete}},
+		"the root is gone, its volume is at Delete and nothing stands for it (I2)":           {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, a volume that outlives its claim was never mirrored (I1)":         {seen(leafBound, retainedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"used again, the volume points at its new claim: the member's PV controller is told": {seen(leafBound, bound, pointsBack("leaf-uid")), takes(lifecycle.Touch)},
+		"used again, and told already":                                                       {seen(leafBound, bound, pointsBack("leaf-uid"), nudged), decision{}},
+		"used again, the volume does not point at its new claim yet":                         {seen(leafBound, bound, pointsBack("another")), decision{owner: lifecycle.LeafPV, step: lifecycle.Repoint}},
+		"the root is gone, the volume was never mirrored: destroyed on proof (I1)":           {seen(leafBound, rootGone), takes(lifecycle.DestroyUnmirrored)},
+		"the root was made anew, the old volume was never mirrored (I1)":                     {seen(leafBound, rootNewer), takes(lifecycle.DestroyUnmirrored)},
+		"the root is gone, the leaf PV has no stamp, and the host has a PV for it (I2)":      {seen(leafBound, hostHolds, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the same, under another UID (I2)":                                                   {seen(leafBound, hostHolds, replaced, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, the leaf claim may be of the member's backup (I2)":                {seen(leafBound, memberRestored(0), rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Stamp}},
+		"the root is gone, the leaf claim is younger than the member's restore":              {seen(leafBound, memberRestored(-time.Second), rootGone), takes(lifecycle.DestroyUnmirrored)},
 		"the root is gone, the leaf PV was replaced: root_pv ends it, with a word":           {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone), says(v1alpha1.ReasonVolumeReplaced)},
 		"the root was made anew, the leaf PV was replaced: it says so":                       {seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootNewer), says(v1alpha1.ReasonVolumeReplaced)},
-		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv":     {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), nothing{}},
-		"the root is gone, the volume was mirrored: the host PV decides (I2)":                {seen(leafBound, stampedVolume, rootGone), awaits{volume.LeafPV, volume.Keep}},
-		"the root is gone, the leaf's PV is not seen: no evidence (I2)":                      {seen(leafBound, noLeafVolume, rootGone), nothing{}},
-		"the root is gone, and the volume that the leaf was to use again":                    {seen(leafBound, rootGone, noLeafVolume, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), deleteLost{}},
-		"the root is gone, the leaf's PV is another claim's (I4)":                            {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef.UID = "other" }), nothing{}},
-		"the root is gone, the leaf's PV is nobody's yet":                                    {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef = nil }), nothing{}},
-		"the root is gone, and its volume is another claim's: root_pv deletes the leaf":      {seen(leafBound, bound, handedOn, rootGone), awaits{volume.RootPV, volume.DeleteStale}},
-		"the same, and the leaf ends: what comes next is for the other claim (I3)":           {seen(leafBound, bound, handedOn, leafDeleted, rootGone), nothing{}},
-		"the root was made anew, and its volume is another claim's":                          {seen(leafBound, bound, handedOn, rootNewer, boundTo("")), awaits{volume.RootPV, volume.DeleteStale}},
-		"the same, and the leaf ends: nothing is done for the new one (I3)":                  {seen(leafBound, bound, handedOn, leafDeleted, rootNewer, boundTo("")), nothing{}},
-		"the same, and the other claim is placed: no leaf is made for the new one (I3)":      {seen(leafBound, bound, handedOn, otherPlaced, leafDeleted, rootNewer, boundTo("")), nothing{}},
-		"the same, and the leaf of the other claim is unbound: this one is not withdrawn":    {seen(leafBound, bound, handedOn, otherPlaced, otherPushed, leafDeleted, rootGone), nothing{}},
-		"the root was made anew, and has the volume: root_pv deletes the earlier leaf":       {seen(leafBound, bound, usedAgain), awaits{volume.RootPV, volume.DeleteStale}},
-		"the same, and the earlier leaf ends":                                                {seen(leafBound, bound, usedAgain, leafDeleted), nothing{}},
-		"the same, and its leaf volume is gone: the earlier leaf goes (I6)":                  {seen(leafBound, bound, usedAgain, noLeafVolume), deleteLeft{}},
-		"its volume was freed for it while another claim that has it lives: reported (I6)":   {seen(leafBound, bound, heldByLiving), inUse{&mirror.Refusal{Reason: v1alpha1.ReasonVolumeMismatch}}},
-		"the root is gone, the leaf ends":                                                    {seen(pushed, leafDeleted, rootGone), nothing{}},
+		"the root is gone, the leaf has lost its volume, and the host has a PV: root_pv":     {seen(leafBound, hostHolds, noLeafVolume, leafLost, rootGone), decision{}},
+		"the root is gone, the volume was mirrored: the host PV decides (I2)":                {seen(leafBound, stampedVolume, rootGone), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
+		"the root is gone, the leaf's PV is not seen: no evidence (I2)":                      {seen(leafBound, noLeafVolume, rootGone), decision{}},
+		"the root is gone, and the volume that the leaf was to use again":                    {seen(leafBound, rootGone, noLeafVolume, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), takes(lifecycle.DeleteLost)},
+		"the root is gone, the leaf's PV is another claim's (I4)":                            {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef.UID = "other" }), decision{}},
+		"the root is gone, the leaf's PV is nobody's yet":                                    {seen(leafBound, rootGone, func(o *scene) { o.leafVolume.Spec.ClaimRef = nil }), decision{}},
+		"the root is gone, and its volume is another claim's: root_pv deletes the leaf":      {seen(leafBound, bound, handedOn, rootGone), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
+		"the same, and the leaf ends: what comes next is for the other claim (I3)":           {seen(leafBound, bound, handedOn, leafDeleted, rootGone), decision{}},
+		"the root was made anew, and its volume is another claim's":                          {seen(leafBound, bound, handedOn, rootNewer, boundTo("")), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
+		"the same, and the leaf ends: nothing is done for the new one (I3)":                  {seen(leafBound, bound, handedOn, leafDeleted, rootNewer, boundTo("")), decision{}},
+		"the same, and the other claim is placed: no leaf is made for the new one (I3)":      {seen(leafBound, bound, handedOn, otherPlaced, leafDeleted, rootNewer, boundTo("")), decision{}},
+		"the same, and the leaf of the other claim is unbound: this one is not withdrawn":    {seen(leafBound, bound, handedOn, otherPlaced, otherPushed, leafDeleted, rootGone), decision{}},
+		"the root was made anew, and has the volume: root_pv deletes the earlier leaf":       {seen(leafBound, bound, usedAgain), decision{owner: lifecycle.RootPV, step: lifecycle.DeleteStale}},
+		"the same, and the earlier leaf ends":                                                {seen(leafBound, bound, usedAgain, leafDeleted), decision{}},
+		"the same, and its leaf volume is gone: the earlier leaf goes (I6)":                  {seen(leafBound, bound, usedAgain, noLeafVolume), takes(lifecycle.DeleteLeft)},
+		"its volume was freed for it while another claim that has it lives: reported (I6)":   {seen(leafBound, bound, heldByLiving), decision{reason: v1alpha1.ReasonVolumeMismatch, live: true}},
+		"the root is gone, the leaf ends":                                                    {seen(pushed, leafDeleted, rootGone), decision{}},
 
-		"the root is gone, and the leaf has lost its volume: nothing is left of it": {seen(leafBound, noLeafVolume, leafLost, rootGone), deleteLost{}},
-		"the root was made anew, and the leaf has lost its volume":                  {seen(leafBound, noLeafVolume, leafLost, rootNewer), deleteLost{}},
+		"the root is gone, and the leaf has lost its volume: nothing is left of it": {seen(leafBound, noLeafVolume, leafLost, rootGone), takes(lifecycle.DeleteLost)},
+		"the root was made anew, and the leaf has lost its volume":                  {seen(leafBound, noLeafVolume, leafLost, rootNewer), takes(lifecycle.DeleteLost)},
 
 		// The root was made anew and asks, by name, for the volume that it had.
-		"comes back and asks for its volume: the place is recorded first (I3)":    {seen(comesBack, placedIn("")), place{}},
-		"the same, placed: the leaf claim is the new root's":                      {seen(comesBack), adopt{}},
+		"comes back and asks for its volume: the place is recorded first (I3)":    {seen(comesBack, placedIn("")), takes(lifecycle.Place)},
+		"the same, placed: the leaf claim is the new root's":                      {seen(comesBack), takes(lifecycle.AdoptClaim)},
 		"the same, placed elsewhere (I3)":                                         {seen(comesBack, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"the same, another member has such a volume too (I8)":                     {seen(comesBack, func(o *scene) { o.rivals = []string{"cluster39"} }), says(v1alpha1.ReasonAmbiguousVolume)},
 		"the same, in a namespace that was made anew (I8)":                        {seen(comesBack, newTenant), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the same, in a namespace that was made anew, and an admin lets it":       {seen(comesBack, newTenant, allowed), adopt{}},
+		"the same, in a namespace that was made anew, and an admin lets it":       {seen(comesBack, newTenant, allowed), takes(lifecycle.AdoptClaim)},
 		"the same, and asks for more than there is":                               {seen(comesBack, grown("2Gi")), says(v1alpha1.ReasonVolumeMismatch)},
-		"the same, its class is not ours (I4)":                                    {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), nothing{}},
-		"the same, and the leaf claim ends":                                       {seen(comesBack, leafDeleted), nothing{}},
-		"the same, the volume's stamp is another root's than its claim's (I8)":    {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), awaits{volume.LeafPV, volume.Keep}},
+		"the same, its class is not ours (I4)":                                    {seen(comesBack, func(o *scene) { o.class.Provisioner = "other" }), decision{}},
+		"the same, and the leaf claim ends":                                       {seen(comesBack, leafDeleted), decision{}},
+		"the same, the volume's stamp is another root's than its claim's (I8)":    {seen(comesBack, func(o *scene) { o.asked.Annotations[v1alpha1.AnnotationRootUID] = "forged" }), decision{owner: lifecycle.LeafPV, step: lifecycle.Secure}},
 		"the volume was let go of: an admin has to let it (I8)":                   {seen(comesBack, noLeaf), says(v1alpha1.ReasonAdoptionUnconfirmed)},
-		"the volume was let go of, an admin lets it: the place is recorded":       {seen(comesBack, noLeaf, allowed, placedIn("")), place{}},
-		"the volume was let go of, an admin lets it, placed: leaf_pv goes on":     {seen(comesBack, noLeaf, allowed), nothing{}},
-		"comes back and asks for none: its name is freed, the data stay (I2)":     {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), deleteRetained{}},
-		"the root is gone, its volume was in use, and nothing stands for it":      {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), deleteRetained{}},
-		"restored from before it was placed, its volume is here: it is placed":    {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), place{}},
-		"the same, the scheduler asks for another member":                         {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), place{}},
-		"the same, the restore is not confirmed: the member alone shows it (I8)":  {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
-		"the same, made after the restore (I8)":                                   {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
-		"a volume where the claim was never placed, no restore (I8)":              {seen(leafBound, stampedVolume, selected(""), placedIn("")), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
-		"the same, the scheduler asks for another member, no restore (I8)":        {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), doubt{&mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed}}},
-		"the same, and an admin allows it: placed":                                {seen(leafBound, stampedVolume, selected(""), placedIn(""), allowed), place{}},
-		"an unbound leaf where the claim was never placed: withdrawn (I8)":        {seen(pushed, selected(""), placedIn("")), withdraw{}},
-		"an unbound leaf, the host was restored: withdrawn, for nobody asks (I1)": {seen(pushed, selected(""), placedIn(""), hostRestored(time.Minute)), withdraw{}},
+		"the volume was let go of, an admin lets it: the place is recorded":       {seen(comesBack, noLeaf, allowed, placedIn("")), takes(lifecycle.Place)},
+		"the volume was let go of, an admin lets it, placed: leaf_pv goes on":     {seen(comesBack, noLeaf, allowed), decision{}},
+		"comes back and asks for none: its name is freed, the data stay (I2)":     {seen(comesBack, func(o *scene) { o.root.Spec.VolumeName, o.asked = "", nil }), takes(lifecycle.DeleteRetained)},
+		"the root is gone, its volume was in use, and nothing stands for it":      {seen(comesBack, rootGone, func(o *scene) { o.asked = nil }), takes(lifecycle.DeleteRetained)},
+		"restored from before it was placed, its volume is here: it is placed":    {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the same, the scheduler asks for another member":                         {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Place)},
+		"the same, the restore is not confirmed: the member alone shows it (I8)":  {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn(""), hostRestored(time.Minute), unconfirmed), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the same, made after the restore (I8)":                                   {seen(leafBound, stampedVolume, selected(""), placedIn(""), hostRestored(-time.Minute)), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"a volume where the claim was never placed, no restore (I8)":              {seen(leafBound, stampedVolume, selected(""), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the same, the scheduler asks for another member, no restore (I8)":        {seen(leafBound, stampedVolume, selected(elsewhereNode), placedIn("")), decision{reason: v1alpha1.ReasonAdoptionUnconfirmed, live: true}},
+		"the same, and an admin allows it: placed":                                {seen(leafBound, stampedVolume, selected(""), placedIn(""), allowed), takes(lifecycle.Place)},
+		"an unbound leaf where the claim was never placed: withdrawn (I8)":        {seen(pushed, selected(""), placedIn("")), takes(lifecycle.Withdraw)},
+		"an unbound leaf, the host was restored: withdrawn, for nobody asks (I1)": {seen(pushed, selected(""), placedIn(""), hostRestored(time.Minute)), takes(lifecycle.Withdraw)},
 
 		// Bound to a volume of this member.
-		"bound and pushed: at rest (I5)":                                           {seen(leafBound, bound), nothing{}},
-		"bound, placed nowhere: the place is recorded (I3)":                        {seen(leafBound, bound, placedIn("")), place{}},
+		"bound and pushed: at rest (I5)":                                           {seen(leafBound, bound), decision{}},
+		"bound, placed nowhere: the place is recorded (I3)":                        {seen(leafBound, bound, placedIn("")), takes(lifecycle.Place)},
 		"bound, placed elsewhere: reported (I3)":                                   {seen(leafBound, bound, placedIn(elsewhereID)), says(v1alpha1.ReasonPlacedElsewhere)},
 		"bound, and the member lost the volume: nothing is made (I2)":              {seen(bound, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
 		"bound, and the member lost volume and class: nothing is made (I2)":        {seen(bound, noClass, noLeafVolume), says(v1alpha1.ReasonVolumeLost)},
@@ -473,7 +475,7 @@ func TestDecide(t *testing.T) {
 		"the same, and the leaf claim is gone: none is made":                       {seen(bound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"not bound yet, and the volume is being deleted in the member":             {seen(leafBound, leafTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"the same, and the scheduler has chosen another node":                      {seen(leafBound, leafTerminating, selected("other")), says(v1alpha1.ReasonVolumeTerminating)},
-		"not bound there either, and the scheduler has chosen another node":        {seen(pushed, leafTerminating, selected("other")), withdraw{}},
+		"not bound there either, and the scheduler has chosen another node":        {seen(pushed, leafTerminating, selected("other")), takes(lifecycle.Withdraw)},
 		"not bound yet, and the host PV is being deleted":                          {seen(leafBound, mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"the same, and the leaf claim is gone":                                     {seen(mirrorTerminating), says(v1alpha1.ReasonVolumeTerminating)},
 		"bound, and the volume there was replaced by another (I2)":                 {seen(bound, replaced), says(v1alpha1.ReasonVolumeReplaced)},
@@ -481,43 +483,33 @@ func TestDecide(t *testing.T) {
 		"bound, the member lost the claim, the class is gone from the host":        {seen(bound, noClass), again},
 		"bound, the member lost the claim, its class there is gone":                {seen(bound, func(o *scene) { o.memberClasses = nil }), again},
 		"bound, the member lost the claim and its namespace is another's (I4)":     {seen(bound, func(o *scene) { o.namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"bound, the member lost the claim, its namespace is being made":            {seen(bound, func(o *scene) { o.namespace = nil }), nothing{}},
-		"bound, the root is being deleted: nothing is made":                        {seen(bound, rootDeleted), nothing{}},
-		"bound, and the leaf is unbound and asks for any volume: withdrawn (I3)":   {seen(pushed, bound), withdraw{}},
-		"bound, and the leaf is not bound yet, as before a restore: it waits (I2)": {seen(pushed, bound, pointsBack("leaf-uid")), nothing{}},
+		"bound, the member lost the claim, its namespace is being made":            {seen(bound, func(o *scene) { o.namespace = nil }), decision{}},
+		"bound, the root is being deleted: nothing is made":                        {seen(bound, rootDeleted), decision{}},
+		"bound, and the leaf is unbound and asks for any volume: withdrawn (I3)":   {seen(pushed, bound), takes(lifecycle.Withdraw)},
+		"bound, and the leaf is not bound yet, as before a restore: it waits (I2)": {seen(pushed, bound, pointsBack("leaf-uid")), decision{}},
 		"bound, and the leaf is bound to another volume: reported (I3)":            {seen(leafBound, bound, func(o *scene) { o.leaf.Spec.VolumeName = "pv-2" }), says(v1alpha1.ReasonVolumeMismatch)},
 		"bound, and the leaf is Lost":                                              {seen(leafBound, bound, func(o *scene) { o.leaf.Status.Phase = corev1.ClaimLost }), says(v1alpha1.ReasonVolumeLost)},
-		"bound, and the leaf of an earlier root is still here":                     {seen(leafBound, stampedVolume, bound, rootNewer), nothing{}},
-		"the user asks for more":                                                   {seen(leafBound, bound, grown("2Gi")), grow{resource.MustParse("2Gi")}},
-		"the user asks for more before the leaf is bound":                          {seen(leafBound, bound, grown("2Gi"), pointsBack("leaf-uid"), nudged), nothing{}},
+		"bound, and the leaf of an earlier root is still here":                     {seen(leafBound, stampedVolume, bound, rootNewer), decision{}},
+		"the user asks for more":                                                   {seen(leafBound, bound, grown("2Gi")), decision{step: lifecycle.Grow, to: "2Gi"}},
+		"the user asks for more before the leaf is bound":                          {seen(leafBound, bound, grown("2Gi"), pointsBack("leaf-uid"), nudged), decision{}},
 		"the user asks for other volume attributes":                                {seen(leafBound, bound, func(o *scene) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), says(v1alpha1.ReasonModifyUnsupported)},
 
 		// Bound elsewhere.
-		"bound elsewhere, nothing here":                              {seen(boundTo("pv-9")), nothing{}},
-		"bound elsewhere, placed here, nothing here: let go of (I3)": {seen(boundTo("pv-9"), away), unplace{}},
-		"bound elsewhere, placed there, nothing here":                {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), nothing{}},
-		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":  {seen(pushed, boundTo("pv-9")), withdraw{}},
+		"bound elsewhere, nothing here":                              {seen(boundTo("pv-9")), decision{}},
+		"bound elsewhere, placed here, nothing here: let go of (I3)": {seen(boundTo("pv-9"), away), takes(lifecycle.Unplace)},
+		"bound elsewhere, placed there, nothing here":                {seen(boundTo("pv-9"), away, placedIn(elsewhereID)), decision{}},
+		"bound elsewhere, the leaf here is unbound: withdrawn (I3)":  {seen(pushed, boundTo("pv-9")), takes(lifecycle.Withdraw)},
 		"bound elsewhere, the leaf here is bound: a surplus (I3)":    {seen(leafBound, boundTo("pv-9"), away), says(v1alpha1.ReasonSurplusVolume)},
 		"bound to a volume that is not seen: not known which is its": {seen(leafBound, boundTo("pv-9")), says(v1alpha1.ReasonVolumeMismatch)},
-		"about to be bound to its mirror":                            {seen(leafBound, boundTo("pv-1")), nothing{}},
-		"about to be bound to its mirror, whose name was taken (I3)": {seen(leafBound, boundTo(hostpv.Name("pv-1", here.ClusterID, true))), nothing{}},
+		"about to be bound to its mirror":                            {seen(leafBound, boundTo("pv-1")), decision{}},
+		"about to be bound to its mirror, whose name was taken (I3)": {seen(leafBound, boundTo(hostpv.Name("pv-1", here.ClusterID, true))), decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, decided(tc.observed), decisions); diff != "" {
+			if diff := cmp.Diff(tc.want, decided(tc.observed), cmp.AllowUnexported(decision{})); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-// decisions are compared by type, by what they say to the user by its reason,
-// and claims by name and volume: mirror tests translation.
-var decisions = cmp.Options{
-	cmp.AllowUnexported(awaits{}, nothing{}, doubt{}, inUse{}, create{}, grow{}, withdraw{}, unselect{}),
-	cmp.Comparer(func(a, b *mirror.Refusal) bool { return (a == nil) == (b == nil) && (a == nil || a.Reason == b.Reason) }),
-	cmp.Comparer(func(a, b *corev1.PersistentVolumeClaim) bool {
-		return a.Namespace == b.Namespace && a.Name == b.Name && a.Spec.VolumeName == b.Spec.VolumeName
-	}),
 }
 
 // The user is told what is there to choose from, and where to change it.
@@ -534,13 +526,13 @@ func TestMissingClassListsClasses(t *testing.T) {
 			[]string{`no StorageClass "gp8"`, v1alpha1.ParameterMemberClass}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, ok := decide(seen(tc.change)).(unselect)
-			if !ok {
-				t.Fatalf("decision is %#v, want unselect", decide(seen(tc.change)))
+			plan := planned(seen(tc.change))
+			if plan.Step != lifecycle.Unselect {
+				t.Fatalf("plan is %+v, want Unselect", plan)
 			}
 			for _, want := range tc.want {
-				if !strings.Contains(d.problem.Message, want) {
-					t.Errorf("message %q does not say %q", d.problem.Message, want)
+				if !strings.Contains(plan.Report.Message, want) {
+					t.Errorf("message %q does not say %q", plan.Report.Message, want)
 				}
 			}
 		})
@@ -549,7 +541,7 @@ func TestMissingClassListsClasses(t *testing.T) {
 
 func TestLeafClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed           observed
+		observed           observe.Claim
 		volume, class, gib string
 	}{
 		"new: any volume of the member's class":                              {seen(func(o *scene) { o.rules = mapping("slow") }), "", "slow", "1Gi"},
@@ -558,24 +550,27 @@ func TestLeafClaim(t *testing.T) {
 		"again, of a volume larger than asked for":                           {seen(bound, func(o *scene) { o.leafVolume.Spec.Capacity[corev1.ResourceStorage] = resource.MustParse("2Gi") }), "pv-1", "gp3", "1Gi"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			root := tc.observed.root.DeepCopy()
-			d, ok := decide(tc.observed).(create)
-			if !ok {
-				t.Fatalf("decision is %#v, want create", decide(tc.observed))
+			root := tc.observed.Root.DeepCopy()
+			if plan := planned(tc.observed); plan.Step != lifecycle.CreateClaim {
+				t.Fatalf("plan is %+v, want CreateClaim", plan)
 			}
-			if got := d.leaf.Spec.VolumeName; got != tc.volume {
+			leaf, refusal := tc.observed.Snapshot.LeafClaim()
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			if got := leaf.Spec.VolumeName; got != tc.volume {
 				t.Errorf("volumeName is %q, want %q", got, tc.volume)
 			}
-			if got := ptr.Deref(d.leaf.Spec.StorageClassName, ""); got != tc.class {
+			if got := ptr.Deref(leaf.Spec.StorageClassName, ""); got != tc.class {
 				t.Errorf("class is %q, want %q", got, tc.class)
 			}
-			if got := d.leaf.Spec.Resources.Requests.Storage().String(); got != tc.gib {
+			if got := leaf.Spec.Resources.Requests.Storage().String(); got != tc.gib {
 				t.Errorf("request is %s, want %s", got, tc.gib)
 			}
-			if _, has := d.leaf.Annotations[route.AnnSelectedNode]; has {
+			if _, has := leaf.Annotations[route.AnnSelectedNode]; has {
 				t.Error("the host's selected-node leaked into the member")
 			}
-			if diff := cmp.Diff(root, tc.observed.root); diff != "" {
+			if diff := cmp.Diff(root, tc.observed.Root); diff != "" {
 				t.Errorf("deciding changed the root:\n%s", diff)
 			}
 		})
@@ -583,35 +578,36 @@ func TestLeafClaim(t *testing.T) {
 }
 
 // Two members that both kept the Placed condition would write for ever (I5):
-// whatever the annotations, one at most has the word when there is a problem.
-func TestOneMemberSpeaks(t *testing.T) {
+// whatever the annotations, one at most reports when there is a problem.
+func TestOneMemberReports(t *testing.T) {
 	other := mirror.Member{Registration: "cluster39", ClusterID: elsewhereID, NodeName: elsewhereNode, HostID: here.HostID}
 	for name, tc := range map[string]struct {
 		change       []func(*scene)
 		here, others bool
 	}{
-		"asked for here":                                         {[]func(*scene){placedIn("")}, true, false},
-		"asked for here, placed there: it waits":                 {[]func(*scene){placedIn(elsewhereID)}, true, false},
-		"placed here, asked for there":                           {[]func(*scene){selected(elsewhereNode)}, false, true},
-		"placed here, asked for nowhere":                         {[]func(*scene){selected("")}, true, false},
-		"asked for on a node of the host's own":                  {[]func(*scene){selected("worker-1")}, false, false},
-		"bound, placed here, selected there":                     {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
-		"bound, placed there, selected here":                     {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
-		"nobody has it: whoever said something may take it back": {[]func(*scene){selected(""), placedIn("")}, true, true},
+		"asked for here":                                        {[]func(*scene){placedIn("")}, true, false},
+		"asked for here, placed there: it waits":                {[]func(*scene){placedIn(elsewhereID)}, true, false},
+		"placed here, asked for there":                          {[]func(*scene){selected(elsewhereNode)}, false, true},
+		"placed here, asked for nowhere":                        {[]func(*scene){selected("")}, true, false},
+		"asked for on a node of the host's own":                 {[]func(*scene){selected("worker-1")}, false, false},
+		"bound, placed here, selected there":                    {[]func(*scene){boundTo("pv-1"), selected(elsewhereNode)}, true, false},
+		"bound, placed there, selected here":                    {[]func(*scene){boundTo("pv-1"), placedIn(elsewhereID)}, false, true},
+		"no member has it: each may take back what it reported": {[]func(*scene){selected(""), placedIn("")}, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(tc.change...)
-			if got := o.speaks(); got != tc.here {
-				t.Errorf("this member speaks: %v, want %v", got, tc.here)
-			}
-			o.member = other
-			if got := o.speaks(); got != tc.others {
-				t.Errorf("the other member speaks: %v, want %v", got, tc.others)
+			for _, m := range []struct {
+				mirror.Member
+				want bool
+			}{{here, tc.here}, {other, tc.others}} {
+				if got := o.Reports(m.Member); got != m.want {
+					t.Errorf("member %s reports: %v, want %v", m.Registration, got, m.want)
+				}
 			}
 		})
 	}
-	if (observed{member: here}).speaks() {
-		t.Error("somebody speaks of a claim that is gone")
+	if (&observe.Claim{}).Reports(here) {
+		t.Error("a member reports on a claim that is gone")
 	}
 }
 
@@ -619,11 +615,11 @@ func TestOneMemberSpeaks(t *testing.T) {
 // its classes are called.
 func TestClassNotFoundNamesWhatIsThere(t *testing.T) {
 	said := func(classes ...string) string {
-		d, ok := decide(seen(func(o *scene) { o.memberClasses = classes })).(unselect)
-		if !ok {
-			t.Fatalf("decided %#v", d)
+		plan := planned(seen(func(o *scene) { o.memberClasses = classes }))
+		if plan.Step != lifecycle.Unselect {
+			t.Fatalf("plan is %+v", plan)
 		}
-		return d.problem.Message
+		return plan.Report.Message
 	}
 	for _, part := range []string{here.Registration, `no StorageClass "disk" (by the same name)`, "it has: fast, slow."} {
 		if message := said("slow", "fast"); !strings.Contains(message, part) {
@@ -646,11 +642,11 @@ func TestObserveReadsTheSameTwice(t *testing.T) {
 		late  func(host, leaf *store, s scene)
 		want  decision
 	}{
-		"the leaf claim comes between two reads": {sceneOf(leafBound, bound, grown("2Gi")), func(_, leaf *store, s scene) { leaf.late[s.leaf] = 1 }, grow{resource.MustParse("2Gi")}},
-		"the root comes between two reads":       {sceneOf(leafBound, bound, grown("2Gi")), func(host, _ *store, s scene) { host.late[s.root] = 1 }, grow{resource.MustParse("2Gi")}},
+		"the leaf claim comes between two reads": {sceneOf(leafBound, bound, grown("2Gi")), func(_, leaf *store, s scene) { leaf.late[s.leaf] = 1 }, decision{step: lifecycle.Grow, to: "2Gi"}},
+		"the root comes between two reads":       {sceneOf(leafBound, bound, grown("2Gi")), func(host, _ *store, s scene) { host.late[s.root] = 1 }, decision{step: lifecycle.Grow, to: "2Gi"}},
 		"a PV of the name that is asked for comes between two reads": {sceneOf(comesBack, func(o *scene) {
 			o.hosts = []corev1.PersistentVolume{{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}}
-		}), func(host, _ *store, s scene) { host.late[&s.hosts[0]] = 1 }, nothing{}},
+		}), func(host, _ *store, s scene) { host.late[&s.hosts[0]] = 1 }, decision{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := tc.scene.reconciler()
@@ -661,11 +657,11 @@ func TestObserveReadsTheSameTwice(t *testing.T) {
 			}
 			host.add(tc.scene.class)
 			tc.late(host, leaf, tc.scene)
-			o, err := r.observe(t.Context(), client.ObjectKeyFromObject(tc.scene.root))
+			o, err := r.observer().OfClaim(t.Context(), client.ObjectKeyFromObject(tc.scene.root))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, decide(o), decisions); diff != "" {
+			if diff := cmp.Diff(tc.want, decided(o), cmp.AllowUnexported(decision{})); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
 		})
@@ -674,11 +670,11 @@ func TestObserveReadsTheSameTwice(t *testing.T) {
 
 // A claim that has the volume by now, and another name, is not taken for the root.
 func TestObserveKeepsTheRoot(t *testing.T) {
-	if o := seen(leafBound, bound, handedOn, leafDeleted, rootGone); o.root != nil || o.leaf.UID != "leaf-uid" {
-		t.Errorf("root is %v", o.root)
+	if o := seen(leafBound, bound, handedOn, leafDeleted, rootGone); o.Root != nil || o.Leaf.UID != "leaf-uid" {
+		t.Errorf("root is %v", o.Root)
 	}
-	if o := seen(leafBound, bound, handedOn, otherPushed, leafDeleted, rootNewer); o.root.UID != "newer" || o.leaf.UID != "leaf-uid" {
-		t.Errorf("root is %s, leaf claim %s", o.root.UID, o.leaf.UID)
+	if o := seen(leafBound, bound, handedOn, otherPushed, leafDeleted, rootNewer); o.Root.UID != "newer" || o.Leaf.UID != "leaf-uid" {
+		t.Errorf("root is %s, leaf claim %s", o.Root.UID, o.Leaf.UID)
 	}
 }
 

@@ -23,6 +23,8 @@ import (
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -82,7 +84,7 @@ func asked(o *scene) { set(o.root, volumehelpers.AnnStorageProvisioner, v1alpha1
 // Claims wait where the host is behind, and only those for which nothing is made yet.
 func TestClaimsWaitForTheHost(t *testing.T) {
 	for name, tc := range map[string]struct {
-		o    observed
+		o    observe.Claim
 		want error
 	}{
 		"nothing is made yet":                    {seen(placedIn(""), asked), nil},
@@ -93,7 +95,7 @@ func TestClaimsWaitForTheHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, told, _, _ := behind(t)
-			if err := r.act(t.Context(), tc.o, place{}); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), tc.o, step(lifecycle.Place)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			if told.written > 0 {
@@ -107,10 +109,10 @@ func TestClaimsWaitForTheHost(t *testing.T) {
 func TestAClaimThatWaitsHasNoProblem(t *testing.T) {
 	r, told, _, _ := behind(t)
 	o := seen(placedIn(""), asked)
-	o.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+	o.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonNamespaceTerminating, Message: "member cluster38: wait",
 	}}
-	if err := r.act(t.Context(), o, place{}); err != nil || told.written != 1 {
+	if err := r.act(t.Context(), o, step(lifecycle.Place)); err != nil || told.written != 1 {
 		t.Errorf("%d statuses are written (%v), want that the problem is taken back", told.written, err)
 	}
 }
@@ -120,14 +122,14 @@ func TestClaimsAreWoken(t *testing.T) {
 	r, _, clock, q := behind(t)
 	o := seen(placedIn(""), asked)
 	gone := o
-	gone.root = o.root.DeepCopy()
-	gone.root.Name, gone.root.UID = "gone", "gone"
-	for _, one := range []observed{gone, o} {
-		if err := r.act(t.Context(), one, place{}); err != nil {
+	gone.Root = o.Root.DeepCopy()
+	gone.Root.Name, gone.Root.UID = "gone", "gone"
+	for _, one := range []observe.Claim{gone, o} {
+		if err := r.act(t.Context(), one, step(lifecycle.Place)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(gone.root)}
+	request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(gone.Root)}
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +138,10 @@ func TestClaimsAreWoken(t *testing.T) {
 	}
 	clock.Step(6 * time.Minute)                             // the volumes that are not bound count no more
 	defer time.AfterFunc(10*time.Second, q.ShutDown).Stop() // it is woken at once, or never
-	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.root) {
+	if woken, _ := q.Get(); woken.NamespacedName != client.ObjectKeyFromObject(o.Root) {
 		t.Errorf("%s is woken, which does not wait any more", woken)
 	}
-	if err := r.act(t.Context(), o, place{}); !errors.Is(err, errWrite) {
+	if err := r.act(t.Context(), o, step(lifecycle.Place)); !errors.Is(err, errWrite) {
 		t.Errorf("not placed when its turn has come: %v", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// paceBurst and paceRefill bound how often what a member holds against a claim is
-	// told anew: its words may be others each time, and each is two writes to the host,
-	// and what others make of them. An honest member fails a claim in a few ways.
+	// paceBurst and paceRefill bound how often why a member rejects a claim is
+	// reported again: its words may differ each time, and each is two writes to the host,
+	// and what other controllers make of them. An honest member fails a claim in a few ways.
 	paceBurst  = 5
 	paceRefill = 10 * time.Second
 	// paced is for how many claims it is counted.
@@ -23,7 +23,7 @@ const (
 	answer = time.Second
 )
 
-// pace bounds, for each root, what is told of it because a member says so, and how
+// pace bounds, for each root, what is reported because a member says so, and how
 // long others are waited for.
 type pace struct {
 	mu     sync.Mutex
@@ -66,7 +66,7 @@ func (p *pace) spend(root types.UID, now time.Time) bool {
 	return false
 }
 
-// owes is after how long something is still to be told of a root; 0 for nothing. It
+// owes is after how long something is still to be reported of a root; 0 for nothing. It
 // is asked once.
 func (p *pace) owes(root types.UID) time.Duration {
 	p.mu.Lock()

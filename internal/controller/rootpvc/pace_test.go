@@ -44,9 +44,9 @@ func TestWordsArePaced(t *testing.T) {
 	r := &reconciler{pace: newPace(), Link: &member.Link{
 		Member: here, Clock: clock, Recorder: events.NewFakeRecorder(1000), Root: guarded.NewRoot(host{statuses: told}, here.Registration, guarded.HostOnly{}),
 	}}
-	root := seen().root
+	root := seen().Root
 	say := func(reason, words string) {
-		if err := r.tell(t.Context(), root, &mirror.Refusal{Reason: reason, Message: "member cluster38 cannot make the volume: " + words}); err != nil {
+		if err := r.setPlaced(t.Context(), root, &mirror.Refusal{Reason: reason, Message: "member cluster38 cannot make the volume: " + words}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,10 +23,12 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // promised is a claim bound to a promise that nobody has placed yet.
-func promised(change ...func(*scene)) observed { return promisedScene(change...).observe() }
+func promised(change ...func(*scene)) observe.Claim { return promisedScene(change...).observe() }
 
 func promisedScene(change ...func(*scene)) scene {
 	return sceneOf(append([]func(*scene){func(o *scene) {
@@ -40,10 +42,10 @@ func promisedScene(change ...func(*scene)) scene {
 }
 
 // landed: these Pods have landed here, in this order.
-func landed(names ...string) func(*scene) {
+func withPods(names ...string) func(*scene) {
 	return func(o *scene) {
 		for i, name := range names {
-			o.landed = append(o.landed, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(now.Add(time.Duration(i) * time.Second))}})
+			o.podsHere = append(o.podsHere, corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(now.Add(time.Duration(i) * time.Second))}})
 		}
 	}
 }
@@ -62,26 +64,26 @@ func rootDeleting(o *scene) { o.root.DeletionTimestamp = &now }
 func TestDecidePromised(t *testing.T) {
 	words := &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no space left"}
 	for name, tc := range map[string]struct {
-		observed observed
+		observed observe.Claim
 		want     string
 		reason   string
 	}{
 		"nobody uses it":             {observed: promised(), want: "nothing"},
-		"a Pod has landed":           {observed: promised(landed("a")), want: "place"},
-		"landed, placed":             {observed: promised(landed("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
-		"several landed, placed":     {observed: promised(landed("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
-		"landed, placed, labelled":   {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
-		"the member lacks the class": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},
-		"the class keeps claims off the member": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) {
+		"a Pod has landed":           {observed: promised(withPods("a")), want: "place"},
+		"landed, placed":             {observed: promised(withPods("a"), placedIn(here.ClusterID)), want: "label shop/a/"},
+		"several landed, placed":     {observed: promised(withPods("b", "a"), placedIn(here.ClusterID)), want: "label shop/b/"},
+		"landed, placed, labelled":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID)), want: "create slow"},
+		"the member lacks the class": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) { o.memberClasses = nil }), want: "nothing", reason: v1alpha1.ReasonClassNotFound},
+		"the class keeps claims off the member": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), func(o *scene) {
 			o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
 				{Key: v1alpha1.LabelClusterID, Values: []string{elsewhereID}},
 			}}}
 		}), want: "nothing", reason: v1alpha1.ReasonClassKeepsOff},
-		"the leaf claim waits":                     {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
-		"the member says why":                      {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
-		"the volume is deleted before it is bound": {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
-		"the leaf claim is bound":                  {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
-		"the volume is deleted once it is bound":   {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the leaf claim waits":                     {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "nothing"},
+		"the member says why":                      {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, func(o *scene) { o.attempt.Provisioning = words }), want: "nothing", reason: v1alpha1.ReasonProvisioningFailed},
+		"the volume is deleted before it is bound": {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), pushed, leafMade, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
+		"the leaf claim is bound":                  {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
+		"the volume is deleted once it is bound":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
 		"the same, and the Pod has gone":           {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound, leafVolumeDeleted), want: "nothing", reason: v1alpha1.ReasonVolumeTerminating},
 		"bound, and the Pod has gone":              {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), leafBound), want: "nothing"},
 		"the Pod has gone":                         {observed: promised(placedIn(here.ClusterID), labelled(here.ClusterID), pushed), want: "withdraw"},
@@ -93,21 +95,20 @@ func TestDecidePromised(t *testing.T) {
 		"the same, unbound":                        {observed: promised(pushed), want: "withdraw"},
 		"let go of by an admin":                    {observed: promised(leafBound, letGo), want: "nothing"},
 		"let go of, the placement is still there":  {observed: promised(placedIn(here.ClusterID), leafBound, letGo), want: "unplace"},
-		"let go of, and a Pod lands here again":    {observed: promised(landed("a"), leafBound, letGo), want: "place"},
+		"let go of, and a Pod lands here again":    {observed: promised(withPods("a"), leafBound, letGo), want: "place"},
 		"restored from before it was labelled":     {observed: promised(placedIn(here.ClusterID), leafBound), want: "label "},
-		"placed elsewhere":                         {observed: promised(landed("a"), placedIn(elsewhereID)), want: "nothing", reason: v1alpha1.ReasonPlacedElsewhere},
+		"placed elsewhere":                         {observed: promised(withPods("a"), placedIn(elsewhereID)), want: "nothing", reason: v1alpha1.ReasonPlacedElsewhere},
 		"placed elsewhere, nobody here":            {observed: promised(placedIn(elsewhereID)), want: "nothing"},
-		"placed elsewhere, a leaf claim here":      {observed: promised(landed("a"), placedIn(elsewhereID), pushed), want: "withdraw"},
+		"placed elsewhere, a leaf claim here":      {observed: promised(withPods("a"), placedIn(elsewhereID), pushed), want: "withdraw"},
 		"placed elsewhere, the label is here":      {observed: promised(placedIn(elsewhereID), labelled(here.ClusterID)), want: "unlabel"},
-		"placed here, the label is not yet gone":   {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(elsewhereID)), want: "nothing"},
-		"the claim is being deleted":               {observed: promised(landed("a"), rootDeleting), want: "nothing"},
-		"being deleted, nothing is made any more":  {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
-		"being deleted, the disk is being made":    {observed: promised(landed("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting, pushed), want: "nothing"},
+		"placed here, the label is not yet gone":   {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(elsewhereID)), want: "nothing"},
+		"the claim is being deleted":               {observed: promised(withPods("a"), rootDeleting), want: "nothing"},
+		"being deleted, nothing is made any more":  {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting), want: "unlabel"},
+		"being deleted, the disk is being made":    {observed: promised(withPods("a"), placedIn(here.ClusterID), labelled(here.ClusterID), rootDeleting, pushed), want: "nothing"},
 		"a node was selected, which means nothing": {observed: promised(func(o *scene) { set(o.root, route.AnnSelectedNode, here.NodeName) }), want: "nothing"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := decided(tc.observed)
-			got, reason := named(d)
+			got, reason := named(tc.observed)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
@@ -118,27 +119,29 @@ func TestDecidePromised(t *testing.T) {
 	}
 }
 
-// named is a decision in a word or two, and the reason of the problem that it tells.
-func named(d decision) (what, reason string) {
-	switch d := d.(type) {
-	case nothing:
-		if d.problem != nil {
-			return "nothing", d.problem.Reason
-		}
-		return "nothing", ""
-	case doubt:
-		return "doubt", d.problem.Reason
-	case create:
-		return "create " + ptr.Deref(d.leaf.Spec.StorageClassName, "") + d.leaf.Spec.VolumeName, ""
-	case awaits:
+// named is a decision in a word or two, and the reason of the problem that it reports.
+func named(o observe.Claim) (what, reason string) {
+	d := decided(o)
+	switch {
+	case d.owner != "":
 		return fmt.Sprintf("%s: %s", d.owner, d.step), ""
-	case label:
-		if d.consumer == nil {
-			return "label ", ""
+	case d.live:
+		return "doubt", d.reason
+	case d.step == lifecycle.None:
+		return "nothing", d.reason
+	case d.step == lifecycle.Label:
+		if pod := o.Snapshot.FirstPod(); pod != nil {
+			return "label " + hostpv.ConsumerOf(pod), ""
 		}
-		return "label " + hostpv.ConsumerOf(d.consumer), ""
+		return "label ", ""
+	case d.step == lifecycle.CreateClaim:
+		leaf, refusal := o.Snapshot.LeafClaim()
+		if refusal != nil {
+			panic(refusal)
+		}
+		return "create " + ptr.Deref(leaf.Spec.StorageClassName, "") + leaf.Spec.VolumeName, ""
 	}
-	return fmt.Sprintf("%T", d)[len("rootpvc."):], ""
+	return strings.ToLower(string(d.step[:1])) + string(d.step[1:]), d.reason
 }
 
 // What is left of a promise whose claim is gone.
@@ -148,7 +151,7 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 		o.hosts = []corev1.PersistentVolume{*hostpv.WithMember(o.promise, here, nil)}
 	}
 	for name, tc := range map[string]struct {
-		observed observed
+		observed observe.Claim
 		want     string
 	}{
 		"the leaf claim waits":           {observed: promised(pushed, toFulfil, rootGone), want: "withdraw"},
@@ -157,7 +160,7 @@ func TestDecidePromiseWithoutRoot(t *testing.T) {
 		"stamped, no promise is left":    {observed: promised(leafBound, stampedVolume, retainedVolume, rootGone), want: "deleteRetained"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, _ := named(decided(tc.observed)); got != tc.want {
+			if got, _ := named(tc.observed); got != tc.want {
 				t.Errorf("decision is %s, want %s", got, tc.want)
 			}
 		})
@@ -169,7 +172,7 @@ func TestDecideLostPromise(t *testing.T) {
 	reused := func(o *scene) { o.root.Spec.VolumeName, o.promise = hostpv.PromiseName("earlier-uid"), nil }
 	lost := func(o *scene) { o.lost = true }
 	for name, tc := range map[string]struct {
-		observed     observed
+		observed     observe.Claim
 		want, reason string
 	}{
 		"lost":                      {promised(placedIn(here.ClusterID), leafBound, reused, lost), "nothing", ""},
@@ -179,7 +182,7 @@ func TestDecideLostPromise(t *testing.T) {
 		"lost, the disk is to come": {promised(placedIn(here.ClusterID), pushed, reused, lost), "withdraw", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, reason := named(decided(tc.observed)); got != tc.want || reason != tc.reason {
+			if got, reason := named(tc.observed); got != tc.want || reason != tc.reason {
 				t.Errorf("decision is %s %s, want %s %s", got, reason, tc.want, tc.reason)
 			}
 		})
@@ -212,45 +215,6 @@ func nominated() corev1.Pod {
 	return pod
 }
 
-func TestLanded(t *testing.T) {
-	other := func(node, volume string) *corev1.PersistentVolumeClaim {
-		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", Annotations: map[string]string{}}}
-		set(claim, route.AnnSelectedNode, node)
-		claim.Spec.VolumeName = volume
-		return claim
-	}
-	boundTo := func(node string) func(*corev1.Pod) {
-		return func(pod *corev1.Pod) { pod.Spec.NodeName = node }
-	}
-	for name, tc := range map[string]struct {
-		pod   func(*corev1.Pod)
-		other *corev1.PersistentVolumeClaim
-		want  bool
-	}{
-		"bound here":      {pod: boundTo(here.NodeName), want: true},
-		"bound elsewhere": {pod: boundTo(elsewhereNode), other: other(here.NodeName, "")},
-		"nominated":       {other: other("", "")},
-		"nominated, the other claim is asked for":  {other: other(here.NodeName, ""), want: true},
-		"nominated, the other claim is bound":      {other: other(here.NodeName, "pv-2"), want: true},
-		"nominated, the other claim is elsewhere":  {other: other(elsewhereNode, "pv-2")},
-		"nominated, the other claim is a promise":  {other: other(here.NodeName, hostpv.PromiseName("other-uid"))},
-		"nominated, there is no other claim (yet)": {},
-		"nominated elsewhere":                      {pod: func(pod *corev1.Pod) { pod.Status.NominatedNodeName = elsewhereNode }, other: other(here.NodeName, "")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pod := nominated()
-			if tc.pod != nil {
-				tc.pod(&pod)
-			}
-			r := &reconciler{Link: &member.Link{Member: here, Host: hostReads{reads: reads{claim: tc.other}, pods: []corev1.Pod{pod}}}}
-			landed, err := r.landed(t.Context(), types.NamespacedName{Namespace: "shop", Name: "data"})
-			if err != nil || (len(landed) == 1) != tc.want {
-				t.Errorf("landed: %d Pods, %v", len(landed), err)
-			}
-		})
-	}
-}
-
 // What is taken back of a promise is not wanted by a live list of Pods either.
 func TestTakingBackIsLive(t *testing.T) {
 	down := errors.New("connection refused")
@@ -280,19 +244,18 @@ func TestTakingBackIsLive(t *testing.T) {
 					tc.change(&s)
 				}
 				o := s.observe()
-				o.leafClass = &storagev1.StorageClass{}
-				d := decide(o)
-				if got, _ := named(d); got != what {
+				o.Snapshot.Placement.LeafClass = &storagev1.StorageClass{}
+				if got, _ := named(o); got != what {
 					t.Fatalf("decision is %s", got)
 				}
-				tc.host.claim = o.root
+				tc.host.claim = o.Root
 				r := &reconciler{Link: &member.Link{
 					Member: here, Host: hostReads{}, Cache: cluster{}, HostLive: tc.host, Live: reads{}, Clock: clocktesting.NewFakePassiveClock(now.Time),
 					MayDestroy: func() error { return nil },
 					Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 					Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
 				}}
-				if err := r.act(t.Context(), o, d); !errors.Is(err, tc.want) {
+				if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, tc.want) {
 					t.Errorf("error is %v, want %v", err, tc.want)
 				}
 			})
@@ -309,11 +272,11 @@ func TestDecideReleasing(t *testing.T) {
 		promise.Status.Phase = corev1.VolumeBound
 		o.hosts = []corev1.PersistentVolume{*hostpv.Fulfil(hostpv.WithMember(promise, here, nil), leafPV(), corev1.PersistentVolumeReclaimDelete, here)}
 	})
-	if got, reason := named(decided(o.observe())); got != "nothing" || reason != v1alpha1.ReasonVolumeLost {
+	if got, reason := named(o.observe()); got != "nothing" || reason != v1alpha1.ReasonVolumeLost {
 		t.Errorf("in use: decision is %s %s", got, reason)
 	}
 	o.hosts[0].Annotations[v1alpha1.AnnotationReleasing] = o.hosts[0].Annotations[v1alpha1.AttributeLeafUID]
-	if got, reason := named(decided(o.observe())); got != "root_pv: Unfulfil" || reason != "" {
+	if got, reason := named(o.observe()); got != "root_pv: Unfulfil" || reason != "" {
 		t.Errorf("releasing: decision is %s %s", got, reason)
 	}
 }
@@ -342,7 +305,7 @@ func TestDecideIdle(t *testing.T) {
 		o.hosts[0].Annotations[v1alpha1.AnnotationUnusedSince] = now.Format(time.RFC3339)
 	}
 	for name, tc := range map[string]struct {
-		observed     observed
+		observed     observe.Claim
 		want, reason string
 	}{
 		"a Pod uses it":                          {observed: seen(promise, used), want: "nothing"},
@@ -355,38 +318,8 @@ func TestDecideIdle(t *testing.T) {
 		"the same, and the user asks for more":   {observed: seen(promise, retained, grown("2Gi")), want: "grow"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, reason := named(decided(tc.observed)); got != tc.want || reason != tc.reason {
+			if got, reason := named(tc.observed); got != tc.want || reason != tc.reason {
 				t.Errorf("decision is %s %s, want %s %s", got, reason, tc.want, tc.reason)
-			}
-		})
-	}
-}
-
-// Which Pods on the member's node a disk is made for.
-func TestUses(t *testing.T) {
-	for name, tc := range map[string]struct {
-		change func(*corev1.Pod)
-		want   bool
-	}{
-		"a Pod":              {func(*corev1.Pod) {}, true},
-		"one that has ended": {func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }, false},
-		"being deleted":      {func(pod *corev1.Pod) { pod.DeletionTimestamp = &now }, false},
-		"a DaemonSet's, which is never pushed": {func(pod *corev1.Pod) {
-			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
-		}, false},
-		"the same, pushed before": {func(pod *corev1.Pod) {
-			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", Controller: ptr.To(true)}}
-			pod.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
-		}, true},
-		"a Deployment's": {func(pod *corev1.Pod) {
-			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: ptr.To(true)}}
-		}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var pod corev1.Pod
-			tc.change(&pod)
-			if got := uses(&pod); got != tc.want {
-				t.Errorf("uses: %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -408,24 +341,25 @@ func (r promiseReads) Get(_ context.Context, _ client.ObjectKey, into client.Obj
 
 // A leaf claim is made for a promise as it is, not as a cache that lags still has it:
 // a disk that goes with its last Pod may have gone since.
-func TestAwaitedIsLive(t *testing.T) {
+func TestNeededIsLive(t *testing.T) {
 	unfulfilled := promised(func(o *scene) {
 		o.promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
 		o.promise = hostpv.WithMember(hostpv.PromiseFor(o.root, hostpv.PromiseClass(o.promise)), here, nil)
 	})
-	full := hostpv.Fulfil(unfulfilled.promise, leafPV(), corev1.PersistentVolumeReclaimDelete, here)
+	promise := unfulfilled.Snapshot.Promise
+	full := hostpv.Fulfil(promise, leafPV(), corev1.PersistentVolumeReclaimDelete, here)
 	releasing := full.DeepCopy()
 	releasing.Annotations[v1alpha1.AnnotationReleasing] = releasing.Annotations[v1alpha1.AttributeLeafUID]
 	fulfilled := unfulfilled
-	fulfilled.promise, fulfilled.volume = nil, &volume.Snapshot{Member: here, Host: full, Name: leafPV().Name, UID: leafPV().UID}
+	fulfilled.Snapshot = &volume.Snapshot{Member: here, Host: full, Name: leafPV().Name, UID: leafPV().UID}
 	for name, tc := range map[string]struct {
-		seen observed
+		seen observe.Claim
 		live *corev1.PersistentVolume
 		want bool
 	}{
-		"no disk, as seen":              {unfulfilled, unfulfilled.promise, true},
+		"no disk, as seen":              {unfulfilled, promise, true},
 		"seen without, fulfilled since": {unfulfilled, full, false},
-		"seen here, let go of since":    {unfulfilled, hostpv.WithoutMember(unfulfilled.promise), false},
+		"seen here, let go of since":    {unfulfilled, hostpv.WithoutMember(promise), false},
 		"a disk, as seen":               {fulfilled, full, true},
 		"seen with a disk, gone since":  {fulfilled, hostpv.WithoutMember(full), false},
 		"seen with a disk, going":       {fulfilled, releasing, false},
@@ -433,8 +367,8 @@ func TestAwaitedIsLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &reconciler{Link: &member.Link{Member: here, HostLive: promiseReads{pv: tc.live}}}
-			if got, err := r.awaited(t.Context(), tc.seen); err != nil || got != tc.want {
-				t.Errorf("awaited is %t, %v, want %t", got, err, tc.want)
+			if got, err := r.needed(t.Context(), tc.seen); err != nil || got != tc.want {
+				t.Errorf("needed is %t, %v, want %t", got, err, tc.want)
 			}
 		})
 	}

@@ -23,9 +23,10 @@ import (
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
-	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
 // cluster answers reads from a few objects; index look-ups among PVs find indexed ones.
@@ -73,14 +74,18 @@ func (c cluster) List(_ context.Context, into client.ObjectList, options ...clie
 
 // proving is a reconciler for one observation, whose writes fail with errWrite. Host and
 // member show, live, what was observed.
-func proving(o observed) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
-	hostLive, leafLive, told = &cluster{claim: o.root}, &cluster{claim: o.leaf}, events.NewFakeRecorder(10)
-	if o.leafVolume != nil {
-		leafLive.volumes = []corev1.PersistentVolume{*o.leafVolume}
+func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
+	hostLive, leafLive, told = &cluster{claim: o.Root}, &cluster{claim: o.Leaf}, events.NewFakeRecorder(10)
+	if pv := o.Snapshot.Placement.Provisioned; pv != nil {
+		leafLive.volumes = []corev1.PersistentVolume{*pv}
+	}
+	var restores fencing.Restores
+	if o.Snapshot.Restored {
+		restores.Member = now.Time
 	}
 	return &reconciler{pace: newPace(), Link: &member.Link{
-		Member: o.member, Host: &cluster{}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
-		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() fencing.Restores { return o.restores },
+		Member: here, Host: &cluster{}, Cache: &cluster{}, HostLive: hostLive, Live: leafLive,
+		Clock: clocktesting.NewFakePassiveClock(now.Time), Recorder: told, Restores: func() fencing.Restores { return restores },
 		MayDestroy: func() error { return nil },
 		Leaf:       guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 		Root:       guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
@@ -91,7 +96,7 @@ func (c *cluster) add(pv *corev1.PersistentVolume) { c.volumes = append(c.volume
 
 // asPromise is a promise that was fulfilled with a leaf PV.
 func asPromise(leaf *corev1.PersistentVolume) *corev1.PersistentVolume {
-	o := promised()
+	o := promisedScene()
 	return hostpv.Fulfil(hostpv.WithMember(o.promise, here, nil), leaf, corev1.PersistentVolumeReclaimRetain, here)
 }
 
@@ -156,7 +161,7 @@ func TestDestroyUnmirroredIsProven(t *testing.T) {
 			o := s.observe()
 			r, host, _, told := proving(o)
 			host.volumes = there.volumes
-			if err := r.act(t.Context(), o, destroyUnmirrored{}); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			heard(t, told, tc.told)
@@ -267,14 +272,14 @@ func TestWithdrawIsProven(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := sceneOf(pushed, selected(elsewhereNode))
 			s.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
-			r, host, leaf, told := proving(s.observed)
+			r, host, leaf, told := proving(s.observe())
 			host.claim = s.root.DeepCopy()
 			if tc.change != nil {
 				tc.change(&s, r, host, leaf)
 			}
 			o := s.observe()
-			r.Restores = func() fencing.Restores { return o.restores }
-			if err := r.act(t.Context(), o, withdraw{}); !errors.Is(err, tc.want) {
+			r.Restores = func() fencing.Restores { return s.restores }
+			if err := r.act(t.Context(), o, step(lifecycle.Withdraw)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 			heard(t, told, tc.told)
@@ -285,21 +290,14 @@ func TestWithdrawIsProven(t *testing.T) {
 // While nothing may be destroyed, a leaf claim without a root is left alone, and nobody
 // panics: there is no claim to tell it on. The error ends in guarded.Settling, which waits.
 func TestSuspendedWithoutARoot(t *testing.T) {
-	for name, d := range map[string]decision{"withdraw": withdraw{rootGone: true}, "destroy": destroyUnmirrored{}, "retained": deleteRetained{}, "lost": deleteLost{}} {
+	for name, o := range map[string]observe.Claim{
+		"withdraw": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone), "retained": seen(leafBound, stampedVolume, retainedVolume, rootGone), "lost": seen(leafBound, leafLost, noLeafVolume, rootGone),
+	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(leafBound, rootGone)
-			switch d.(type) {
-			case withdraw:
-				o = seen(pushed, rootGone)
-			case deleteRetained:
-				o = seen(leafBound, stampedVolume, retainedVolume, rootGone)
-			case deleteLost:
-				o = seen(leafBound, leafLost, noLeafVolume, rootGone)
-			}
-			o.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			o.Snapshot.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, _, _, told := proving(o)
 			r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
-			if err := r.act(t.Context(), o, d); !errors.Is(err, guarded.ErrSuspended) {
+			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, guarded.ErrSuspended) {
 				t.Errorf("error is %v, want that destruction is suspended", err)
 			}
 			heard(t, told, "")
@@ -311,24 +309,17 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 // probe has noticed the restore: the volume may have been mirrored, and given up by an admin,
 // who keeps its data (I2).
 func TestRestoreIsNoticedFirst(t *testing.T) {
-	for name, d := range map[string]decision{
-		"withdraw": withdraw{}, "withdraw, the root is gone": withdraw{rootGone: true}, "destroy": destroyUnmirrored{},
+	for name, o := range map[string]observe.Claim{
+		"withdraw": seen(pushed, selected(elsewhereNode)), "withdraw, the root is gone": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone),
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(leafBound, rootGone)
-			switch d {
-			case withdraw{}:
-				o = seen(pushed, selected(elsewhereNode))
-			case withdraw{rootGone: true}:
-				o = seen(pushed, rootGone)
-			}
-			o.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			o.Snapshot.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, _, _, _ := proving(o)
-			if err := r.act(t.Context(), o, d); !errors.Is(err, errWrite) {
+			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, errWrite) {
 				t.Fatalf("error is %v, want that it is deleted", err)
 			}
 			r.Unrestored = func(context.Context) error { return guarded.ErrFenced }
-			if err := r.act(t.Context(), o, d); !errors.Is(err, guarded.ErrFenced) {
+			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("error is %v, want that the fence is lost", err)
 			}
 		})
@@ -339,27 +330,26 @@ func TestRestoreIsNoticedFirst(t *testing.T) {
 // a list of all volumes.
 func TestSuspendedListsNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed observed
-		decision decision
+		observed observe.Claim
 		lists    int // where it is not suspended
 	}{
-		"withdraw": {seen(pushed, rootGone, memberRestored(time.Minute)), withdraw{rootGone: true}, 2},
-		"destroy":  {seen(leafBound, rootGone), destroyUnmirrored{}, 1},
+		"withdraw": {seen(pushed, rootGone, memberRestored(time.Minute)), 2},
+		"destroy":  {seen(leafBound, rootGone), 1},
 		// Nothing is destroyed, and after a restore of the member, there are many.
-		"retained": {seen(leafBound, stampedVolume, retainedVolume, rootGone), deleteRetained{}, 0},
-		"lost":     {seen(leafBound, leafLost, noLeafVolume, rootGone), deleteLost{}, 1},
+		"retained": {seen(leafBound, stampedVolume, retainedVolume, rootGone), 0},
+		"lost":     {seen(leafBound, leafLost, noLeafVolume, rootGone), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.observed.leafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			tc.observed.Snapshot.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, host, leaf, _ := proving(tc.observed)
 			lists := 0
 			host.lists, leaf.lists = &lists, &lists
-			if err := r.act(t.Context(), tc.observed, tc.decision); !errors.Is(err, errWrite) || lists != tc.lists {
+			if err := r.act(t.Context(), tc.observed, planned(tc.observed)); !errors.Is(err, errWrite) || lists != tc.lists {
 				t.Fatalf("error is %v after %d lists, want that it is deleted after %d", err, lists, tc.lists)
 			}
 			lists = 0
 			r.MayDestroy = suspended{}.MayDestroy
-			if err := r.act(t.Context(), tc.observed, tc.decision); !errors.Is(err, guarded.ErrSuspended) || lists > 0 {
+			if err := r.act(t.Context(), tc.observed, planned(tc.observed)); !errors.Is(err, guarded.ErrSuspended) || lists > 0 {
 				t.Errorf("error is %v after %d lists, want that destruction is suspended", err, lists)
 			}
 		})
@@ -378,7 +368,7 @@ func TestSuspendedTellsTheNextClaim(t *testing.T) {
 	r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
 	conditions := &statuses{}
 	r.Root = guarded.NewRoot(host{writes{}, conditions}, here.Registration, guarded.HostOnly{})
-	if err := r.act(t.Context(), o, destroyUnmirrored{}); err != nil || conditions.written != 1 {
+	if err := r.act(t.Context(), o, step(lifecycle.DestroyUnmirrored)); err != nil || conditions.written != 1 {
 		t.Errorf("%d conditions are written (%v), want the one that says so", conditions.written, err)
 	}
 	heard(t, told, v1alpha1.ReasonSuspended)
@@ -391,17 +381,21 @@ func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 	} {
 		for name, want := range map[string]string{"cluster39": `member "cluster39"`, "": `cluster "id39", which is not registered`} {
 			t.Run(fmt.Sprintf("%s, %q", what, name), func(t *testing.T) {
-				r, o := s.reconciler(), s.observe()
+				r := s.reconciler()
 				if host, ok := r.Host.(*store); ok && name != "" {
 					registration := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 					registration.Status.ClusterID = elsewhereID
 					host.add(registration)
 				}
-				if err := r.observePlacement(t.Context(), &o); err != nil {
+				if host, ok := r.Host.(*store); ok {
+					host.add(s.class)
+				}
+				o, err := r.observer().OfClaim(t.Context(), client.ObjectKeyFromObject(s.root))
+				if err != nil {
 					t.Fatal(err)
 				}
-				if d, ok := decide(o).(nothing); !ok || !strings.Contains(d.problem.Message, want) {
-					t.Errorf("%+v does not say %q", d.problem, want)
+				if report := planned(o).Report; report == nil || !strings.Contains(report.Message, want) {
+					t.Errorf("%+v does not say %q", report, want)
 				}
 			})
 		}
@@ -412,7 +406,7 @@ func TestPlacedElsewhereNamesTheMember(t *testing.T) {
 func TestReplacedVolumeIsReportedOnItsHostVolume(t *testing.T) {
 	o := seen(leafBound, stampedVolume, retainedVolume, hostHolds, replaced, rootGone)
 	r, _, _, told := proving(o)
-	if err := r.act(t.Context(), o, decide(o)); err != nil {
+	if err := r.act(t.Context(), o, planned(o)); err != nil {
 		t.Error(err)
 	}
 	heard(t, told, v1alpha1.ReasonVolumeReplaced)
@@ -421,21 +415,21 @@ func TestReplacedVolumeIsReportedOnItsHostVolume(t *testing.T) {
 // What another controller is to do first takes nothing back that the claim was told.
 func TestAbstainingWritesNothing(t *testing.T) {
 	o := seen(leafBound, bound, pointsBack("another"))
-	o.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeLost}}
+	o.Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: v1alpha1.ReasonVolumeLost}}
 	r, _, _, told := proving(o)
-	if err := r.act(t.Context(), o, decide(o)); err != nil {
+	if err := r.act(t.Context(), o, planned(o)); err != nil {
 		t.Error(err)
 	}
 	heard(t, told, "")
 }
 
 // The note that has the member's PV controller look at a leaf claim again names its volume.
-func TestNudge(t *testing.T) {
+func TestTouch(t *testing.T) {
 	o := seen(leafBound, bound, pointsBack("leaf-uid"))
 	r, _, _, _ := proving(o)
 	patched := &patches{}
 	r.Leaf = guarded.NewLeaf(patched, here.HostID, here.Registration, guarded.HostOnly{})
-	if err := r.act(t.Context(), o, decide(o)); err != nil {
+	if err := r.act(t.Context(), o, planned(o)); err != nil {
 		t.Fatal(err)
 	}
 	if got := patched.last.GetAnnotations()[v1alpha1.AnnotationVolumeUID]; got != "pv-uid" {
@@ -460,14 +454,13 @@ func TestDoubtIsLive(t *testing.T) {
 	for name, placed := range map[string]string{"placed nowhere": "", "placed by now": here.ClusterID} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(leafBound, placedIn(""), selected(elsewhereNode))
-			d, ok := decide(o).(doubt)
-			if !ok {
-				t.Fatalf("decision is %T", decide(o))
+			if plan := planned(o); plan.Phase != lifecycle.Unconfirmed {
+				t.Fatalf("plan is %+v", plan)
 			}
 			r, host, _, told := proving(o)
-			host.claim = o.root.DeepCopy()
+			host.claim = o.Root.DeepCopy()
 			set(host.claim, v1alpha1.AnnotationPlacedIn, placed)
-			if err := r.act(t.Context(), o, d); err != nil {
+			if err := r.act(t.Context(), o, planned(o)); err != nil {
 				t.Error(err)
 			}
 			heard(t, told, map[string]string{"": v1alpha1.ReasonAdoptionUnconfirmed}[placed])
@@ -486,13 +479,7 @@ func TestOnlyASurplusIsToBeDeleted(t *testing.T) {
 		"placed nowhere":                     {[]func(*scene){leafBound, placedIn(""), selected("")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var problem *mirror.Refusal
-			switch d := decide(seen(tc.change...)).(type) {
-			case nothing:
-				problem = d.problem
-			case doubt:
-				problem = d.problem
-			}
+			problem := planned(seen(tc.change...)).Report
 			if problem == nil {
 				t.Fatal("nothing is reported")
 			}

@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,13 +19,35 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+	"github.com/xylem-io/xylem/internal/volume/observe"
 )
 
-// scene is an observation in the making. Its leafVolume is the PV that the member has, whoever
-// uses it.
+// scene is what an observation is made of: objects, most of which are in the caches, and what the
+// observer would say of others. Its leafVolume is the PV that the member has, whoever uses it.
 type scene struct {
-	observed
+	member                mirror.Member
+	rules                 placement.Rules
+	node                  *corev1.Node
+	root                  *corev1.PersistentVolumeClaim
+	class, leafClass      *storagev1.StorageClass
+	leaf                  *corev1.PersistentVolumeClaim
+	origin                mirror.Origin
+	leafVolume            *corev1.PersistentVolume
+	mirror                *corev1.PersistentVolume
+	restores              fencing.Restores
+	lost, boundAway       bool
+	promise               *corev1.PersistentVolume
+	podsHere              []corev1.Pod
+	asked                 *corev1.PersistentVolume
+	rivals, memberClasses []string
+	tenant                types.UID
+	namespace             *corev1.Namespace
+	attempt               volume.Attempt
 	// hosts are the PVs of the host, beside the promise that the root is bound to.
 	hosts []corev1.PersistentVolume
 	// other is another claim of the host, otherLeaf its leaf claim, and pods use the claims.
@@ -31,37 +55,41 @@ type scene struct {
 	pods             []corev1.Pod
 }
 
-// observe completes an observation with what the controller looks up in the caches.
-func (s scene) observe() observed {
+// observe is the observation that the controller makes of a scene.
+func (s scene) observe() observe.Claim {
 	ctx := context.Background()
-	r, o := s.reconciler(), s.observed
-	var err error
-	if o.volume, err = (volume.Observer{Prover: r.Proof()}).OfClaim(ctx, o.root, o.leaf, o.origin); err != nil {
+	r, key := s.reconciler(), types.NamespacedName{Namespace: "shop", Name: "data"}
+	o, err := r.observer().OfClaim(ctx, key)
+	if err != nil {
 		panic(err)
 	}
-	o.refresh()
-	o.leafVolume = nil
-	if o.leaf != nil {
-		if err := r.observeLeafVolume(ctx, &o); err != nil {
-			panic(err)
-		}
+	if o.Snapshot == nil {
+		return o
 	}
-	if o.volume != nil {
-		checkOwner(ctx, r, o.volume)
+	seen := o.Snapshot
+	seen.Class, seen.Tenant = s.class, s.tenant
+	seen.Placement = &volume.Placement{
+		Node: s.node, Inside: placement.Inside{Classes: s.memberClasses, Namespace: s.namespace}, LeafClass: s.leafClass, Provisioned: seen.Placement.Provisioned,
+		Mirror: s.mirror, BoundAway: s.boundAway, Asked: s.asked, Rivals: s.rivals, Pods: s.podsHere,
+		HostRestored: s.restores.Host, HostUnconfirmed: s.restores.HostUnconfirmed, Attempt: s.attempt,
 	}
+	if seen.Alone() {
+		seen.PromiseLost = s.lost
+	}
+	checkOwner(ctx, r, seen)
 	return o
 }
 
 // checkOwner panics unless the controller whose step a plan is plans the same step by what it
 // observes itself: else nobody would take it.
 func checkOwner(ctx context.Context, r *reconciler, s *volume.Snapshot) {
-	plan, observer := volume.Next(s), volume.Observer{Prover: r.Proof()}
+	plan, observer := lifecycle.Next(s), r.observer().Observer
 	var own *volume.Snapshot
 	var err error
 	switch {
-	case plan.Step == volume.None || plan.Owner == volume.RootPVC:
+	case plan.Step == lifecycle.None || plan.Owner == lifecycle.RootPVC:
 		return
-	case plan.Owner == volume.LeafPV:
+	case plan.Owner == lifecycle.LeafPV:
 		own, err = observer.OfLeaf(ctx, s.Leaf.Name)
 	default:
 		own, err = observer.OfHost(ctx, s.Host.Name)
@@ -69,7 +97,7 @@ func checkOwner(ctx context.Context, r *reconciler, s *volume.Snapshot) {
 	if err != nil || own == nil {
 		panic(fmt.Sprintf("%s observes %v, %v", plan.Owner, own, err))
 	}
-	if got := volume.Next(own); got.By(plan.Owner) != plan.Step {
+	if got := lifecycle.Next(own); got.By(plan.Owner) != plan.Step {
 		panic(fmt.Sprintf("%s is to take step %s, and plans %+v", plan.Owner, plan.Step, got))
 	}
 }
@@ -103,27 +131,56 @@ func (s scene) reconciler() *reconciler {
 		leaf.add(s.leafVolume)
 	}
 	return &reconciler{pace: newPace(), Options: Options{Book: account.NewBook()}, Link: &member.Link{
-		Member: s.member, Host: host, Cache: leaf, Restores: func() fencing.Restores { return s.restores },
+		Member: s.member, Host: host, Cache: leaf, Restores: func() fencing.Restores { return s.restores }, Rules: s.rules,
 	}}
 }
 
-// awaits is what an observation is decided on whose next step is another controller's.
-type awaits struct {
-	owner volume.Owner
-	step  volume.Step
+// decision is what a plan comes to.
+type decision struct {
+	// owner of the step, if that is another controller's.
+	owner lifecycle.Owner
+	step  lifecycle.Step
+	// reason of what is reported; live: once a live read shows it.
+	reason string
+	live   bool
+	// rootGone: the leaf claim that is withdrawn has no root.
+	rootGone bool
+	// volume that a leaf claim is created for, and what it grows to.
+	volume, to string
 }
 
-func (awaits) decision() {}
-
-// decided is a decision, and whose step it waits for.
-func decided(o observed) decision {
-	d := decide(o)
-	if _, abstains := d.(abstain); abstains {
-		plan := volume.Next(o.volume)
-		return awaits{plan.Owner, plan.Step}
+func decided(o observe.Claim) decision {
+	plan := planned(o)
+	if plan.Owner != lifecycle.RootPVC {
+		next := lifecycle.Next(o.Snapshot)
+		return decision{owner: next.Owner, step: next.Step}
+	}
+	d := decision{step: plan.Step}
+	if plan.Report != nil {
+		d.reason, d.live = plan.Report.Reason, plan.Phase == lifecycle.Unconfirmed || plan.Phase == lifecycle.InUse
+	}
+	switch plan.Step {
+	case lifecycle.Withdraw:
+		d.rootGone = o.Snapshot.Root == nil
+	case lifecycle.CreateClaim:
+		leaf, refusal := o.Snapshot.LeafClaim()
+		if refusal != nil {
+			panic(refusal)
+		}
+		d.volume = leaf.Spec.VolumeName
+	case lifecycle.Grow:
+		to, _ := pvc.Growth(o.Root, o.Leaf)
+		d.to = to.String()
+	default:
 	}
 	return d
 }
+
+// takes is the decision to take a step of this controller.
+func takes(step lifecycle.Step) decision { return decision{step: step} }
+
+// step is the plan to take one of this controller.
+func step(s lifecycle.Step) lifecycle.Plan { return lifecycle.Plan{Owner: lifecycle.RootPVC, Step: s} }
 
 // store is a cache of a few objects, with its indexes.
 type store struct {

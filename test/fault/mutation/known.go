@@ -3,27 +3,30 @@ package mutation
 // Files that several mutations edit.
 const (
 	rootPVAct      = "internal/controller/rootpv/act.go"
-	rootPVCDecide  = "internal/controller/rootpvc/decide.go"
+	rootPVCDelete  = "internal/controller/rootpvc/delete.go"
+	rootPVCReport  = "internal/controller/rootpvc/report.go"
 	rootPVCAct     = "internal/controller/rootpvc/act.go"
 	rootPodDecide  = "internal/controller/rootpod/decide.go"
 	rootPodAct     = "internal/controller/rootpod/act.go"
 	leafPVAct      = "internal/controller/leafpv/act.go"
-	volumeTable    = "internal/volume/table.go"
-	volumeFacts    = "internal/volume/facts.go"
+	volumeTable    = "internal/volume/lifecycle/volumes.go"
+	volumeFacts    = "internal/volume/lifecycle/facts.go"
 	volumeSnapshot = "internal/volume/snapshot.go"
-	volumeObserve  = "internal/volume/observe.go"
+	volumeObserve  = "internal/volume/observe/observe.go"
 	volumeChange   = "internal/volume/change.go"
+	volumeClaim    = "internal/volume/claim.go"
+	claimTable     = "internal/volume/lifecycle/claims.go"
 	mirrorVolume   = "internal/mirror/hostpv/volume.go"
 	mirrorClaim    = "internal/mirror/pvc/claim.go"
 	guardedLeaf    = "internal/guarded/leaf.go"
 	proofMirrored  = "internal/proof/mirrored.go"
-	volumeTell     = "internal/volume/tell.go"
+	volumeReport   = "internal/volume/report.go"
 	guardedWriter  = "internal/guarded/writer.go"
 	link           = "internal/member/link.go"
 )
 
 // unproven drops host PVs without the proof that their leaf PVs are gone.
-var unproven = Edit{rootPVAct, "	if step != volume.DropFinalizer {\n		if err", "	if step == volume.EndPromise {\n		if err"}
+var unproven = Edit{rootPVAct, "	if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {\n		return err\n	}\n	return r.deleteHost(ctx, s)\n}\n\n// endPromise", "	return r.deleteHost(ctx, s)\n}\n\n// endPromise"}
 
 // panics end the process, as they do where nobody recovers them.
 var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}
@@ -85,9 +88,9 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		{
 			Name: "pushes-bound-claims", Class: "a host claim that is bound already is pushed with its volume name, and is Lost in the member",
 			Edits: []Edit{
-				{volumeTable, "{not(hasLeaf)}, owner: RootPVC, told: v1alpha1.ReasonVolumeLost", "{not(hasLeaf), hasClaim}, owner: RootPVC, told: v1alpha1.ReasonVolumeLost"},
-				{rootPVCDecide, "		name = o.volume.Leaf.Spec.StorageClassName", "		name = ptr.Deref(o.root.Spec.StorageClassName, \"\")"},
-				{rootPVCDecide, "		if capacity := o.volume.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "		if capacity := o.root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
+				{volumeTable, "{not(hasLeaf)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost", "{not(hasLeaf), hasClaim}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost"},
+				{volumeClaim, "		class = s.Leaf.Spec.StorageClassName", "		class = ptr.Deref(s.Root.Spec.StorageClassName, \"\")"},
+				{volumeClaim, "	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec", "	if capacity := s.Root.Status.Capacity[corev1.ResourceStorage]; leaf.Spec"},
 			},
 			Scenario: "lost-leaf-volume", Caught: []string{"I1", "I3", "I6"},
 		},
@@ -103,7 +106,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Name: "waits-in-worker", Class: "waiting inside one worker holds up every other claim",
 			Edits: []Edit{
 				{"internal/controller/rootpvc/controller.go", "	workers = 8", "	workers = 1"},
-				{rootPVCAct, "	if err == nil {\n		return r.tell(ctx, o.root, nil)\n	}", "	for err == nil {\n		var there corev1.PersistentVolumeClaim\n		if r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there) != nil || there.Status.Phase == corev1.ClaimBound || ctx.Err() != nil {\n			return r.tell(ctx, o.root, nil)\n		}\n	}"},
+				{rootPVCAct, "	if err == nil {\n		return r.setPlaced(ctx, o.Root, nil)\n	}", "	for err == nil {\n		var there corev1.PersistentVolumeClaim\n		if r.Live.Get(ctx, client.ObjectKeyFromObject(leaf), &there) != nil || there.Status.Phase == corev1.ClaimBound || ctx.Err() != nil {\n			return r.setPlaced(ctx, o.Root, nil)\n		}\n	}"},
 			},
 			Scenario: "side-by-side", Caught: []string{"I6"},
 		},
@@ -125,7 +128,7 @@ func others() []Mutation {
 	return []Mutation{
 		{
 			Name: "bound-at-once", Class: "the host claim is Bound while the remote disk has failed",
-			Edits:    []Edit{{rootPVCAct, "	if err == nil {\n		return r.tell(ctx, o.root, nil)\n	}", "	if err == nil {\n		promised := &corev1.PersistentVolume{}\n		promised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n		promised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n		promised.Spec.Capacity = leaf.Spec.Resources.Requests\n		return r.Root.Create(ctx, actor, hostpv.Mirror(promised, o.root, corev1.PersistentVolumeReclaimDelete, r.Member))\n	}"}},
+			Edits:    []Edit{{rootPVCAct, "	if err == nil {\n		return r.setPlaced(ctx, o.Root, nil)\n	}", "	if err == nil {\n		promised := &corev1.PersistentVolume{}\n		promised.Name, promised.UID = \"pvc-\"+string(leaf.UID), leaf.UID\n		promised.Spec.AccessModes, promised.Spec.VolumeMode = leaf.Spec.AccessModes, leaf.Spec.VolumeMode\n		promised.Spec.Capacity = leaf.Spec.Resources.Requests\n		return r.Root.Create(ctx, actor, hostpv.Mirror(promised, o.Root, corev1.PersistentVolumeReclaimDelete, r.Member))\n	}"}},
 			Scenario: "create", Caught: []string{"I1", "I3", "I6"},
 		},
 		{

@@ -28,7 +28,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "silent-while-deleted", Class: "a claim whose volume is being deleted before it is bound is Pending, and no reason is reported",
-			Edits:  []Edit{{rootPVCDecide, "return pv != nil && pv.DeletionTimestamp != nil", "return false && pv != nil"}},
+			Edits:  []Edit{{volumeFacts, "return pv != nil && pv.DeletionTimestamp != nil", "return false && pv != nil"}},
 			Caught: []string{"I6"},
 		},
 		{
@@ -48,7 +48,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "calls-it-surplus", Class: "F5: a volume is reported as surplus while root_pvc is about to place its claim here",
-			Edits:  []Edit{{volumeTell, "	if placed := s.placed(); placed != \"\" && placed != s.Member.ClusterID {\n		return fmt.Sprintf(\"the claim is placed", "	if placed := s.placed(); placed != s.Member.ClusterID {\n		return fmt.Sprintf(\"the claim is placed"}},
+			Edits:  []Edit{{volumeReport, "	if placed := s.PlacedIn(); placed != \"\" && placed != s.Member.ClusterID {\n		return fmt.Sprintf(\"the claim is placed", "	if placed := s.PlacedIn(); placed != s.Member.ClusterID {\n		return fmt.Sprintf(\"the claim is placed"}},
 			Caught: []string{"reported as surplus"},
 		},
 		{
@@ -85,7 +85,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "left-at-delete", Class: "a volume at Delete stays for ever that an earlier claim's leaf claim has, since the claim of another name that got it is gone",
-			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, step: Hold", "either(retained, freed)}, step: Hold"}},
+			Edits: []Edit{{volumeTable, "either(retained, freed, heldByAnother)}, step: SetRetain", "either(retained, freed)}, step: SetRetain"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
 		{

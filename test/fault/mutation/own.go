@@ -15,8 +15,8 @@ func own() []Mutation {
 		},
 		{
 			Name: "cache-proves", Class: "I2: what a cache does not have is taken for gone",
-			Edits: []Edit{{rootPVCAct, "	if e.Root, proven, err = r.Proof().RootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !proven {", "	p := r.Proof()\n	p.HostLive = p.Host\n	if e.Root, proven, err = p.RootGone(ctx, o.origin.Root, o.origin.UID); err != nil || !proven {"},
-				{rootPVCAct, "		e.Root, proven, err = r.Proof().RootGone(ctx, o.origin.Root, o.origin.UID)\n", "		p := r.Proof()\n		p.HostLive = p.Host\n		e.Root, proven, err = p.RootGone(ctx, o.origin.Root, o.origin.UID)\n"}},
+			Edits: []Edit{{rootPVCDelete, "	if e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {", "	p := r.Proof()\n	p.HostLive = p.Host\n	if e.Root, proven, err = p.RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {"},
+				{rootPVCDelete, "		e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID)\n", "		p := r.Proof()\n		p.HostLive = p.Host\n		e.Root, proven, err = p.RootGone(ctx, o.Origin.Root, o.Origin.UID)\n"}},
 			Scenario: "create-immediate", Fault: "stale-host@cluster38/create/persistentvolumeclaims/data#1",
 			Caught: []string{"I2", "I6"},
 		},
@@ -35,14 +35,14 @@ func own() []Mutation {
 		},
 		{
 			Name: "late-placement", Class: "I3: the leaf claim is made before placed-in is recorded",
-			Edits:    []Edit{{rootPVCDecide, "	if _, ready := next.(create); ready && placed == \"\" {\n		return place{}\n	}\n", ""}},
+			Edits:    []Edit{{claimTable, "		{phase: Placing, when: []fact{not(placed)}, step: Place, owner: RootPVC},\n		{phase: Placing, step: CreateClaim", "		{phase: Placing, step: CreateClaim"}},
 			Scenario: "create", Fault: "kill-after@cluster38/create/persistentvolumeclaims/data#1",
 			Caught: []string{"I3", "I6"},
 		},
 		{
 			Name: "steals", Class: "I3: a claim is taken over before its first member is proven empty of it",
 			Edits: []Edit{
-				{rootPVCDecide, "	case placed != \"\" && placed != o.member.ClusterID:\n		return o.elsewhere(placed)\n	case o.leaf != nil && placed == \"\":", "	case placed != \"\" && placed != o.member.ClusterID:\n		return place{}\n	case o.leaf != nil && placed == \"\":"},
+				{claimTable, "{phase: Unplaced, when: []fact{placedAway}, owner: RootPVC", "{phase: Unplaced, when: []fact{placedAway}, step: Place, owner: RootPVC"},
 			},
 			Scenario: "move", Caught: []string{"I1", "I3", "I5", "I6"},
 		},
@@ -68,7 +68,7 @@ func own() []Mutation {
 				{rootPVAct, "import (\n	\"context\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"fmt\"\n	\"sync\"\n"},
 				{rootPVAct, "func (r *reconciler) act(", "var flipped sync.Map\n\nfunc (r *reconciler) act("},
 				{rootPVAct, "	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)\n", "	flipped.Store(s.Host.UID, true)\n	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)\n"},
-				{rootPVAct, "	case volume.DeleteClaim:\n", "	case volume.DeleteClaim:\n		if _, known := flipped.Load(s.Host.UID); !known {\n			return reconcile.Result{}, nil\n		}\n"},
+				{rootPVAct, "	case lifecycle.DeleteClaim:\n", "	case lifecycle.DeleteClaim:\n		if _, known := flipped.Load(s.Host.UID); !known {\n			return reconcile.Result{}, nil\n		}\n"},
 			},
 			Scenario: "delete", Fault: "kill-after@cluster38/patch/persistentvolumes/volume#1",
 			Caught: []string{"I1", "I6"},

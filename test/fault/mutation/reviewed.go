@@ -34,7 +34,7 @@ func reviewed() []Mutation {
 		},
 		{
 			Name: "believes-the-member", Class: "I8: a leaf claim with a volume places its root where it is, although no restore explains that it is not placed",
-			Edits:    []Edit{{rootPVCDecide, "	case volume != \"\" && o.rules.Allows(volume), !o.restores.HostUnconfirmed && o.leaf.CreationTimestamp.Time.Before(o.restores.Host):", "	case volume != \"\":"}},
+			Edits:    []Edit{{volumeClaim, "	return s.Claim.Spec.VolumeName != \"\" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||\n		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)", "	return s.Claim.Spec.VolumeName != \"\""}},
 			Scenario: "forged", Caught: []string{"I8"},
 		},
 		{
@@ -50,8 +50,8 @@ func reviewed() []Mutation {
 		{
 			Name: "speaks-to-nobody", Class: "a leaf claim without a root makes root_pvc panic while destruction is suspended",
 			Edits: []Edit{
-				{rootPVCAct, "	if !errors.Is(err, guarded.ErrSuspended) || o.root == nil {", "	if !errors.Is(err, guarded.ErrSuspended) {"},
-				{rootPVCAct, "	case o.root != nil:\n		r.eventProblem(o.root, problem)\n	case o.volume != nil && len(o.volume.Earlier) > 0:", "	case problem != nil && len(o.root.Name) >= 0:\n		r.eventProblem(o.root, problem)\n	case o.volume != nil && len(o.volume.Earlier) > 0:"},
+				{rootPVCDelete, "		if !errors.Is(err, guarded.ErrSuspended) || o.Root == nil {", "		if !errors.Is(err, guarded.ErrSuspended) {"},
+				{rootPVCReport, "	case o.Root != nil:\n		r.eventProblem(o.Root, problem)", "	case problem != nil && len(o.Root.Name) >= 0:\n		r.eventProblem(o.Root, problem)"},
 			},
 			Scenario: "create", Fault: "restore-host@host/create/persistentvolumes/volume#1", Caught: []string{"I6"},
 		},

@@ -1,4 +1,4 @@
-package volume
+package lifecycle
 
 import (
 	"flag"
@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/volume"
 )
 
 var all = flag.Bool("all", false, "TestEveryCombination: all of them, not a sample")
@@ -29,12 +30,14 @@ const (
 )
 
 var (
-	deleted  = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	hostPVs  = []corev1.PersistentVolumePhase{corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed}
-	leafPVs  = []corev1.PersistentVolumePhase{corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased}
-	claims   = []corev1.PersistentVolumeClaimPhase{corev1.ClaimPending, corev1.ClaimBound, corev1.ClaimLost}
-	policies = []corev1.PersistentVolumeReclaimPolicy{deletes, retains, corev1.PersistentVolumeReclaimRecycle}
+	deleted     = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	hostPVs     = []corev1.PersistentVolumePhase{corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased, corev1.VolumeFailed}
+	leafPVs     = []corev1.PersistentVolumePhase{corev1.VolumeAvailable, corev1.VolumeBound, corev1.VolumeReleased}
+	claimPhases = []corev1.PersistentVolumeClaimPhase{corev1.ClaimPending, corev1.ClaimBound, corev1.ClaimLost}
+	policies    = []corev1.PersistentVolumeReclaimPolicy{deletes, retains, corev1.PersistentVolumeReclaimRecycle}
 )
+
+var member = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
 
 // key of the root claim and its leaf claim.
 var key = types.NamespacedName{Namespace: "shop", Name: "data"}
@@ -97,7 +100,7 @@ func leafClaims() []*corev1.PersistentVolumeClaim {
 	all := []*corev1.PersistentVolumeClaim{nil}
 	for _, uid := range []types.UID{"root", gone} {
 		for _, volume := range []string{"", "pv-1", "pv-2"} {
-			for _, phase := range claims {
+			for _, phase := range claimPhases {
 				for _, deleting := range []bool{false, true} {
 					claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "leaf-claim", DeletionTimestamp: at(deleting)}}
 					claim.Spec.VolumeName, claim.Status.Phase = volume, phase
@@ -139,8 +142,8 @@ func leaves() []*corev1.PersistentVolume {
 
 // combination of objects, related as the observer relates them. The host PV is of this leaf PV,
 // or, if earlier, of another one that had its name.
-func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored bool) *Snapshot {
-	s := &Snapshot{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored}
+func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored bool) *volume.Snapshot {
+	s := &volume.Snapshot{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored}
 	if leaf != nil {
 		s.Stamp, s.Stamped = mirror.OriginIn(member.HostID, leaf)
 	}
@@ -151,7 +154,7 @@ func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVo
 	default:
 		s.Host = host
 	}
-	owner := s.hostRoot()
+	owner := s.HostRoot()
 	if claim != nil {
 		origin, _ := mirror.OriginIn(member.HostID, claim)
 		switch {
@@ -201,7 +204,7 @@ func refOf(uid types.UID) *corev1.ObjectReference {
 }
 
 // wrong says what a plan must not be.
-func wrong(s *Snapshot, p Plan) string {
+func wrong(s *volume.Snapshot, p Plan) string {
 	retained := s.Leaf == nil || s.Leaf.Spec.PersistentVolumeReclaimPolicy == retains
 	destroyed := s.Host != nil && hostpv.Ended(s.Host) && !hostpv.Abandoned(s.Host) && s.Host.Spec.PersistentVolumeReclaimPolicy == deletes &&
 		(s.Leaf == nil || s.Stamped && s.Policy() == deletes)
@@ -250,40 +253,40 @@ func wrong(s *Snapshot, p Plan) string {
 			return "the host forgets a volume of which something is left (I1)"
 		}
 	case CreateHost:
-		if s.Host != nil || s.Root.Spec.VolumeName != "" && s.HostName(s.Root) != s.Root.Spec.VolumeName || s.placed() != member.ClusterID {
+		if s.Host != nil || s.Root.Spec.VolumeName != "" && s.HostName(s.Root) != s.Root.Spec.VolumeName || s.PlacedIn() != member.ClusterID {
 			return "a volume is mirrored for a claim that has another, or is to have one elsewhere (I3)"
 		}
 	case CreateClaim:
-		if s.Claim != nil || !s.bound() || s.Leaf == nil {
+		if s.Claim != nil || !s.Bound() || s.Leaf == nil {
 			return "a leaf claim is created that does not find its volume (I3)"
 		}
-	case Keep, Hold, Stamp:
+	case Secure, SetRetain, Stamp:
 		if !s.Stamped && !s.Held() && s.Holder == nil {
 			return "a leaf PV is written to that guarded takes for another's (I4)"
 		}
 		if s.KeptLeaf() == nil && s.StampedLeaf() == nil && s.RetainedLeaf() == nil {
 			return "a leaf PV is written to that is as it should be (I5)"
 		}
-	case KeepHost:
+	case UpdateHost:
 		if s.CurrentHost() == nil {
 			return "a host PV is written to that is as it should be (I5)"
 		}
 	default: // destroys and makes nothing
 	}
-	settled := s.bound() && s.Held() && s.placed() == member.ClusterID && s.Claim.Status.Phase == corev1.ClaimBound
+	settled := s.Bound() && s.Held() && s.PlacedIn() == member.ClusterID && s.Claim.Status.Phase == corev1.ClaimBound
 	switch {
 	case p.Step != None && p.Owner == "":
 		return "nobody takes the step"
 	case p.Step == None && p.Owner == "" && p.Phase != Foreign:
 		return "nobody reports the state"
-	case p.Step == None && p.Tell == nil && s.bound() && s.Root.DeletionTimestamp == nil && !settled && !hostpv.Abandoned(s.Host) && !waits(s):
+	case p.Step == None && p.Report == nil && s.Bound() && s.Root.DeletionTimestamp == nil && !settled && !hostpv.Abandoned(s.Host) && !waits(s):
 		return "a bound claim has no volume in the member, and nobody tells the user (I6)"
 	}
 	return ""
 }
 
 // waits reports whether Kubernetes is about to change a bound claim's counterpart.
-func waits(s *Snapshot) bool {
+func waits(s *volume.Snapshot) bool {
 	switch {
 	case hostpv.Ended(s.Host):
 		return true // the host's PV controller says that the claim is gone, or takes it back
@@ -344,10 +347,10 @@ func TestEveryCombination(t *testing.T) {
 	t.Logf("%d of some %d snapshots, %d wrong; steps: %v", seen.Load(), total, failures.Load(), steps)
 }
 
-func describe(s *Snapshot) string {
+func describe(s *volume.Snapshot) string {
 	text := fmt.Sprintf("restored %t", s.Restored)
 	if s.Root != nil {
-		text += fmt.Sprintf("; root names %q, placed %q, deleting %t", s.Root.Spec.VolumeName, s.placed(), deleting(s.Root))
+		text += fmt.Sprintf("; root names %q, placed %q, deleting %t", s.Root.Spec.VolumeName, s.PlacedIn(), deleting(s.Root))
 	}
 	if s.Host != nil {
 		text += fmt.Sprintf("; host PV %s %s claimRef %v finalizers %v deleting %t abandoned %t", s.Host.Status.Phase, s.Host.Spec.PersistentVolumeReclaimPolicy,

@@ -1,4 +1,4 @@
-package rootpvc
+package observe
 
 import (
 	"testing"
@@ -28,6 +28,7 @@ func TestOfThisClaim(t *testing.T) {
 	}
 	refused := &mirror.Refusal{Reason: v1alpha1.ReasonPodRefused, Message: "quota"}
 	const immediate, late = storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer
+	unschedulable := &mirror.Refusal{Reason: v1alpha1.ReasonPodUnschedulable, Message: "member cluster38 has no node for Pod web: no"}
 	for name, tc := range map[string]struct {
 		problem *mirror.Refusal
 		others  []leafClaim

@@ -16,9 +16,9 @@ func refuse(reason, format string, args ...any) *mirror.Refusal {
 	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// mistaken says why the root's volume in the host does not represent this one, although it has,
+// Mistaken says why the root's volume in the host does not represent this one, although it has,
 // or had, its name: it may be the root's own disk, and nobody is to delete it.
-func (s *Snapshot) mistaken() *mirror.Refusal {
+func (s *Snapshot) Mistaken() *mirror.Refusal {
 	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, and is not used: ", s.Name, s.Member.Registration)
 	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {
 		return name == pv.Name || name == "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == s.Root.UID
@@ -34,38 +34,39 @@ func (s *Snapshot) mistaken() *mirror.Refusal {
 	return nil
 }
 
-// elsewhere says why the volume is not the root's: I3.
-func (s *Snapshot) elsewhere() string {
-	if s.own() {
+// Elsewhere says why the volume is not the root's: I3.
+func (s *Snapshot) Elsewhere() string {
+	if s.Own() {
 		return ""
 	}
-	if placed := s.placed(); placed != "" && placed != s.Member.ClusterID {
+	if placed := s.PlacedIn(); placed != "" && placed != s.Member.ClusterID {
 		return fmt.Sprintf("the claim is placed in cluster %q", placed)
 	}
 	name := s.Root.Spec.VolumeName
-	if name != "" && !s.promised() && (s.Host == nil && s.HostName(s.Root) != name || s.Host != nil && name != s.Host.Name) {
+	if name != "" && !s.Promised() && (s.Host == nil && s.HostName(s.Root) != name || s.Host != nil && name != s.Host.Name) {
 		return "the claim is bound to volume " + name
 	}
 	return ""
 }
 
-func (s *Snapshot) tellSurplus() *mirror.Refusal {
+// ReportSurplus says that the volume is not the one that the claim has.
+func (s *Snapshot) ReportSurplus() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSurplusVolume, "member %s has a volume %s for this claim that is not used: %s. Its data are kept; delete it there if nobody needs it",
-		s.Member.Registration, s.Name, s.elsewhere())
+		s.Member.Registration, s.Name, s.Elsewhere())
 }
 
-// asked reports whether the claim that has the root's name now asks for the volume that the
+// AskedFor reports whether the claim that has the root's name now asks for the volume that the
 // leaf claim still has, and both agree on whose they were.
-func (s *Snapshot) asked() bool {
+func (s *Snapshot) AskedFor() bool {
 	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
 		hostpv.AsksFor(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
 }
 
-// superseded reports whether a promise that no member has is not its claim's, and never will
+// Superseded reports whether a promise that no member has is not its claim's, and never will
 // be. Of one whose claim is gone, the host's PV controller says so.
-func (s *Snapshot) superseded() bool {
+func (s *Snapshot) Superseded() bool {
 	claim := s.Named()
-	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.hostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.finalizer())
+	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.HasFinalizer())
 }
 
 // Named is the claim whose name the host PV refers to, whether or not it is the root.
@@ -92,70 +93,83 @@ func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClai
 	return uid != "" || promise.Name == hostpv.PromiseName(claim.UID)
 }
 
-func (s *Snapshot) tellHeldByEarlier() *mirror.Refusal {
+// ReportHeldByEarlier says that the volume was replaced while its leaf claim is left.
+func (s *Snapshot) ReportHeldByEarlier() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
 		"Xylem keeps the data of both, and goes on when that PersistentVolume is released. If it stays Bound, check its claim",
 		s.Name, s.Origin.Root, s.Member.Registration, s.Earlier[0].Name)
 }
 
-func (s *Snapshot) tellReplaced() *mirror.Refusal {
+// ReportReplaced says that the member has another volume of the name.
+func (s *Snapshot) ReportReplaced() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
 		"Xylem does not use it, because it may hold other data. Rescue the data that you need in the member, then delete the claim: Xylem destroys neither",
 		s.Name, s.Member.Registration, s.Recreated.UID, s.UID)
 }
 
-func (s *Snapshot) tellLost() *mirror.Refusal {
+// ReportLost says that the volume is gone from the member.
+func (s *Snapshot) ReportLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
 		s.Name, s.Member.Registration)
 }
 
-func (s *Snapshot) tellTerminating() *mirror.Refusal {
+// ReportTerminating says that the volume is being deleted in the member.
+func (s *Snapshot) ReportTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
 		"The deletion cannot be taken back: copy the data that you need, then delete the claim", s.Name, s.Member.Registration)
 }
 
-func (s *Snapshot) tellMismatch() *mirror.Refusal {
+// ReportMismatch says that the leaf claim names another volume.
+func (s *Snapshot) ReportMismatch() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot tell which one holds the claim's data. Find out before you delete either",
 		s.Name, s.Member.Registration, s.Claim.Spec.VolumeName)
 }
 
-func (s *Snapshot) tellUnstamped() *mirror.Refusal {
+// ReportUnstamped says that the leaf PV has lost its stamp.
+func (s *Snapshot) ReportUnstamped() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which the claim is bound to, does not name the claim's counterpart, and somebody has removed Xylem's labels and annotations from it: Xylem does not write to it. "+
 		"Have the member's admin put them back: label %s=%s, annotations %s=%s and %s=%s", s.Name, s.Member.Registration,
 		v1alpha1.LabelHost, s.Member.HostID, v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.Origin.UID)
 }
 
-func (s *Snapshot) tellInUse() *mirror.Refusal {
+// ReportInUse says which claim of the member uses the volume.
+func (s *Snapshot) ReportInUse() *mirror.Refusal {
 	ref := s.Leaf.Spec.ClaimRef
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is in use by claim \"%s/%s\" in member %q, which is not the claim's counterpart. "+
 		"Xylem does not take it away. Find out whose data it holds, and have that claim deleted there if they are this claim's", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
 }
 
-func (s *Snapshot) tellTwins() *mirror.Refusal {
+// ReportTwins says which two host PVs represent the volume.
+func (s *Snapshot) ReportTwins() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is gone. "+
 		"Delete the one that no claim is bound to", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
 }
 
-func (s *Snapshot) tellHolder() *mirror.Refusal {
+// ReportHolder says which other root the volume is still for.
+func (s *Snapshot) ReportHolder() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is still in use by the counterpart of claim %q in member %q. "+
 		"Delete that claim to use its volume: Xylem keeps the data", s.Name, s.HolderOrigin.Root, s.Member.Registration)
 }
 
-func (s *Snapshot) tellClaimLost() *mirror.Refusal {
+// ReportClaimLost says that the leaf claim has lost the volume.
+func (s *Snapshot) ReportClaimLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", s.Member.Registration, s.Name)
 }
 
-func (s *Snapshot) tellModified() *mirror.Refusal {
+// ReportModified says that the attributes class is not changed.
+func (s *Snapshot) ReportModified() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported yet; in member %s it stays %q",
 		ptr.Deref(s.Root.Spec.VolumeAttributesClassName, ""), s.Member.Registration, ptr.Deref(s.Claim.Spec.VolumeAttributesClassName, ""))
 }
 
-func (s *Snapshot) tellUnsupported() *mirror.Refusal {
+// ReportUnsupported says what a reclaim policy is taken for.
+func (s *Snapshot) ReportUnsupported() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q: it does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep them",
 		s.Name, s.Member.Registration, s.Host.Spec.PersistentVolumeReclaimPolicy)
 }
 
-func (s *Snapshot) tellKept() *mirror.Refusal {
+// ReportKept says why a disk stays that no Pod uses.
+func (s *Snapshot) ReportKept() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and its disk in member %s is kept all the same, since its reclaim policy is Retain here or there", s.Member.Registration)
 }
 
@@ -169,6 +183,7 @@ func PlacedElsewhere(clusterID, registration string, m mirror.Member) *mirror.Re
 	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or see that claim's volume to its end", where, m.Registration)
 }
 
-func (s *Snapshot) tellElsewhere() *mirror.Refusal {
-	return PlacedElsewhere(s.placed(), s.PlacedIn, s.Member)
+// ReportElsewhere says which other member has the claim.
+func (s *Snapshot) ReportElsewhere() *mirror.Refusal {
+	return PlacedElsewhere(s.PlacedIn(), s.PlacedRegistration, s.Member)
 }

@@ -1,4 +1,4 @@
-package volume
+package observe
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
 )
 
 var member = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
@@ -110,7 +111,7 @@ func TestOneHostVolumeForALeaf(t *testing.T) {
 			if s.Host == nil {
 				t.Fatal("not seen as the leaf's own")
 			}
-			if step := Next(s).Step; step == CreateHost {
+			if step := lifecycle.Next(s).Step; step == lifecycle.CreateHost {
 				t.Error("another volume is made beside it")
 			}
 		})
@@ -127,7 +128,7 @@ func TestAnothersVolumeTakesTheName(t *testing.T) {
 	if s.Host != nil || !s.NameTaken || s.SuffixTaken {
 		t.Errorf("host %v, name taken %v, the other name taken %v", s.Host, s.NameTaken, s.SuffixTaken)
 	}
-	if step := Next(s).Step; step != CreateHost {
+	if step := lifecycle.Next(s).Step; step != lifecycle.CreateHost {
 		t.Errorf("step %q is next", step)
 	}
 }

@@ -1,0 +1,194 @@
+package rootpvc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/volume/observe"
+)
+
+// unlessSuspended deletes, unless destruction is suspended, perhaps for days: the proofs of
+// a deletion cost lists of all volumes. A root that waits for the deletion reports that.
+// Without a root, no object does: the error stays, and is retried when an admin confirms what
+// the registration's condition asks for (guarded.Settling), because the link starts again then.
+func (r *reconciler) unlessSuspended(deletion func(context.Context, observe.Claim) error) func(context.Context, observe.Claim) error {
+	return func(ctx context.Context, o observe.Claim) error {
+		err := r.MayDestroy()
+		if err == nil {
+			err = deletion(ctx, o)
+		}
+		if !errors.Is(err, guarded.ErrSuspended) || o.Root == nil {
+			return err
+		}
+		return r.reportProblem(ctx, o, &mirror.Refusal{Reason: v1alpha1.ReasonSuspended, Message: fmt.Sprintf(
+			"claim %s in member %s is in the way, and nothing is deleted there until an admin confirms what ClusterRegistration %s asks for",
+			o.Origin.Root, r.Registration, r.Registration)})
+	}
+}
+
+// withdraw deletes a leaf claim that has no volume.
+func (r *reconciler) withdraw(ctx context.Context, o observe.Claim) error {
+	var e proof.Withdrawing
+	var proven bool
+	var err error
+	if o.Snapshot.Root == nil {
+		e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID)
+	} else {
+		e.Seen, proven, err = r.Proof().RootUnchanged(ctx, o.Root)
+	}
+	if err != nil || !proven {
+		return err
+	}
+	if e.Made, proven, err = r.Proof().NothingMade(ctx, o.Leaf, o.Origin); err != nil || !proven {
+		return r.keep(ctx, o, e.Made.By, err)
+	}
+	if err := r.rememberWithdrawn(ctx, o); err != nil {
+		return err
+	}
+	if e.Member, err = r.Proof().MemberCurrent(ctx); err != nil {
+		return err
+	}
+	if err := client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, e)); err != nil {
+		return err
+	}
+	if o.Root != nil {
+		r.eventWithdrawn(o.Root)
+	}
+	return nil
+}
+
+// rememberWithdrawn notes, in both clusters, a leaf claim for which a provisioner may be
+// making a volume that outlives it: nothing on that volume will say whose it is, but the
+// UID of this claim. A host that is restored forgets its note, and a member's admin may
+// delete the other.
+func (r *reconciler) rememberWithdrawn(ctx context.Context, o observe.Claim) error {
+	if !o.Snapshot.Outlasting() {
+		return nil
+	}
+	key := types.NamespacedName{Namespace: r.Namespace, Name: hostrecord.Name(r.ClusterID)}
+	record, err := index.Find[coordinationv1.Lease](ctx, r.HostLive, key)
+	if err != nil {
+		return err
+	}
+	if record == nil {
+		return fmt.Errorf("remember the withdrawn claim %s: there is no Lease %s", o.Origin.Root, key)
+	}
+	after, err := account.WithWithdrawn(record, o.Leaf.UID, o.Origin.Root.String(), r.Clock.Now())
+	if err != nil {
+		return err
+	}
+	if after != record {
+		if err := r.Root.Patch(ctx, actor, record, after); err != nil {
+			return err
+		}
+	}
+	return r.Note(ctx, func(fence *coordinationv1.Lease) (*coordinationv1.Lease, error) {
+		return account.WithWithdrawn(fence, o.Leaf.UID, "", r.Clock.Now())
+	})
+}
+
+// destroyUnmirrored is I2 (b): the leaf PV has no stamp, the root's UID is gone, no PV of
+// the host has the leaf PV's handle, all by live reads; the leaf claim is younger than the
+// member's last restore, and the fence is ours. What the leaf PV's own policy says happens
+// to it.
+func (r *reconciler) destroyUnmirrored(ctx context.Context, o observe.Claim) error {
+	if r.LastRestores().Predates(o.Leaf) {
+		return nil // it was noticed since: the table has other rows for that
+	}
+	e, proven, err := r.unmirrored(ctx, o, true, func(pv *corev1.PersistentVolume) bool { return hostpv.HeldBy(pv, o.Leaf) && !r.stamped(pv) })
+	if err != nil || !proven {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, e))
+}
+
+func (r *reconciler) stamped(pv *corev1.PersistentVolume) bool {
+	_, ours := mirror.OriginIn(r.HostID, pv)
+	return ours
+}
+
+// deleteRetained destroys nothing: the leaf PV outlives the leaf claim, by a live read. After a
+// restore of the member there may be thousands, for which all host PVs are not listed.
+func (r *reconciler) deleteRetained(ctx context.Context, o observe.Claim) error {
+	e, proven, err := r.unmirrored(ctx, o, false, func(pv *corev1.PersistentVolume) bool { return proof.Outlives(pv, o.Leaf) })
+	if err != nil || !proven {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, proof.Keeping{Root: e.Root, Leaf: e.Leaf, None: e.None, Member: e.Member}))
+}
+
+// deleteLeft deletes a leaf claim that names another claim's volume.
+func (r *reconciler) deleteLeft(ctx context.Context, o observe.Claim) error {
+	if o.Snapshot.Host == nil {
+		return r.deleteRetained(ctx, o)
+	}
+	e, proven, err := r.Proof().Kept(ctx, o.Snapshot.Host, o.Leaf)
+	if err != nil || !proven {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, e))
+}
+
+// deleteLost removes what is left of a claim whose root and volume are both gone.
+func (r *reconciler) deleteLost(ctx context.Context, o observe.Claim) error {
+	e, proven, err := r.unmirrored(ctx, o, true, proof.Absent)
+	if err != nil || !proven {
+		return err
+	}
+	return client.IgnoreNotFound(r.Leaf.DeleteClaim(ctx, o.Leaf, e))
+}
+
+// unmirrored proves that the root of a bound leaf claim is gone, that its volume is as wanted,
+// and that no host PV represents it; thorough as for proof.NotMirrored. A member that was
+// restored under this process may have forgotten that the volume was mirrored. If a host PV
+// represents the volume, Xylem keeps the leaf claim, and says so where root_pv does not end it:
+// on a host PV of this very volume, the claim's end is root_pv's.
+func (r *reconciler) unmirrored(ctx context.Context, o observe.Claim, thorough bool, wanted func(*corev1.PersistentVolume) bool) (e proof.Unmirrored, proven bool, err error) {
+	if e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {
+		return e, false, err
+	}
+	if e.Leaf, proven, err = r.Proof().LeafVolume(ctx, o.Leaf.Spec.VolumeName, wanted); err != nil || !proven {
+		return e, false, err
+	}
+	if e.None, proven, err = r.Proof().NotMirrored(ctx, o.Leaf, thorough); err != nil || !proven {
+		if by := e.None.By; by != nil {
+			if _, _, uid, ours := hostpv.LeafOf(by); ours && o.Snapshot.Leaf != nil && uid == o.Snapshot.Leaf.UID {
+				return e, false, nil
+			}
+		}
+		return e, false, r.keep(ctx, o, e.None.By, err)
+	}
+	e.Member, err = r.Proof().MemberCurrent(ctx)
+	return e, err == nil, err
+}
+
+// keep reports that a leaf claim is kept, because a host PV represents its volume: on the
+// root that waits for its end, or on that PV. It returns an error of the proof.
+func (r *reconciler) keep(ctx context.Context, o observe.Claim, by *corev1.PersistentVolume, err error) error {
+	if err != nil || by == nil {
+		return err
+	}
+	problem := &mirror.Refusal{Reason: v1alpha1.ReasonVolumeKept, Message: fmt.Sprintf(
+		"Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data might go with the claim. "+
+			"Check that PersistentVolume: its label %s has to be %q. To give the volume up and keep its data, annotate it %s=true",
+		o.Origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)}
+	if o.Root == nil {
+		r.eventProblem(by, problem)
+		return nil
+	}
+	return r.reportProblem(ctx, o, problem)
+}

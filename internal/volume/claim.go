@@ -1,0 +1,305 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// Placement is what decides whether a claim gets, or keeps, a leaf claim in the member. Nil is
+// absent.
+type Placement struct {
+	// Node of the member in the host, and what the member has.
+	Node   *corev1.Node
+	Inside placement.Inside
+	// LeafClass is the leaf claim's class in the member.
+	LeafClass *storagev1.StorageClass
+	// Provisioned is the PV that the leaf claim names, or, if it names none, the one that was
+	// provisioned for it.
+	Provisioned *corev1.PersistentVolume
+	// Mirror is the host PV of this member that was created for the root, which is not bound yet.
+	Mirror *corev1.PersistentVolume
+	// BoundAway: the PV that the root is bound to was observed, is not this member's, and does
+	// not record the leaf claim's volume.
+	BoundAway bool
+	// Asked is the leaf PV that the root asks for by name, provisioned for an earlier claim of its
+	// name; no PV of the host represents it, or has that name. Rivals are other members that
+	// have such a volume.
+	Asked  *corev1.PersistentVolume
+	Rivals []string
+	// Pods of a promise that are, or are about to be, bound to the member's node.
+	Pods []corev1.Pod
+	// HostRestored is when the host was last restored. HostUnconfirmed: it was, and no admin
+	// has confirmed it yet.
+	HostRestored    time.Time
+	HostUnconfirmed bool
+	// Attempt of the member to provision the volume.
+	Attempt Attempt
+}
+
+// Attempt is how an unbound claim does in the member that was selected for it.
+type Attempt struct {
+	// Provisioning is why the provisioner fails, by the leaf claim's events.
+	Provisioning *mirror.Refusal
+	// Consumers of the claim that have not ended, by name.
+	Consumers []Consumer
+}
+
+// Consumer is a Pod that uses the claim.
+type Consumer struct {
+	Name string
+	// Problem is why its leaf does not run here.
+	Problem *mirror.Refusal
+	// Here: the scheduler is about to bind it to this member's node, or could be.
+	Here bool
+	// Bound is another claim of the Pod that has its volume: the Pod, and so this claim, cannot
+	// go elsewhere.
+	Bound string
+}
+
+// Failure is the evidence that the member cannot provision the volume; nil if there is none. That
+// of the provisioner comes first: the scheduler's may follow from it.
+func (a Attempt) Failure(m mirror.Member) *mirror.Refusal {
+	problem := a.Provisioning
+	for _, c := range a.Consumers {
+		if problem == nil {
+			problem = c.Problem
+		}
+	}
+	if problem == nil {
+		return nil
+	}
+	for _, c := range a.Consumers {
+		if c.Bound != "" {
+			return refuse(problem.Reason, "%s. No other member is tried: Pod %s uses claim %s too, which has its volume in member %s",
+				problem.Message, c.Name, c.Bound, m.Registration)
+		}
+	}
+	return problem
+}
+
+// ReportFailure says why the member does not provision the volume.
+func (s *Snapshot) ReportFailure() *mirror.Refusal { return s.Placement.Attempt.Failure(s.Member) }
+
+// Agreed reports whether the scheduler has selected this member: if recovery reassigned the claim
+// to it, selected-node does not say so.
+func (s *Snapshot) Agreed() bool {
+	return s.Root.Annotations[v1alpha1.AnnotationSteeredTo] != s.Member.NodeName ||
+		slices.ContainsFunc(s.Placement.Attempt.Consumers, func(c Consumer) bool { return c.Here })
+}
+
+// Alone reports whether the snapshot is of a claim that has no volume in this member, and whose
+// leaf claim, if there is one, is its own.
+func (s *Snapshot) Alone() bool { return s.Placement != nil && s.none() }
+
+// Unobserved reports whether the snapshot is of a claim without a volume, and lacks what the
+// member has.
+func (s *Snapshot) Unobserved() bool { return s.Placement == nil && s.none() }
+
+func (s *Snapshot) none() bool { return s.Host == nil && s.Name == "" && s.Root != nil }
+
+// Selected reports whether the scheduler, or recovery, selected this member for the root.
+func (s *Snapshot) Selected() bool {
+	return s.Root.Annotations[route.AnnSelectedNode] == s.Member.NodeName
+}
+
+// OwnPromise reports whether the root names the promise that is made for it, and no other PV of
+// that name was observed.
+func (s *Snapshot) OwnPromise() bool {
+	return s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID) && !s.Placement.BoundAway
+}
+
+// NamesMirror reports whether the root names the host PV that its leaf claim's volume has, or is
+// to have.
+func (s *Snapshot) NamesMirror() bool {
+	return s.Root.Spec.VolumeName == s.Claim.Spec.VolumeName ||
+		s.Root.Spec.VolumeName == hostpv.Name(s.Claim.Spec.VolumeName, s.Member.ClusterID, true)
+}
+
+// Confirmed reports whether the root may be placed where its leaf claim is, although that is not
+// recorded: an admin allows it, or the host was restored from before it was recorded.
+func (s *Snapshot) Confirmed() bool {
+	return s.Claim.Spec.VolumeName != "" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||
+		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)
+}
+
+// Mirrors reports whether the root's class is one of mirror mode that waits for a consumer.
+func (s *Snapshot) Mirrors() bool {
+	return hostclass.Mirrors(s.Class) &&
+		ptr.Deref(s.Class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
+}
+
+// LabelledFor is the cluster ID of the member that the promise is labelled with.
+func (s *Snapshot) LabelledFor() string { return s.Promise.Labels[v1alpha1.LabelClusterID] }
+
+// KeepsPromise reports whether a leaf claim shows that this member had the promise, and is to keep it: an
+// admin has not abandoned it.
+func (s *Snapshot) KeepsPromise() bool {
+	return s.Claim != nil && !hostpv.LetGoIn(s.Promise, s.Member.ClusterID)
+}
+
+// FirstPod is the Pod that the disk of a promise is provisioned for; nil if there is none.
+func (s *Snapshot) FirstPod() *corev1.Pod {
+	if len(s.Placement.Pods) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(s.Placement.Pods, func(a, b corev1.Pod) int {
+		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return &first
+}
+
+// there is the member as a place for the claim.
+func (s *Snapshot) there() placement.Member {
+	m := placement.Member{Member: s.Member, Rules: s.Rules}
+	if s.Placement != nil {
+		m.Node, m.Inside = s.Placement.Node, &s.Placement.Inside
+	}
+	return m
+}
+
+// Answer says whether the leaf claim may be created in the member: of the class that the root
+// asks for, or for the volume that the root is bound to, whatever class that has.
+func (s *Snapshot) Answer() placement.Answer {
+	q := placement.Request{Namespace: s.Root.Namespace}
+	if s.Name == "" {
+		q.Class = s.Class
+	}
+	return s.there().Answer(q)
+}
+
+// LeafClaim is the leaf claim of the root, or why there can be none.
+func (s *Snapshot) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) {
+	answer := s.Answer()
+	if answer.Refusal != nil {
+		return nil, answer.Refusal
+	}
+	class := answer.Class
+	if s.Name != "" {
+		class = s.Leaf.Spec.StorageClassName
+	}
+	leaf, err := pvc.Translate(s.Root, &class, s.Member)
+	if err != nil {
+		refusal := &mirror.Refusal{}
+		errors.As(err, &refusal)
+		return nil, refusal
+	}
+	if s.Name == "" {
+		return leaf, nil
+	}
+	leaf = pvc.WithVolume(leaf, s.Name)
+	// A volume that is still to grow binds at its present size, and grows then.
+	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
+		leaf.Spec.Resources.Requests[corev1.ResourceStorage] = capacity
+	}
+	return leaf, nil
+}
+
+// ReportRefused says why there can be no leaf claim; nil if there can. Only root_pvc knows.
+func (s *Snapshot) ReportRefused() *mirror.Refusal {
+	if s.Placement == nil {
+		return nil
+	}
+	_, refusal := s.LeafClaim()
+	return refusal
+}
+
+// Unmade reports whether nothing was provisioned for the claim yet, here or elsewhere, as far as
+// it is known.
+func (s *Snapshot) Unmade() bool { return s.Root.Spec.VolumeName == "" && s.Claim == nil }
+
+// Unrequested reports whether the scheduler has selected a node, and the host's PV controller has
+// not requested the volume yet.
+func (s *Snapshot) Unrequested() bool {
+	_, requested := s.Root.Annotations[volumehelpers.AnnStorageProvisioner]
+	return s.Unmade() && s.Root.Annotations[route.AnnSelectedNode] != "" && !requested
+}
+
+// Outlasting reports whether a volume may be being provisioned that outlives the leaf claim: its
+// class retains, and its provisioner has been asked.
+func (s *Snapshot) Outlasting() bool {
+	class := s.Placement.LeafClass
+	if class == nil {
+		return true // not known any more
+	}
+	asked := s.Claim.Annotations[route.AnnSelectedNode] != "" ||
+		ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingImmediate
+	return asked && ptr.Deref(class.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete) == corev1.PersistentVolumeReclaimRetain
+}
+
+// asked is the leaf PV that the root, or its successor, asks for by name.
+func (s *Snapshot) asked() *corev1.PersistentVolume {
+	if s.Leaf != nil {
+		return s.Leaf
+	}
+	return s.Placement.Asked
+}
+
+// ReportUnadoptable says why the claim may not have the volume that it asks for; nil if it may.
+func (s *Snapshot) ReportUnadoptable() *mirror.Refusal {
+	return s.there().Adoptable(s.Named(), s.Class, s.Tenant, s.asked(), s.Claim != nil)
+}
+
+// ReportRivals says which other members have a volume that the claim asks for as well.
+func (s *Snapshot) ReportRivals() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonAmbiguousVolume, "volume %s is in member %s and in %s as well, each made for an earlier claim of this name: have all but the right one removed there",
+		s.asked().Name, s.Member.Registration, strings.Join(s.Placement.Rivals, ", "))
+}
+
+// ReportUnknown says that it is not known which of two volumes is the claim's.
+func (s *Snapshot) ReportUnknown() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, and its counterpart in member %q is bound to volume %q: Xylem cannot tell which one holds the claim's data. "+
+		"Check PersistentVolume %q in the host, and keep both until you know", s.Root.Spec.VolumeName, s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName)
+}
+
+// ReportSecond says that the claim has a volume in this member beside the one that it is bound to.
+func (s *Snapshot) ReportSecond() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for the claim beside the one that is used: the claim is bound to volume %q elsewhere. "+
+		"Xylem keeps its data. If nobody needs them, delete claim \"%s/%s\" in that member",
+		s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
+}
+
+// ReportHostUnconfirmed says that nobody has confirmed the restore of the host, from before the
+// claim was placed.
+func (s *Snapshot) ReportHostUnconfirmed() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host was restored, perhaps from before the claim was placed. "+
+		"Confirm the restore as ClusterRegistration %q asks, and Xylem uses the volume if it is older than that", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
+}
+
+// ReportNeverPlaced says that the member has a volume of a claim that was never placed there.
+func (s *Snapshot) ReportNeverPlaced() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: somebody in that member may have created it. "+
+		"Xylem does not use it. If it is the claim's own, an admin can allow it: `kubectl annotate clusterregistration %s %s=%s`. Else the member's admin has to remove claim \"%s/%s\" there",
+		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
+}
+
+const terminated = "%s, which was made for the claim, is being deleted, so that the claim cannot be bound to it any more. Delete the claim and create it again"
+
+// ReportMirrorTerminating says that the host PV of the claim is being deleted.
+func (s *Snapshot) ReportMirrorTerminating() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeTerminating, terminated, "PersistentVolume "+strconv.Quote(s.Placement.Mirror.Name))
+}
+
+// ReportProvisionedTerminating says that the leaf PV of the claim is being deleted.
+func (s *Snapshot) ReportProvisionedTerminating() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeTerminating, terminated, fmt.Sprintf("volume %q in member %q", s.Placement.Provisioned.Name, s.Member.Registration))
+}

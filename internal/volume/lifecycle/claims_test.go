@@ -1,0 +1,224 @@
+package lifecycle
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// choices takes a number apart, into one choice after the other.
+type choices struct{ rest, total int }
+
+func choose[T any](c *choices, from ...T) T {
+	chosen := from[c.rest%len(from)]
+	c.rest /= len(from)
+	c.total *= len(from)
+	return chosen
+}
+
+// claimSnapshot is the n-th snapshot of a claim without a volume in the member. The second result
+// is how many there are.
+func claimSnapshot(n int) (*volume.Snapshot, int) {
+	c := &choices{n, 1}
+	s := &volume.Snapshot{Member: member, Placement: &volume.Placement{}}
+	s.Root = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "root", Annotations: map[string]string{}}}
+	s.Root.DeletionTimestamp = at(choose(c, false, true))
+	s.Root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+	for annotation, value := range map[string]string{
+		v1alpha1.AnnotationPlacedIn: choose(c, "", member.ClusterID, "id39"),
+		route.AnnSelectedNode:       choose(c, "", member.NodeName, "kosmos-cluster39"),
+	} {
+		if value != "" {
+			s.Root.Annotations[annotation] = value
+		}
+	}
+	s.Class = choose(c, nil, classOf("other", false, v1alpha1.ProvisioningMirror), classOf(v1alpha1.ProvisionerName, true, v1alpha1.ProvisioningMirror),
+		classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningMirror), classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise))
+	s.Placement.Inside = placement.Inside{Classes: choose(c, []string{"disk"}, nil), Namespace: choose(c, nil, namespaceOf(member.HostID), namespaceOf("another"))}
+	leafClaimOf(c, s)
+	boundTo(c, s)
+	return s, c.total
+}
+
+func classOf(provisioner string, immediate bool, mode string) *storagev1.StorageClass {
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: provisioner, Parameters: map[string]string{v1alpha1.ParameterProvisioning: mode}}
+	if !immediate {
+		class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)
+	}
+	return class
+}
+
+func namespaceOf(host string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: key.Namespace, Labels: map[string]string{v1alpha1.LabelHost: host}}}
+}
+
+// leafClaimOf is the leaf claim that there is, what was provisioned for it, and which restores
+// explain it.
+func leafClaimOf(c *choices, s *volume.Snapshot) {
+	name, there := choose(c, "", "pv-1"), choose(c, false, true, true)
+	leafDeleting, provisioned := choose(c, false, false, true), choose(c, false, false, true)
+	if there {
+		s.Claim = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "leaf-claim", DeletionTimestamp: at(leafDeleting), CreationTimestamp: deleted}}
+		s.Claim.Spec.VolumeName, s.Origin = name, originOf("root")
+		s.Placement.Provisioned = leafPV()
+		s.Placement.Provisioned.DeletionTimestamp = at(provisioned)
+	}
+	s.Placement.HostRestored = choose(c, time.Time{}, deleted.Add(-time.Minute), deleted.Add(time.Minute))
+	s.Placement.HostUnconfirmed = choose(c, false, true) && !s.Placement.HostRestored.IsZero()
+}
+
+// boundTo is what the claim is bound to, or asks for.
+func boundTo(c *choices, s *volume.Snapshot) {
+	pods, label := choose(c, nil, []corev1.Pod{{}}), choose(c, "", member.ClusterID, "id39")
+	rivals, away := choose(c, nil, []string{"cluster39"}), choose(c, false, true)
+	switch p := s.Placement; choose(c, "nothing", "deleted mirror", "promise", "freed promise", "lost promise", "another", "asks") {
+	case "deleted mirror":
+		p.Mirror = hostPV.DeepCopy()
+		p.Mirror.DeletionTimestamp = &deleted
+	case "promise":
+		s.Promise, p.Pods = hostpv.PromiseFor(s.Root, classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise)), pods
+		s.Root.Spec.VolumeName = s.Promise.Name
+		if label != "" {
+			s.Promise.Labels = map[string]string{v1alpha1.LabelClusterID: label}
+		}
+	case "freed promise":
+		s.Promise, p.Pods = hostpv.LetGo(hostpv.PromiseFor(s.Root, classOf(v1alpha1.ProvisionerName, false, v1alpha1.ProvisioningPromise)), s.Root, member.ClusterID), pods
+		s.Root.Spec.VolumeName = s.Promise.Name
+	case "lost promise":
+		s.Root.Spec.VolumeName, s.PromiseLost = hostpv.PromiseName("root"), true
+	case "another":
+		s.Root.Spec.VolumeName, p.BoundAway = "pv-9", away
+	case "asks":
+		s.Root.Spec.VolumeName, p.Asked, p.Rivals, s.Tenant = "pv-1", leafPV(), rivals, "tenant"
+	}
+}
+
+// wrongForClaim says what a plan for a claim without a volume must not be.
+func wrongForClaim(s *volume.Snapshot, p Plan) string {
+	root, here := s.Root, s.PlacedIn() == member.ClusterID
+	switch p.Step {
+	case None:
+		if p.Owner == "" {
+			return "nobody reports the state"
+		}
+	case Place:
+		if s.PlacedIn() != "" {
+			return "a claim is placed that is placed already (I3)"
+		}
+		if deleting(root) && s.Claim == nil && s.Placement.Asked == nil {
+			return "a claim is placed that is being deleted"
+		}
+	case CreateClaim:
+		switch {
+		case !here:
+			return "a leaf claim is created before the placement is recorded (I3)"
+		case s.Claim != nil:
+			return "a leaf claim is created beside another one (I3)"
+		case deleting(root):
+			return "a leaf claim is created for a claim that is being deleted"
+		case root.Spec.VolumeName != "" && s.Promise == nil:
+			return "a leaf claim is created for a claim that has a volume (I3)"
+		case root.Spec.VolumeName == "" && !s.Selected():
+			return "a leaf claim is created that nobody asked for here"
+		case s.Placement.Inside.Namespace == nil || s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID:
+			return "a leaf claim is created in a namespace that is not ours (I4)"
+		}
+	case Withdraw:
+		if s.Claim == nil || s.Claim.Spec.VolumeName != "" || deleting(s.Claim) {
+			return "a leaf claim is withdrawn that is gone, or has a volume (I2)"
+		}
+	case Unplace:
+		// What is left of an abandoned promise does not count: LeafClaimGone does.
+		if !here || s.Claim != nil && (s.Promise == nil || s.KeepsPromise()) {
+			return "a placement is removed that is another's, or of which something is left (I3)"
+		}
+	case Unselect:
+		if !s.Selected() || s.Claim != nil || s.PlacedIn() != "" && !here || p.Report == nil {
+			return "a selection is removed that is not this member's, or without a word"
+		}
+	case Label:
+		if !here || s.LabelledFor() != "" {
+			return "a promise is labelled that another member has, or is to have (I3)"
+		}
+	case Unlabel:
+		if s.LabelledFor() != member.ClusterID || s.Claim != nil {
+			return "the labels of a promise are removed that another member has, or of which something is left (I3)"
+		}
+	default:
+		return "not a step for a claim without a volume"
+	}
+	if p.Owner != RootPVC {
+		return "a claim is acted on by another controller"
+	}
+	return silent(s, p)
+}
+
+// silent says which claim is Pending without a report: one that waits for this member, and for
+// nothing that happens by itself (I6).
+func silent(s *volume.Snapshot, p Plan) string {
+	if p.Step != None || p.Report != nil || deleting(s.Root) || s.Claim != nil && deleting(s.Claim) {
+		return ""
+	}
+	wanted := s.Selected() && s.Root.Spec.VolumeName == "" && s.Mirrors() || s.Promise != nil && len(s.Placement.Pods) > 0
+	switch foreign := s.Placement.Inside.Namespace != nil && s.Placement.Inside.Namespace.Labels[v1alpha1.LabelHost] != member.HostID; {
+	case wanted && s.PlacedIn() == "id39":
+		return "a claim waits for another member, and nobody reports it (I6)"
+	case wanted && s.Claim == nil && foreign && (s.Promise == nil || s.PlacedIn() == member.ClusterID && s.LabelledFor() == member.ClusterID):
+		return "a claim waits for a namespace that is not ours, and nobody reports it (I6)"
+	case s.Root.Spec.VolumeName == "pv-9" && s.Claim != nil && s.Claim.Spec.VolumeName != "":
+		return "a second volume of a claim is not reported (I3)"
+	}
+	return ""
+}
+
+// Every combination of what there can be of a claim without a volume has a plan that neither
+// makes a second volume, nor leaves the user without a reason.
+func TestEveryClaim(t *testing.T) {
+	_, total := claimSnapshot(0)
+	stride := 1
+	if !*all {
+		stride = 4*total/sample | 1
+	}
+	counted, failures, seen := map[Step]int{}, 0, 0
+	for n := 0; n < total; n += stride {
+		s, _ := claimSnapshot(n)
+		p := Next(s)
+		counted[p.Step]++
+		seen++
+		if why := wrongForClaim(s, p); why != "" {
+			if failures++; failures <= 10 {
+				t.Errorf("combination %d: %s: %s %s by %s: %s", n, why, p.Phase, p.Step, p.Owner, describeClaim(s))
+			}
+		}
+	}
+	for _, step := range []Step{Place, Unplace, Unselect, Label, Unlabel, CreateClaim, Withdraw} {
+		if counted[step] == 0 {
+			t.Errorf("step %s is never taken", step)
+		}
+	}
+	t.Logf("%d of %d snapshots, %d wrong; steps: %v", seen, total, failures, counted)
+}
+
+func describeClaim(s *volume.Snapshot) string {
+	text := fmt.Sprintf("root names %q, annotations %v, deleting %t; bound away %t, asks %t, Pods %d, rivals %v, host restored %s, unconfirmed %t", s.Root.Spec.VolumeName, s.Root.Annotations, deleting(s.Root),
+		s.Placement.BoundAway, s.Placement.Asked != nil, len(s.Placement.Pods), s.Placement.Rivals, s.Placement.HostRestored, s.Placement.HostUnconfirmed)
+	if s.Promise != nil {
+		text += fmt.Sprintf("; promise labels %v annotations %v", s.Promise.Labels, s.Promise.Annotations)
+	}
+	if s.Claim != nil {
+		text += fmt.Sprintf("; leaf claim names %q, deleting %t", s.Claim.Spec.VolumeName, deleting(s.Claim))
+	}
+	return text
+}

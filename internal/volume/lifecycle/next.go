@@ -1,0 +1,148 @@
+package lifecycle
+
+import (
+	"slices"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// Phase of a volume's life.
+type Phase string
+
+// Phases.
+const (
+	Unplaced       Phase = "Unplaced"
+	Placing        Phase = "Placing"
+	Unplacing      Phase = "Unplacing"
+	BoundElsewhere Phase = "BoundElsewhere"
+	Unconfirmed    Phase = "Unconfirmed"
+	Unpromised     Phase = "Unpromised"
+	Terminating    Phase = "Terminating"
+	Foreign        Phase = "Foreign" // not ours
+	Abandoned      Phase = "Abandoned"
+	Promised       Phase = "Promised"
+	Idle           Phase = "Idle"
+	Releasing      Phase = "Releasing"
+	Holding        Phase = "Holding"
+	Mirrored       Phase = "Mirrored"
+	Ending         Phase = "Ending"
+	Destroying     Phase = "Destroying"
+	Retained       Phase = "Retained"
+	Free           Phase = "Free"
+	Orphaned       Phase = "Orphaned"
+	Adopting       Phase = "Adopting"
+	Withdrawing    Phase = "Withdrawing"
+	Mismatched     Phase = "Mismatched"
+	InUse          Phase = "InUse" // by another claim in the member
+	Surplus        Phase = "Surplus"
+	Provisioned    Phase = "Provisioned"
+	Provisioning   Phase = "Provisioning"
+	Reusing        Phase = "Reusing"
+	Bound          Phase = "Bound"
+	Lost           Phase = "Lost"
+)
+
+// Owner is the controller that takes a step, or that reports to the user.
+type Owner string
+
+// Controllers by their names.
+const (
+	RootPVC    Owner = "root_pvc"
+	RootPV     Owner = "root_pv"
+	LeafPV     Owner = "leaf_pv"
+	HostVolume Owner = "host_volume"
+	Promise    Owner = "promise"
+)
+
+// Plan says where a volume is in its life, and what comes next.
+type Plan struct {
+	Phase Phase
+	// Step that Owner takes, unless None.
+	Step  Step
+	Owner Owner
+	// Needs is what has to be proven first.
+	Needs Needs
+	// Report is what Owner reports to the user; nil for nothing.
+	Report *mirror.Refusal
+}
+
+// By is the step that a controller has to take.
+func (p Plan) By(o Owner) Step {
+	if p.Owner != o {
+		return None
+	}
+	return p.Step
+}
+
+// section of the table: rows with conditions in common.
+type section struct {
+	title string
+	when  []fact
+	rows  []row
+}
+
+// row of the table.
+type row struct {
+	phase Phase
+	when  []fact
+	step  Step
+	owner Owner
+	// until says what ends a state without a step.
+	until string
+	// reason of the message that report returns. A controller may add what else it knows, and
+	// then report is nil.
+	reason string
+	report func(*volume.Snapshot) *mirror.Refusal
+}
+
+// part of the table.
+type part struct {
+	title, intro string
+	sections     []section
+}
+
+// table of the life of a claim and its volume. The parts, and their sections, are gone through
+// one after the other. The first row holds whose conditions, and those of its section, are all
+// met.
+var table = []part{
+	{"Mirror mode: a claim without a volume", "All rows: a claim that has no volume in this member, as root_pvc observes it.", claims},
+	{"Promise mode, until there is a disk", "", promises},
+	{"A volume, in both modes", "", volumes},
+}
+
+// Next is the plan for a volume: the first row whose conditions are met. It is pure.
+func Next(s *volume.Snapshot) Plan {
+	for i := range table {
+		if p, found := next(table[i].sections, s); found {
+			return p
+		}
+	}
+	return Plan{Phase: Foreign}
+}
+
+func next(sections []section, s *volume.Snapshot) (Plan, bool) {
+	for i := range sections {
+		if !met(sections[i].when, s) {
+			continue
+		}
+		for j := range sections[i].rows {
+			if r := &sections[i].rows[j]; met(r.when, s) {
+				return r.plan(s), true
+			}
+		}
+	}
+	return Plan{}, false
+}
+
+func met(facts []fact, s *volume.Snapshot) bool {
+	return !slices.ContainsFunc(facts, func(f fact) bool { return !f.is(s) })
+}
+
+func (r *row) plan(s *volume.Snapshot) Plan {
+	p := Plan{Phase: r.phase, Step: r.step, Owner: r.owner, Needs: NeedsOf(r.step)}
+	if r.report != nil {
+		p.Report = r.report(s)
+	}
+	return p
+}

@@ -1,0 +1,138 @@
+package lifecycle
+
+import "slices"
+
+// Step is one write, or the few that belong to one, by which a volume gets on.
+type Step string
+
+// Steps.
+const (
+	None              Step = ""
+	CreatePromise     Step = "CreatePromise"
+	Place             Step = "Place"
+	Unplace           Step = "Unplace"
+	Unselect          Step = "Unselect"
+	Label             Step = "Label"
+	Unlabel           Step = "Unlabel"
+	Adopt             Step = "Adopt"
+	AdoptClaim        Step = "AdoptClaim"
+	CreateHost        Step = "CreateHost"
+	Fulfil            Step = "Fulfil"
+	UpdateHost        Step = "UpdateHost"
+	FreePromise       Step = "FreePromise"
+	UnplaceAbandoned  Step = "UnplaceAbandoned"
+	DeleteHost        Step = "DeleteHost"
+	AbandonHost       Step = "AbandonHost"
+	DropPromise       Step = "DropPromise"
+	DropHost          Step = "DropHost"
+	DropFinalizer     Step = "DropFinalizer"
+	EndPromise        Step = "EndPromise"
+	Unmark            Step = "Unmark"
+	MarkUnused        Step = "MarkUnused"
+	CountGrace        Step = "CountGrace"
+	MarkReleasing     Step = "MarkReleasing"
+	SetDeleteUnused   Step = "SetDeleteUnused"
+	Unfulfil          Step = "Unfulfil"
+	CreateClaim       Step = "CreateClaim"
+	Withdraw          Step = "Withdraw"
+	Stamp             Step = "Stamp"
+	Secure            Step = "Secure"
+	SetRetain         Step = "SetRetain"
+	Repoint           Step = "Repoint"
+	Touch             Step = "Touch"
+	Grow              Step = "Grow"
+	SetDelete         Step = "SetDelete"
+	DeleteClaim       Step = "DeleteClaim"
+	DeleteStale       Step = "DeleteStale"
+	DeleteLeft        Step = "DeleteLeft"
+	DestroyUnmirrored Step = "DestroyUnmirrored"
+	DeleteRetained    Step = "DeleteRetained"
+	DeleteLost        Step = "DeleteLost"
+	DeleteUnused      Step = "DeleteUnused"
+)
+
+// Needs is what proves, by live reads, that a step may be taken.
+type Needs struct {
+	// Evidence of package proof that guarded asks for before data are destroyed, by type.
+	Evidence []string
+	// Proofs of package proof, by name; those of which the evidence consists are among them.
+	Proofs []string
+}
+
+// NeedsOf a step.
+func NeedsOf(step Step) Needs {
+	for _, s := range steps {
+		if s.step == step {
+			return s.needs
+		}
+	}
+	return Needs{}
+}
+
+// StepsOf are the steps of a controller.
+func StepsOf(owner Owner) []Step {
+	var all []Step
+	for _, part := range table {
+		for _, section := range part.sections {
+			for _, r := range section.rows {
+				if r.owner == owner && r.step != None && !slices.Contains(all, r.step) {
+					all = append(all, r.step)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func evidence(kind string, proofs ...string) Needs { return Needs{[]string{kind}, proofs} }
+
+func proofs(names ...string) Needs { return Needs{nil, names} }
+
+// steps says what a step is, and what it needs.
+var steps = []struct {
+	step  Step
+	does  string
+	needs Needs
+}{
+	{CreatePromise, "create the promise of a claim", Needs{}},
+	{Place, "record that the claim is placed in this member", Needs{}},
+	{Unplace, "remove the record: nothing of the claim is left in the member", proofs("LivePodsOfClaim", "LeafClaimGone")},
+	{Unselect, "remove the selected node, so that the scheduler selects again", Needs{}},
+	{Label, "label the promise for this member, with the Pod that its disk is for", Needs{}},
+	{Unlabel, "remove the labels: nothing of the claim is left in the member", proofs("LivePodsOfClaim", "LeafClaimGone")},
+	{CreateClaim, "create the leaf claim; for a volume that exists, with its name", proofs("PlacedHere", "Promised")},
+	{Withdraw, "delete a leaf claim that has no volume", evidence("Withdrawing", "LivePodsOfClaim", "RootGone", "RootUnchanged", "NothingMade", "MemberCurrent")},
+	{Touch, "have the member's PV controller look at the leaf claim again", Needs{}},
+	{Grow, "raise the leaf claim's request", Needs{}},
+	{AdoptClaim, "give the leaf claim to the claim that asks for its volume", Needs{}},
+	{Adopt, "create the host PV for the claim that asks for the volume", Needs{}},
+	{CreateHost, "create the host PV", Needs{}},
+	{Fulfil, "record the leaf PV on its promise", proofs("LeafVolume")},
+	{UpdateHost, "bring the host PV up to date", Needs{}},
+	{Stamp, "stamp the leaf PV, and set it to Retain", Needs{}},
+	{Secure, "set the leaf PV to Retain, and stamp it if a leaf claim has it", Needs{}},
+	{SetRetain, "set the leaf PV to Retain", Needs{}},
+	{Repoint, "point the leaf PV at its new leaf claim", Needs{}},
+	{FreePromise, "take an abandoned promise from its member", Needs{}},
+	{UnplaceAbandoned, "remove the placement of the claim of such a promise", proofs("HostUnchanged")},
+	{DeleteHost, "delete the host PV of an abandoned volume", Needs{}},
+	{AbandonHost, "record that the volume is abandoned, and remove our finalizer", Needs{}},
+	{DropPromise, "delete a promise that no member has, then remove our finalizer", proofs("HostUnchanged")},
+	{DropHost, "delete the host PV, then remove our finalizer: nothing is left in the member", proofs("LeafGone")},
+	{DropFinalizer, "remove our finalizer from a host PV that is being deleted", Needs{}},
+	{EndPromise, "delete a promise without a disk, then remove our finalizer", proofs("HostReleased", "RootGone", "HostUnchanged", "LeafGone")},
+	{MarkUnused, "mark a promise as unused since now", proofs("HostUnchanged", "Unused", "LeafVolume")},
+	{CountGrace, "begin to count the grace period of a mark that another process made", proofs("HostUnchanged", "Unused", "LeafVolume")},
+	{MarkReleasing, "mark the promise as being released", proofs("HostUnchanged", "Unused", "LeafVolume")},
+	{SetDeleteUnused, "set the leaf PV of such a promise to Delete", evidence("Releasing", "HostUnchanged", "Unused", "LeafVolume")},
+	{DeleteUnused, "delete the leaf claim of such a promise", evidence("Releasing", "HostUnchanged", "LeafVolume")},
+	{Unfulfil, "make it a promise without a disk again", proofs("LeafGone")},
+	{Unmark, "remove both marks", proofs("LeafVolume")},
+	{SetDelete, "set the leaf PV to Delete", evidence("Destroying", "HostReleased", "RootGone")},
+	{DeleteClaim, "delete the leaf claim", evidence("Destroying", "HostReleased", "RootGone", "LeafVolume")},
+	{DeleteStale, "delete the leaf claim of an earlier root, which has the volume", evidence("Keeping", "Kept")},
+	{DeleteLeft, "delete the leaf claim of an earlier root, which names the volume", evidence("Keeping", "Kept", "RootGone", "LeafVolume", "NotMirrored", "MemberCurrent")},
+	{DestroyUnmirrored, "delete the leaf claim, and with it a volume that was never mirrored", evidence("Unmirrored", "RootGone", "LeafVolume", "NotMirrored", "MemberCurrent")},
+	{DeleteRetained, "delete the leaf claim, whose volume outlives it", evidence("Keeping", "RootGone", "LeafVolume", "NotMirrored", "MemberCurrent")},
+	{DeleteLost, "delete the leaf claim of a volume that is gone", evidence("Unmirrored", "RootGone", "LeafVolume", "NotMirrored", "MemberCurrent")},
+}

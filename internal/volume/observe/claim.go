@@ -1,0 +1,270 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume"
+)
+
+// ClaimObserver reads the snapshots of root_pvc: those of claims, and of what the member has to
+// say to them.
+type ClaimObserver struct {
+	Observer
+	// HostRestored is when the host was last restored. HostUnconfirmed: it was, and no admin has
+	// confirmed it yet.
+	HostRestored    time.Time
+	HostUnconfirmed bool
+	// NominatedNode says that the host's scheduler shows in a Pod's status which node it is about
+	// to bind it to.
+	NominatedNode bool
+	// Rivals are the other members that have a volume of a name for an earlier claim.
+	Rivals func(volume string, claim types.NamespacedName) []string
+}
+
+// Claim is what both clusters have by the name of a claim.
+type Claim struct {
+	// Root claim, and the leaf claim of ours of that name, for whichever root its origin says.
+	// Nil is absent.
+	Root, Leaf *corev1.PersistentVolumeClaim
+	Origin     mirror.Origin
+	// Snapshot that is decided on; nil if there is neither.
+	Snapshot *volume.Snapshot
+}
+
+// HandedOver reports whether the volume of a stale leaf claim is another claim's by now, for which
+// the plan is, and which may have another name.
+func (c *Claim) HandedOver() bool {
+	s := c.Snapshot
+	return c.Leaf != nil && (c.Root == nil || c.Root.UID != c.Origin.UID) && (s.Claim == nil || s.Claim.UID != c.Leaf.UID)
+}
+
+// ForRoot reports whether the snapshot is of the root's volume, and of no other claim's.
+func (c *Claim) ForRoot() bool {
+	return c.Root != nil && c.Snapshot.Root != nil && c.Snapshot.Root.UID == c.Root.UID
+}
+
+// Reports reports whether the root's Placed condition is a member's to keep: of an unbound claim,
+// the member that the scheduler selected; else the one that it is placed in. If two members kept
+// it, they would write for ever (I5).
+func (c *Claim) Reports(m mirror.Member) bool {
+	if c.Root == nil {
+		return false
+	}
+	selected, placed := c.Root.Annotations[route.AnnSelectedNode], c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
+	switch {
+	case c.Root.Spec.VolumeName == "" && selected != "":
+		return selected == m.NodeName
+	case placed != "":
+		return placed == m.ClusterID
+	case c.Root.Spec.VolumeName != "":
+		p := c.Snapshot.Placement
+		return p.Asked != nil && len(p.Rivals) == 0
+	}
+	return true // no member has it: what was reported of it is taken back
+}
+
+// OfClaim observes a claim, by the name that root and leaf have in common.
+func (o ClaimObserver) OfClaim(ctx context.Context, key types.NamespacedName) (c Claim, err error) {
+	if c.Root, err = index.Find[corev1.PersistentVolumeClaim](ctx, o.Host, key); err != nil {
+		return c, err
+	}
+	if c.Leaf, c.Origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key); err != nil {
+		return c, err
+	}
+	if c.Snapshot, err = o.ofVolume(ctx, c.Root, c.Leaf, c.Origin); err != nil {
+		return c, err
+	}
+	switch {
+	case c.Snapshot != nil:
+		c.refresh()
+	case c.Root == nil:
+		return c, nil
+	default:
+		c.Snapshot = &volume.Snapshot{Member: o.Member, Root: c.Root, Claim: c.Leaf, Origin: c.Origin}
+	}
+	c.Snapshot.Rules = o.Rules
+	c.Snapshot.Placement = &volume.Placement{HostRestored: o.HostRestored, HostUnconfirmed: o.HostUnconfirmed}
+	return c, o.observePlacement(ctx, &c)
+}
+
+// refresh root and leaf claim from the snapshot, which was read after them.
+func (c *Claim) refresh() {
+	if c.HandedOver() {
+		return
+	}
+	if c.Snapshot.Root != nil {
+		c.Root = c.Snapshot.Root
+	}
+	if c.Snapshot.Claim != nil {
+		c.Leaf, c.Origin = c.Snapshot.Claim, c.Snapshot.Origin
+	}
+}
+
+func (o ClaimObserver) observePlacement(ctx context.Context, c *Claim) error {
+	if c.Leaf != nil {
+		if err := o.observeProvisioned(ctx, c); err != nil {
+			return err
+		}
+	}
+	if c.Root == nil {
+		return nil
+	}
+	for _, look := range []func(context.Context, *Claim) error{o.observeVolume, o.observeRegistration, o.observeMember, o.observeAttempt} {
+		if err := look(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// observeProvisioned looks up the PV of a leaf claim, and its class.
+func (o ClaimObserver) observeProvisioned(ctx context.Context, c *Claim) error {
+	s := c.Snapshot
+	made := s.Leaf
+	var err error
+	switch {
+	case !s.Alone():
+	case c.Leaf.Spec.VolumeName != "":
+		made, err = index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(c.Leaf.Spec.VolumeName))
+	default:
+		var all []corev1.PersistentVolume
+		if all, err = index.VolumesForClaim(ctx, o.Cache, c.Leaf.UID); len(all) > 0 {
+			made = &all[0]
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s.Placement.Provisioned = made
+	s.Placement.LeafClass, err = index.Find[storagev1.StorageClass](ctx, o.Cache, index.Named(ptr.Deref(c.Leaf.Spec.StorageClassName, "")))
+	return err
+}
+
+// observeVolume looks up the host PV that the root is bound to, unless it is of this member.
+func (o ClaimObserver) observeVolume(ctx context.Context, c *Claim) error {
+	s := c.Snapshot
+	if c.Root.Spec.VolumeName == "" {
+		return o.observeMirror(ctx, c)
+	}
+	pv, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(c.Root.Spec.VolumeName))
+	if err == nil && pv == nil {
+		s.PromiseLost = s.PromiseLost || s.Alone() && hostpv.NamesPromise(c.Root.Spec.VolumeName)
+		return o.observeAsked(ctx, c)
+	}
+	if err != nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID != c.Root.UID {
+		return err
+	}
+	if hostpv.IsUnfulfilled(pv) {
+		if s.Alone() {
+			s.Promise = pv
+			s.Placement.Pods, err = o.PodsHere(ctx, client.ObjectKeyFromObject(c.Root))
+		}
+		return err
+	}
+	if cluster, _, _, ours := hostpv.LeafOf(pv); !ours || cluster != o.ClusterID {
+		s.Placement.BoundAway = c.Leaf == nil || !hostpv.RecordsLeaf(pv, o.ClusterID, c.Leaf.Spec.VolumeName)
+	}
+	return nil
+}
+
+// observeMirror looks up the host PV that was created for a root that is not bound yet.
+func (o ClaimObserver) observeMirror(ctx context.Context, c *Claim) error {
+	hosts, err := index.VolumesOfClaim(ctx, o.Host, client.ObjectKeyFromObject(c.Root))
+	for i := range hosts {
+		if cluster, _, _, _ := hostpv.LeafOf(&hosts[i]); cluster == o.ClusterID && hosts[i].Spec.ClaimRef.UID == c.Root.UID {
+			c.Snapshot.Placement.Mirror = &hosts[i]
+		}
+	}
+	return err
+}
+
+// observeAsked looks up the leaf PV that the root asks for by name, if the host has no PV for it.
+func (o ClaimObserver) observeAsked(ctx context.Context, c *Claim) error {
+	p := c.Snapshot.Placement
+	candidate := p.Provisioned
+	if candidate == nil || c.Leaf.Spec.VolumeName == "" {
+		var err error
+		if candidate, err = index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(c.Root.Spec.VolumeName)); err != nil {
+			return err
+		}
+	}
+	if candidate == nil || !hostpv.AsksFor(c.Root, candidate, o.Member) {
+		return nil
+	}
+	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, candidate.Name)
+	if err != nil || len(hosts) > 0 {
+		return err
+	}
+	namespace, err := index.Find[corev1.Namespace](ctx, o.Host, index.Named(c.Root.Namespace))
+	if err != nil {
+		return err
+	}
+	if namespace == nil {
+		return fmt.Errorf("namespace %s, whose claim asks for volume %s, is not in the cache yet", c.Root.Namespace, candidate.Name)
+	}
+	p.Asked, c.Snapshot.Tenant = candidate, namespace.UID
+	if o.Rivals != nil {
+		p.Rivals = o.Rivals(candidate.Name, client.ObjectKeyFromObject(c.Root))
+	}
+	return nil
+}
+
+// observeRegistration looks up the name of the other member that the root is placed in.
+func (o ClaimObserver) observeRegistration(ctx context.Context, c *Claim) error {
+	placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]
+	if placed == "" || placed == o.ClusterID {
+		return nil
+	}
+	registrations, err := index.RegistrationsOf(ctx, o.Host, placed)
+	if len(registrations) > 0 {
+		c.Snapshot.PlacedRegistration = registrations[0].Name
+	}
+	return err
+}
+
+// observeMember looks up the classes on both sides, the member's node and its namespace. The class
+// of a promise is the one of the time when that was made.
+func (o ClaimObserver) observeMember(ctx context.Context, c *Claim) error {
+	s := c.Snapshot
+	name := hostclass.NameOf(c.Root)
+	if s.Alone() && s.Promise != nil {
+		name = s.Promise.Spec.StorageClassName
+	}
+	class, err := index.Find[storagev1.StorageClass](ctx, o.Host, index.Named(name))
+	if err != nil {
+		return err
+	}
+	if s.Alone() && s.Promise != nil {
+		class = placement.PromisedClass(s.Promise, class)
+	}
+	s.Class = class
+	if hostclass.Own(class) {
+		var classes storagev1.StorageClassList
+		if err := o.Cache.List(ctx, &classes, index.ReadOnly); err != nil {
+			return fmt.Errorf("list the member's storage classes: %w", err)
+		}
+		for i := range classes.Items {
+			s.Placement.Inside.Classes = append(s.Placement.Inside.Classes, classes.Items[i].Name)
+		}
+		if s.Placement.Node, err = index.Find[corev1.Node](ctx, o.Host, index.Named(o.NodeName)); err != nil {
+			return err
+		}
+	}
+	s.Placement.Inside.Namespace, err = index.Find[corev1.Namespace](ctx, o.Cache, index.Named(c.Root.Namespace))
+	return err
+}
