@@ -1,0 +1,83 @@
+package internal_test
+
+import (
+	"go/ast"
+	"path/filepath"
+	"testing"
+)
+
+// claimAnnotations decide which member has a claim, or is to have it.
+var claimAnnotations = map[string]bool{"AnnSelectedNode": true, "AnnotationPlacedIn": true, "AnnotationSteeredTo": true, "AnnotationTried": true}
+
+// TestOneWriteOfAPlacementAtATime keeps two controllers from acting on one claim at once. Some
+// change the annotations that say where it goes: root_pvc of each member, recovery, host_claim,
+// host_volume, and, of a member that is left, cluster_registration. Each does it by
+// guarded.AnnotateClaim, which sends the claim's resourceVersion: of two that go by the same
+// state, one gets a conflict, and looks at the claim again.
+func TestOneWriteOfAPlacementAtATime(t *testing.T) {
+	directories, err := filepath.Glob(filepath.Join("controller", "*"))
+	if err != nil || len(directories) == 0 {
+		t.Fatal(err)
+	}
+	writers := 0
+	for _, directory := range directories {
+		functions := functionsOf(t, "controller", filepath.Base(directory))
+		for name, function := range functions {
+			if function.Body == nil || !writesPlacement(function) {
+				continue
+			}
+			writers++
+			if !hands(functions, function, map[string]bool{}) {
+				t.Errorf("%s.%s writes where a claim is to go other than by AnnotateClaim", filepath.Base(directory), name)
+			}
+		}
+	}
+	if writers < 5 {
+		t.Errorf("%d functions write where a claim is to go: is the test still looking at them?", writers)
+	}
+}
+
+// writesPlacement reports whether a function sets or deletes one of the annotations.
+func writesPlacement(function *ast.FuncDecl) bool {
+	found := false
+	ast.Inspect(function.Body, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.AssignStmt:
+			for _, to := range node.Lhs {
+				if index, ok := to.(*ast.IndexExpr); ok && isPlacement(index.Index) {
+					found = true
+				}
+			}
+		case *ast.CallExpr:
+			if name, ok := node.Fun.(*ast.Ident); ok && name.Name == "delete" && len(node.Args) == 2 && isPlacement(node.Args[1]) {
+				found = true
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+func isPlacement(expression ast.Expr) bool {
+	selector, ok := expression.(*ast.SelectorExpr)
+	return ok && claimAnnotations[selector.Sel.Name]
+}
+
+// hands reports whether a function, or one that it calls, calls AnnotateClaim.
+func hands(functions map[string]*ast.FuncDecl, function *ast.FuncDecl, seen map[string]bool) bool {
+	found := false
+	ast.Inspect(function.Body, func(node ast.Node) bool {
+		selector, ok := node.(*ast.SelectorExpr)
+		if !ok || found {
+			return !found
+		}
+		if selector.Sel.Name == "AnnotateClaim" {
+			found = true
+		} else if next := functions[selector.Sel.Name]; next != nil && next.Body != nil && !seen[selector.Sel.Name] {
+			seen[selector.Sel.Name] = true
+			found = hands(functions, next, seen)
+		}
+		return !found
+	})
+	return found
+}

@@ -1,0 +1,57 @@
+package hostclaim
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// A selection that root_pvc and recovery of a connected member go by is theirs: host_claim takes
+// off those of nodes that represent no member, or one that is not connected and has not begun.
+func TestTakesOffNoSelectionOfAConnectedMember(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
+	kinds := map[string]selection{"": none, "kosmos-a": virtual, "kosmos-b": virtual, "worker": plain, "gone": missing}
+	taken := 0
+	for node, kind := range kinds {
+		for _, placed := range []string{"", "a", "b", "elsewhere"} {
+			for flags := range 32 {
+				members := []memberSeen{
+					{name: "a", cluster: "a", node: "kosmos-a", connected: flags&1 != 0, connecting: flags&2 != 0},
+					{name: "b", cluster: "b", node: "kosmos-b", connected: flags&4 != 0, connecting: flags&8 != 0},
+				}
+				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{}}}
+				claim.Spec.StorageClassName, claim.Status.Phase = ptr.To("disk"), corev1.ClaimPending
+				if node != "" {
+					claim.Annotations[route.AnnSelectedNode] = node
+				}
+				if placed != "" {
+					claim.Annotations[v1alpha1.AnnotationPlacedIn] = placed
+				}
+				if flags&16 != 0 {
+					claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaceable, Status: corev1.ConditionFalse,
+						Reason: v1alpha1.ReasonMemberAway, LastTransitionTime: metav1.NewTime(now.Add(-24 * time.Hour))}}
+				}
+				if !decide(observed{claim: claim, class: class, selected: kind, members: members, now: now}).unselect {
+					continue
+				}
+				taken++
+				for _, m := range members {
+					if m.node == node && (m.connected || m.cluster == placed) {
+						t.Errorf("the selection of member %s is taken off: %+v, placed in %q", m.name, m, placed)
+					}
+				}
+			}
+		}
+	}
+	if taken == 0 {
+		t.Error("no selection is ever taken off")
+	}
+}

@@ -1,0 +1,86 @@
+package recovery
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/volume"
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+)
+
+// Recovery writes to claims for which this member is selected, and while root_pvc, by whose report
+// it goes, has no step of its own for them: it waits.
+func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
+	moved := 0
+	for _, selected := range []string{"", here.NodeName, "kosmos-second"} {
+		for _, placed := range []string{"", here.ClusterID, "id2"} {
+			for _, steered := range []string{"", here.NodeName} {
+				for flags := range 32 {
+					leaf, fails, offered, agreed, bound := flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0, flags&16 != 0
+					o := seen(annotated(route.AnnSelectedNode, selected), annotated(v1alpha1.AnnotationPlacedIn, placed), annotated(v1alpha1.AnnotationSteeredTo, steered), noEvidence)
+					if bound {
+						o.claim.root.Spec.VolumeName = "pvc-1"
+					}
+					if !agreed {
+						o.pods[0].Status.NominatedNodeName = ""
+					}
+					plan := lifecycle.Next(planOf(o, leaf, fails, offered, agreed))
+					if plan.Step == lifecycle.None && plan.Report != nil { // Unselect emits an event
+						o.claim.root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse,
+							Reason: plan.Report.Reason, LastTransitionTime: metav1.NewTime(now.Add(-timeout - cut))}}
+					}
+					o.group[0] = *o.claim
+					var claims []claim
+					switch d := decide(o).(type) {
+					case move:
+						claims = d.claims
+					case free:
+						claims = d.claims
+					default:
+						continue
+					}
+					moved++
+					if plan.Step != lifecycle.None {
+						t.Errorf("recovery reassigns a claim for which root_pvc has step %s: %+v", plan.Step, o.claim.root.Annotations)
+					}
+					for _, c := range claims {
+						if c.root.Annotations[route.AnnSelectedNode] != here.NodeName || c.root.Spec.VolumeName != "" {
+							t.Errorf("recovery reassigns a claim that is not selected for this member, or bound: %+v", c.root)
+						}
+					}
+				}
+			}
+		}
+	}
+	if moved == 0 {
+		t.Error("no claim is ever reassigned")
+	}
+}
+
+// planOf is what root_pvc observes of the claim.
+func planOf(o observed, leaf, fails, offered, agreed bool) *volume.Snapshot {
+	root := o.claim.root
+	s := &volume.Snapshot{Member: here, Root: root, Placement: &volume.Placement{Inside: placement.Inside{
+		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}},
+	}}}
+	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
+	if offered {
+		s.Placement.Inside.Classes = []string{"disk"}
+	}
+	if leaf && root.Annotations[v1alpha1.AnnotationPlacedIn] == here.ClusterID {
+		s.Claim, s.Origin = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data"}}, mirror.OriginFor(here.HostID, root)
+		if fails {
+			s.Placement.Attempt.Provisioning = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "no"}
+		}
+	}
+	s.Placement.Attempt.Consumers = []volume.Consumer{{Name: "web", Here: agreed}}
+	return s
+}

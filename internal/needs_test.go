@@ -1,0 +1,210 @@
+package internal_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xylem-io/xylem/internal/volume/lifecycle"
+)
+
+// controllersOfVolumes take the steps of lifecycle's tables.
+var controllersOfVolumes = map[string]lifecycle.Owner{
+	"rootpvc": lifecycle.RootPVC, "rootpv": lifecycle.RootPV, "leafpv": lifecycle.LeafPV, "hostvolume": lifecycle.HostVolume,
+}
+
+// TestStepsPresentWhatTheyNeed compares the evidence and the proofs that the table says a step
+// needs with those that the controllers obtain for it: what is called, in the package, from the
+// step's case of the switch in act.
+func TestStepsPresentWhatTheyNeed(t *testing.T) {
+	for controller, owner := range controllersOfVolumes {
+		t.Run(controller, func(t *testing.T) {
+			functions, provers := functionsOf(t, "controller", controller), functionsOf(t, "proof")
+			taken := map[lifecycle.Step]bool{}
+			for step, body := range stepsOf(functions["act"]) {
+				taken[step] = true
+				got := obtained{functions: functions, provers: provers, seen: map[string]bool{}, proofs: map[string]bool{}, evidence: map[string]bool{}}
+				for _, statement := range body {
+					got.look(statement, functions["act"])
+				}
+				want := lifecycle.NeedsOf(step)
+				if diff := cmp.Diff(slices.Sorted(slices.Values(want.Evidence)), slices.Sorted(maps.Keys(got.evidence))); diff != "" {
+					t.Errorf("evidence of step %s (-table +code):\n%s", step, diff)
+				}
+				if diff := cmp.Diff(slices.Sorted(slices.Values(want.Proofs)), slices.Sorted(maps.Keys(got.proofs))); diff != "" {
+					t.Errorf("proofs of step %s (-table +code):\n%s", step, diff)
+				}
+			}
+			for _, step := range lifecycle.StepsOf(owner) {
+				if !taken[step] {
+					t.Errorf("step %s of the table is not one of %s", step, owner)
+				}
+			}
+		})
+	}
+}
+
+// functionsOf a package, by name.
+func functionsOf(t *testing.T, path ...string) map[string]*ast.FuncDecl {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(append(path, "*.go")...))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files in %v: %v", path, err)
+	}
+	functions := map[string]*ast.FuncDecl{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declaration := range file.Decls {
+			if function, ok := declaration.(*ast.FuncDecl); ok {
+				functions[function.Name.Name] = function
+			}
+		}
+	}
+	return functions
+}
+
+// stepsOf are the bodies of the cases of steps.
+func stepsOf(act *ast.FuncDecl) map[lifecycle.Step][]ast.Stmt {
+	bodies := map[lifecycle.Step][]ast.Stmt{}
+	ast.Inspect(act, func(node ast.Node) bool {
+		clause, ok := node.(*ast.CaseClause)
+		if !ok {
+			return true
+		}
+		for _, expression := range clause.List {
+			if selector, ok := expression.(*ast.SelectorExpr); ok && selector.Sel.Name != "None" {
+				bodies[lifecycle.Step(selector.Sel.Name)] = clause.Body
+			}
+		}
+		return true
+	})
+	return bodies
+}
+
+// obtained is what a step's code obtains of package proof, and presents to guarded.
+type obtained struct {
+	functions, provers     map[string]*ast.FuncDecl
+	seen, proofs, evidence map[string]bool
+}
+
+// look follows what is called, or passed on to be called, in the package.
+func (o *obtained) look(node ast.Node, in *ast.FuncDecl) {
+	ast.Inspect(node, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.CallExpr:
+			selector, ok := node.Fun.(*ast.SelectorExpr)
+			switch {
+			case ok && isProver(selector.X):
+				o.proofs[selector.Sel.Name] = true
+			case ok && (selector.Sel.Name == "DeleteClaim" || selector.Sel.Name == "SetDelete") && len(node.Args) > 2:
+				o.evidence[o.typeOf(node.Args[len(node.Args)-1], in)] = true
+			}
+		case *ast.SelectorExpr:
+			if name, ok := node.X.(*ast.Ident); ok && name.Name == "r" {
+				o.follow(node.Sel.Name)
+			}
+		case *ast.Ident:
+			if function := o.functions[node.Name]; function != nil && function.Recv == nil {
+				o.follow(node.Name)
+			}
+		}
+		return true
+	})
+}
+
+func (o *obtained) follow(name string) {
+	if function := o.functions[name]; function != nil && !o.seen[name] {
+		o.seen[name] = true
+		o.look(function.Body, function)
+	}
+}
+
+// typeOf is the type of evidence that an expression of a function has: a literal's own, or that
+// of the variable, the parameter or the result that it is.
+func (o *obtained) typeOf(expression ast.Expr, in *ast.FuncDecl) string {
+	if literal, ok := expression.(*ast.CompositeLit); ok {
+		return evidenceType(literal.Type)
+	}
+	variable, ok := expression.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	found := ""
+	ast.Inspect(in, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.Field: // a parameter, or a result with a name
+			if names(node.Names, variable.Name) {
+				found = evidenceType(node.Type)
+			}
+		case *ast.ValueSpec:
+			if names(node.Names, variable.Name) {
+				found = evidenceType(node.Type)
+			}
+		case *ast.AssignStmt:
+			call, ok := node.Rhs[0].(*ast.CallExpr)
+			if name, isIdent := node.Lhs[0].(*ast.Ident); ok && isIdent && name.Name == variable.Name {
+				found = o.resultOf(call)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// resultOf is the type of evidence that a function of the package, or of package proof, returns.
+func (o *obtained) resultOf(call *ast.CallExpr) string {
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	function := o.functions[selector.Sel.Name]
+	if isProver(selector.X) {
+		function = o.provers[selector.Sel.Name]
+	}
+	if function == nil || function.Type.Results == nil {
+		return ""
+	}
+	return evidenceType(function.Type.Results.List[0].Type)
+}
+
+func names(idents []*ast.Ident, name string) bool {
+	return slices.ContainsFunc(idents, func(ident *ast.Ident) bool { return ident.Name == name })
+}
+
+// evidenceType is the name of a type of package proof.
+func evidenceType(expression ast.Expr) string {
+	switch expression := expression.(type) {
+	case *ast.SelectorExpr:
+		return expression.Sel.Name
+	case *ast.Ident: // in package proof
+		return expression.Name
+	}
+	return ""
+}
+
+// isProver reports whether an expression is a proof.Prover: what Proof returns, or one that is
+// put together.
+func isProver(expression ast.Expr) bool {
+	switch expression := expression.(type) {
+	case *ast.CallExpr:
+		selector, ok := expression.Fun.(*ast.SelectorExpr)
+		return ok && selector.Sel.Name == "Proof"
+	case *ast.CompositeLit:
+		selector, ok := expression.Type.(*ast.SelectorExpr)
+		return ok && selector.Sel.Name == "Prover"
+	}
+	return false
+}
