@@ -340,8 +340,8 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 		Member: r.Member, Rules: r.Rules, Cache: memberCache, Workloads: workloads, Live: c.Live,
 		Discovery: discovery.ToDiscoveryInterfaceWithContext(c.Discovery), Metadata: c.Metadata,
 		Host: s.fleet.Host, HostLive: s.fleet.HostLive, Router: s.fleet.Router, Recorder: s.fleet.Recorder,
-		Clock: s.fleet.clock,
-		Leaf:  leaf,
+		Clock: s.fleet.clock, Streams: c.Streams,
+		Leaf: leaf,
 		Credentials: &member.Credentials{Connection: c, Leaf: leaf, ClusterID: r.ClusterID, Note: func(renewal *member.TokenRenewal) {
 			s.update(func(state *State) { state.Renewal = renewal })
 		}},

@@ -44,6 +44,8 @@ type Connection struct {
 	Discovery discovery.DiscoveryInterface
 	// Metadata lists kinds that the scheme does not know.
 	Metadata metadata.Interface
+	// Streams are for what users stream from the member's Pods.
+	Streams *Streams
 }
 
 // Connect makes the transport and clients; nothing is sent yet.
@@ -98,6 +100,9 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	}
 	if made.Metadata, err = metadata.NewForConfigAndClient(config, made.calls); err != nil {
 		return nil, fmt.Errorf("make a metadata client: %w", err)
+	}
+	if made.Streams, err = newStreams(config, tlsConfig, way, bearer, made.Live); err != nil {
+		return nil, err
 	}
 	return made, nil
 }

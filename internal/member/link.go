@@ -71,6 +71,8 @@ type Link struct {
 	Leaf *guarded.Leaf
 	// Root writes to the host on behalf of this member.
 	Root *guarded.Root
+	// Streams are for what users stream from the member's Pods.
+	Streams *Streams
 	// Credentials that the link uses.
 	Credentials *Credentials
 	// MayDestroy is nil unless destruction is suspended.

@@ -1,6 +1,7 @@
 package member
 
 import (
+	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -11,7 +12,7 @@ import (
 // Mapper maps the kinds that are used in members, so that connecting to one
 // takes no discovery.
 func Mapper() meta.RESTMapper {
-	versions := []schema.GroupVersion{corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion}
+	versions := []schema.GroupVersion{corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion}
 	m := meta.NewDefaultRESTMapper(versions)
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "ConfigMap", "Secret", "Event", "ServiceAccount"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
@@ -22,5 +23,6 @@ func Mapper() meta.RESTMapper {
 	m.Add(storagev1.SchemeGroupVersion.WithKind("StorageClass"), meta.RESTScopeRoot)
 	m.Add(storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), meta.RESTScopeNamespace)
 	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
+	m.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
 	return m
 }

@@ -145,6 +145,9 @@ func (b *Bearer) Current() string { return *b.token.Load() }
 // Replace the token: requests from now on have the new one.
 func (b *Bearer) Replace(token string) { b.token.Store(&token) }
 
+// Sign gives a request the token of the time.
+func (b *Bearer) Sign(request *http.Request) *http.Request { return sign(request, b.Current()) }
+
 // sign gives a request the token.
 func sign(request *http.Request, token string) *http.Request {
 	if token == "" {

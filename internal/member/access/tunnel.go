@@ -1,0 +1,89 @@
+package access
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// connectLimit in bytes of the header of a proxy's answer.
+const connectLimit = 64 << 10
+
+// Through connects to an address, through the proxy if there is one.
+func (w Way) Through(ctx context.Context, network, address string) (net.Conn, error) {
+	via, err := w.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: address}})
+	if err != nil || via == nil {
+		if err != nil {
+			return nil, fmt.Errorf("read the proxy of the manager's environment: %w", err)
+		}
+		return w.Dial(ctx, network, address)
+	}
+	conn, err := w.Dial(ctx, network, addressOf(via))
+	if err != nil {
+		return nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return nil, closing(conn, err)
+		}
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	tunnel, err := tunnelTo(ctx, conn, via, address)
+	if err != nil {
+		return nil, closing(conn, fmt.Errorf("connect through proxy %s: %w", via.Host, err))
+	}
+	return tunnel, tunnel.SetDeadline(time.Time{})
+}
+
+// addressOf a proxy, with the port of its scheme if it names none.
+func addressOf(via *url.URL) string {
+	port := via.Port()
+	if port == "" {
+		port = map[string]string{"https": "443"}[via.Scheme]
+	}
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(via.Hostname(), port)
+}
+
+func closing(conn net.Conn, err error) error {
+	_ = conn.Close() // the first error is what matters
+	return err
+}
+
+// tunnelTo asks a proxy for a connection to an address (HTTP CONNECT).
+func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) (net.Conn, error) {
+	if via.Scheme == "https" {
+		secure := tls.Client(conn, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return nil, err
+		}
+		conn = secure
+	}
+	request := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	if via.User != nil {
+		password, _ := via.User.Password()
+		request.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(via.User.Username()+":"+password)))
+	}
+	if err := request.Write(conn); err != nil {
+		return nil, err
+	}
+	// Nothing follows the answer before we send something.
+	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, connectLimit)), request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("it answers %s", response.Status)
+	}
+	return conn, nil
+}

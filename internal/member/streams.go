@@ -1,0 +1,139 @@
+package member
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/member/budget"
+)
+
+// streamAnswerTimeout bounds how long a member may take to begin to answer a request
+// for a stream: its own kubelet has to be reached first.
+const streamAnswerTimeout = 20 * time.Second
+
+// Dial connects to an address.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Streams is how a Link streams logs and upgraded connections from the member's API
+// server. They share nothing with the Link's other calls: each has a connection of its
+// own (HTTP/1.1), so that one that is read slowly delays no other, and buffers nothing.
+type Streams struct {
+	server    *url.URL
+	transport *http.Transport
+	// signed sends requests; signer puts the credentials on those that are upgraded.
+	signed http.RoundTripper
+	signer http.RoundTripper
+	asking client.Client
+	bearer *budget.Bearer
+}
+
+// newStreams makes the transport of streams, by the same way and with the same
+// credentials as the connection; nothing is sent yet.
+func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bearer *budget.Bearer, asking client.Client) (*Streams, error) {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "its server cannot be used: %v", err)
+	}
+	if tlsConfig != nil {
+		tlsConfig = tlsConfig.Clone()
+		tlsConfig.NextProtos = []string{"http/1.1"}
+	}
+	transport := &http.Transport{
+		TLSClientConfig:     tlsConfig,
+		TLSHandshakeTimeout: access.DialTimeout,
+		// Upgrades dial by themselves and know of no proxy, so the dialer goes through it.
+		DialContext:            way.Through,
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		ResponseHeaderTimeout:  streamAnswerTimeout,
+		MaxResponseHeaderBytes: budget.HeaderLimit,
+		TLSNextProto:           map[string]func(string, *tls.Conn) http.RoundTripper{},
+	}
+	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
+	if err != nil {
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "its credentials cannot be used: %v", err)
+	}
+	mirrored, err := rest.HTTPWrappersForConfig(config, proxy.MirrorRequest)
+	if err != nil {
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "its credentials cannot be used: %v", err)
+	}
+	return &Streams{
+		server: server, transport: transport, bearer: bearer, asking: asking,
+		signed: signing{wrapped, bearer}, signer: signing{mirrored, bearer},
+	}, nil
+}
+
+// Location of a path of the member's API, which has to be made of valid names.
+func (s *Streams) Location(path ...string) *url.URL { return s.server.JoinPath(path...) }
+
+// Transport of requests that are not upgraded. It follows no redirect.
+func (s *Streams) Transport() http.RoundTripper { return s.signed }
+
+// Upgrades is the transport of requests that are upgraded. The Dial that around returns
+// makes its connections; around gets the Link's own.
+func (s *Streams) Upgrades(around func(Dial) Dial) proxy.UpgradeRequestRoundTripper {
+	transport := s.transport.Clone()
+	transport.DialContext = around(s.transport.DialContext)
+	return upgrading{transport, s.signer}
+}
+
+// May asks the member whether the Link's account may stream from a subresource of Pods in
+// a namespace.
+func (s *Streams) May(ctx context.Context, verb, subresource, namespace string) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Subresource: subresource, Namespace: namespace},
+	}}
+	if err := s.asking.Create(ctx, review); err != nil {
+		return false, access.Explain("ask what the account may do", err)
+	}
+	return review.Status.Allowed, nil
+}
+
+// Token that is sent, so that it can be taken out of what is repeated of an answer.
+func (s *Streams) Token() string { return s.bearer.Current() }
+
+// upgrading connects by one transport, and puts the credentials on by another.
+type upgrading struct {
+	http.RoundTripper
+	signer http.RoundTripper
+}
+
+// WrapRequest implements proxy.UpgradeRequestRoundTripper.
+func (u upgrading) WrapRequest(request *http.Request) (*http.Request, error) {
+	mirrored, err := u.signer.RoundTrip(request) //nolint:bodyclose // it sends nothing, and has no body
+	if err != nil {
+		return nil, err
+	}
+	return mirrored.Request, nil
+}
+
+// WrappedRoundTripper is where apimachinery finds the dialer and the TLS settings.
+func (u upgrading) WrappedRoundTripper() http.RoundTripper { return u.RoundTripper }
+
+// signing sends requests with the token, as it is at the time.
+type signing struct {
+	next   http.RoundTripper
+	bearer *budget.Bearer
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s signing) RoundTrip(request *http.Request) (*http.Response, error) {
+	return s.next.RoundTrip(s.bearer.Sign(request))
+}
+
+// WrappedRoundTripper lets client-go find what is below.
+func (s signing) WrappedRoundTripper() http.RoundTripper { return s.next }
+
+var _ utilnet.RoundTripperWrapper = signing{}
