@@ -97,6 +97,10 @@ const (
 	// One request writes it together with the condition.
 	AnnotationReportedBy = Prefix + "reported-by"
 
+	// AnnotationLeafUID is on root Pods whose condition Pushed is True: the UID of the Pod
+	// that runs for them in the member. One request writes it together with the condition.
+	AnnotationLeafUID = Prefix + "leaf-uid"
+
 	// AnnotationReclaimPolicy is on stamped leaf PVs: the reclaim policy that the member
 	// had given them. While in use, they have policy Retain.
 	AnnotationReclaimPolicy = Prefix + "reclaim-policy"

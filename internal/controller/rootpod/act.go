@@ -36,7 +36,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
 	case create:
 		return r.create(ctx, o)
 	case markPushed:
-		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.leaf, r.Member))
+		return r.Root.ApplyStatus(ctx, actor, o.root, report.PushedCondition(o.root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.leaf, r.Member), o.leaf.UID, r.Clock.Now()))
 	case markWithdrawn:
 		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("taken back from member %q before the Pod was bound", r.Registration))
 	case markAwaiting:
@@ -215,7 +215,7 @@ func (r *reconciler) report(ctx context.Context, root *corev1.Pod, by mirror.Rep
 }
 
 func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string) error {
-	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, status, reason, message, r.Clock.Now()))
+	return r.Root.ApplyStatus(ctx, actor, root, report.PushedCondition(root, by, status, reason, message, "", r.Clock.Now()))
 }
 
 // reporter of what concerns the Pod itself, or else a claim of it.

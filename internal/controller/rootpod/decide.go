@@ -269,8 +269,8 @@ func (o observed) current() decision {
 	if d := o.ended(); d != nil {
 		return d
 	}
-	if podstatus.Pushed(o.root) != corev1.ConditionTrue {
-		return markPushed{}
+	if podstatus.Pushed(o.root) != corev1.ConditionTrue || o.root.Annotations[v1alpha1.AnnotationLeafUID] == "" {
+		return markPushed{} // earlier versions recorded no UID
 	}
 	if o.leaf.DeletionTimestamp == nil && !podstatus.Finished(o.leaf) && !podstatus.Finished(o.root) {
 		if drift := podspec.LeafDrift(o.root, o.leaf, o.member); !drift.Empty() {

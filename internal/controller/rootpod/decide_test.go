@@ -105,6 +105,9 @@ func mirrored(c claim) claim {
 func pushed(m mirror.Member, status corev1.ConditionStatus) func(*observed) {
 	return func(o *observed) {
 		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: v1alpha1.ReasonPushed, Message: pushedMessage(leafOf(rootPod()), m)}
+		if status == corev1.ConditionTrue {
+			metav1.SetMetaDataAnnotation(&o.root.ObjectMeta, v1alpha1.AnnotationLeafUID, "leaf-uid")
+		}
 		if status == corev1.ConditionFalse {
 			c.Reason, c.Message = v1alpha1.ReasonWithdrawn, "taken back"
 		}
@@ -112,6 +115,9 @@ func pushed(m mirror.Member, status corev1.ConditionStatus) func(*observed) {
 		metav1.SetMetaDataAnnotation(&o.root.ObjectMeta, v1alpha1.AnnotationReportedBy, m.ClusterID)
 	}
 }
+
+// noUID: an earlier version recorded none.
+func noUID(o *observed) { delete(o.root.Annotations, v1alpha1.AnnotationLeafUID) }
 
 func leafOf(root *corev1.Pod) *corev1.Pod {
 	leaf, err := podspec.Translate(root, here)
@@ -279,6 +285,7 @@ func TestDecide(t *testing.T) {
 
 		// Bound Pods.
 		"the host bound the Pod here: its leaf is made":                  {seen(onNode), leaf},
+		"an earlier version noted it without its UID":                    {seen(onNode, running, pushed(here, corev1.ConditionTrue), noUID), markPushed{}},
 		"the leaf of a bound Pod is noted on the root (I6)":              {seen(onNode, running), markPushed{}},
 		"its disk cannot be made here, and it was failed: its leaf goes": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), remove{why: "its disk could not be made there"}},
 		"the same, its leaf goes already":                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp, leafGoing), nothing{}},

@@ -64,8 +64,10 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Clock dates conditions; the real one unless given.
 	Clock clock.PassiveClock
-	// PodIP, if any, is the Nodes' InternalIP: where the manager is.
+	// PodIP, if any, is the Nodes' InternalIP: where the manager is. Port, if not 0, is
+	// where it answers what API servers ask kubelets for.
 	PodIP string
+	Port  int32
 	// Grace is how long a member may be away before its Node is NotReady;
 	// DefaultGrace unless given.
 	Grace time.Duration
@@ -128,7 +130,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 func (r *Reconciler) observe(ctx context.Context, name string) (observed, error) {
-	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, grace: r.Grace}
+	o := observed{now: metav1.NewTime(r.Clock.Now()), podIP: r.PodIP, port: r.Port, grace: r.Grace}
 	o.state, o.known = r.Fleet.State(name)
 
 	var err error

@@ -27,6 +27,7 @@ type observed struct {
 	grace     time.Duration
 	now       metav1.Time
 	podIP     string
+	port      int32
 }
 
 // leaving: the Node has to go once nothing is bound to it.

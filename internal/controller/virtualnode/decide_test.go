@@ -303,3 +303,37 @@ func TestMessageOfTheSameReasonIsNoNews(t *testing.T) {
 		t.Error("an error's text alone changes the status")
 	}
 }
+
+// API servers find the manager by the Node, and nothing if it does not serve.
+func TestNodeAPI(t *testing.T) {
+	here := func(ip string, port int32) func(*observed) {
+		return func(o *observed) { o.podIP, o.port = ip, port }
+	}
+	for name, tc := range map[string]struct {
+		change    func(*observed)
+		addresses int
+		port      int32
+	}{
+		"it serves":           {here("10.0.0.7", 10250), 2, 10250},
+		"it is disabled":      {here("10.0.0.7", 0), 2, 0},
+		"its address unknown": {here("", 10250), 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := standing(t)
+			// As another replica left it.
+			node.Status.DaemonEndpoints.KubeletEndpoint.Port = 1
+			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.6"}}
+			patched, ok := decide(seen(tc.change, func(o *observed) { o.node = node })).do.(patchStatus)
+			if !ok {
+				t.Fatal("the status stays as another replica left it")
+			}
+			status := patched.after.Status
+			if status.DaemonEndpoints.KubeletEndpoint.Port != tc.port || len(status.Addresses) != tc.addresses {
+				t.Errorf("port %d, addresses %v", status.DaemonEndpoints.KubeletEndpoint.Port, status.Addresses)
+			}
+			if again := decide(seen(tc.change, func(o *observed) { o.node = patched.after })); again.do != nil {
+				t.Errorf("not at rest afterwards: %T", again.do)
+			}
+		})
+	}
+}

@@ -285,6 +285,10 @@ func setInfo(node *corev1.Node, o observed) {
 	if facts := o.state.Node; facts != nil {
 		info.Architecture, info.OperatingSystem = facts.Architecture, facts.OperatingSystem
 	}
+	node.Status.DaemonEndpoints = corev1.NodeDaemonEndpoints{}
+	if o.podIP != "" {
+		node.Status.DaemonEndpoints.KubeletEndpoint.Port = o.port
+	}
 	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: node.Name}}
 	if o.podIP != "" {
 		node.Status.Addresses = append([]corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: o.podIP}}, node.Status.Addresses...)

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
@@ -101,12 +102,19 @@ func PromiseKept(claim *corev1.PersistentVolumeClaim) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// PushedCondition is the body of a server-side apply of a root Pod's Pushed condition.
-func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string, now time.Time) *unstructured.Unstructured {
-	return by.Stamp(fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
+// PushedCondition is the body of a server-side apply of a root Pod's Pushed condition,
+// and, if it is True, of the UID of the leaf that runs.
+func PushedCondition(root *corev1.Pod, by mirror.Reporter, status corev1.ConditionStatus, reason, message string, leaf types.UID, now time.Time) *unstructured.Unstructured {
+	pushed := by.Stamp(fields.StatusApply("Pod", root, map[string]any{"conditions": []any{map[string]any{
 		"type": string(v1alpha1.PodPushed), "status": string(status), "reason": reason, "message": message,
 		"lastTransitionTime": now.UTC().Format(time.RFC3339),
 	}}}))
+	if leaf != "" {
+		annotations := pushed.GetAnnotations()
+		annotations[v1alpha1.AnnotationLeafUID] = string(leaf)
+		pushed.SetAnnotations(annotations)
+	}
+	return pushed
 }
 
 // PodCondition is the body of a server-side apply of one condition of a root Pod.
