@@ -65,6 +65,10 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	config.QPS = -1 // the server's priority and fairness rules shape the load
 	config.Timeout = callTimeout
 
+	// Whoever serves the node API asks the host about its callers, whether or not it leads.
+	asking := rest.CopyConfig(config)
+	asking.Timeout = 0 // it watches, too
+
 	// The heartbeat is every replica's; all else that is written is the leader's.
 	beats, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -119,7 +123,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return err
 	}
 	w := wiring{
-		mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
+		asking: asking, mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
 		book: account.NewBook(), mirrors: account.NewMirrors(mgr.GetCache(), live), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
 	}
 	if err := w.add(); err != nil {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -54,6 +56,17 @@ type Options struct {
 	// AnswerLimit and CacheLimit are how much memory one answer of a member may take
 	// once it is decoded, and all objects of a member in caches.
 	AnswerLimit, CacheLimit resource.QuantityValue
+	// NodeAPIAddress serves what the host's API server asks kubelets for; "0" does not.
+	// NodeAPIHost is where the host's API server reaches it.
+	NodeAPIAddress, NodeAPIHost string
+	// NodeAPICertDir has the serving certificate; if empty, the manager makes its own, or
+	// requests one of the host if NodeAPIRequest.
+	NodeAPICertDir string
+	NodeAPIRequest bool
+	// NodeAPISessions and NodeAPIMemberSessions bound the streams of all members, and of
+	// one; NodeAPIIdle ends those on which nothing passes.
+	NodeAPISessions, NodeAPIMemberSessions int
+	NodeAPIIdle                            time.Duration
 	// NominatedNode says whether the host's scheduler shows where it is about to
 	// bind a Pod: auto goes by the host's version.
 	NominatedNode string
@@ -91,6 +104,13 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.Var(&o.AnswerLimit, "member-answer-limit", "How much memory, such as 128Mi, one answer of a member may take once it is decoded. Xylem closes the link to a member that sends more.")
 	o.CacheLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Cache, resource.BinarySI)}
 	flags.Var(&o.CacheLimit, "member-cache-limit", "How much memory, such as 256Mi, the objects of one member may take in the manager's caches: about 4Ki for each volume with its claim, 8Ki for each Pod. Xylem closes the link to a member that has more.")
+	flags.StringVar(&o.NodeAPIAddress, "node-api-bind-address", ":10250", "Address on which the manager answers the host's API server for kubectl logs, exec, attach and port-forward of Pods on virtual nodes; 0 disables it.")
+	flags.StringVar(&o.NodeAPIHost, "node-api-advertise-address", os.Getenv("POD_IP"), "IP address at which the host's API server reaches this replica: the InternalIP of virtual nodes while it leads. Default: the environment variable POD_IP.")
+	flags.StringVar(&o.NodeAPICertDir, "node-api-cert-dir", "", "Directory with tls.crt and tls.key to serve the node API with, which are read again when they change. If empty, the manager signs a certificate itself, in memory.")
+	flags.BoolVar(&o.NodeAPIRequest, "node-api-request-certificate", false, "Request the certificate of the node API from the host, by a CertificateSigningRequest for the signer kubernetes.io/kubelet-serving. An admin has to approve it.")
+	flags.IntVar(&o.NodeAPISessions, "node-api-sessions", 1000, "How many logs, exec, attach and port-forward sessions may be open in total.")
+	flags.IntVar(&o.NodeAPIMemberSessions, "node-api-member-sessions", 250, "How many of them may be open to the Pods of one member.")
+	flags.DurationVar(&o.NodeAPIIdle, "node-api-idle-timeout", 4*time.Hour, "How long a session may be idle before the manager closes it.")
 	flags.StringVar(&o.NominatedNode, "nominated-node-name", nominatedAuto, "Whether the host's scheduler writes status.nominatedNodeName before it binds volumes: auto (by the host's version), always or never.")
 }
 
@@ -126,6 +146,7 @@ func (o *Options) Complete() error {
 	if o.PprofAddress != "" && !onLoopback(o.PprofAddress) {
 		wrong = append(wrong, fmt.Errorf("--pprof-bind-address %q: an IP address of loopback and a port, such as 127.0.0.1:8082, since profiles are served to whoever asks", o.PprofAddress))
 	}
+	wrong = append(wrong, o.completeNodeAPI()...)
 	if !(o.RenewTokensAfter > 0 && o.RenewTokensAfter <= membertoken.MaxAfter) { // NaN is neither
 		wrong = append(wrong, fmt.Errorf("--renew-tokens-after %g: more than 0, %g at most", o.RenewTokensAfter, membertoken.MaxAfter))
 	}
@@ -135,6 +156,49 @@ func (o *Options) Complete() error {
 		wrong = append(wrong, fmt.Errorf("--nominated-node-name %q: auto, always or never", o.NominatedNode))
 	}
 	return errors.Join(wrong...)
+}
+
+// completeNodeAPI reports what is wrong with the options of the node API.
+func (o *Options) completeNodeAPI() []error {
+	if !o.servesNodes() {
+		return nil
+	}
+	var wrong []error
+	if _, err := o.nodePort(); err != nil {
+		wrong = append(wrong, fmt.Errorf("--node-api-bind-address %q: an address and a port, such as :10250, or 0 to disable the node API", o.NodeAPIAddress))
+	}
+	if _, err := netip.ParseAddr(o.NodeAPIHost); o.NodeAPIHost != "" && err != nil {
+		wrong = append(wrong, fmt.Errorf("--node-api-advertise-address %q: an IP address", o.NodeAPIHost))
+	}
+	if o.NodeAPISessions < 1 || o.NodeAPIMemberSessions < 1 || o.NodeAPIMemberSessions > o.NodeAPISessions {
+		wrong = append(wrong, fmt.Errorf("--node-api-member-sessions %d: at least 1, and --node-api-sessions (%d) at most", o.NodeAPIMemberSessions, o.NodeAPISessions))
+	}
+	if o.NodeAPIIdle < time.Second {
+		wrong = append(wrong, fmt.Errorf("--node-api-idle-timeout %s: at least 1s", o.NodeAPIIdle))
+	}
+	if o.NodeAPIRequest && o.NodeAPICertDir != "" {
+		wrong = append(wrong, errors.New("--node-api-request-certificate and --node-api-cert-dir: give one of them"))
+	}
+	return wrong
+}
+
+// servesNodes reports whether the node API is enabled.
+func (o *Options) servesNodes() bool { return o.NodeAPIAddress != "0" && o.NodeAPIAddress != "" }
+
+// nodePort is the port of the node API; 0 if it is disabled.
+func (o *Options) nodePort() (int32, error) {
+	if !o.servesNodes() {
+		return 0, nil
+	}
+	_, port, err := net.SplitHostPort(o.NodeAPIAddress)
+	if err != nil {
+		return 0, fmt.Errorf("read the port: %w", err)
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || number == 0 {
+		return 0, fmt.Errorf("%q is not a port", port)
+	}
+	return int32(number), nil //nolint:gosec // 16 bits
 }
 
 // onLoopback reports whether nothing but this machine, or this Pod, reaches an address.

@@ -3,9 +3,9 @@ package manager
 import (
 	"context"
 	"fmt"
-	"os"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -45,6 +45,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/hostrecord"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
+	"github.com/xylem-io/xylem/internal/nodeapi"
 	"github.com/xylem-io/xylem/internal/reflection"
 	"github.com/xylem-io/xylem/internal/route"
 )
@@ -69,6 +70,8 @@ type wiring struct {
 	passages *account.Passages
 	gate     *backlog.Gate
 	classes  *reflection.Book
+	asking   *rest.Config // of the node API
+	nodeAPI  *nodeapi.Server
 }
 
 // recorder of events on objects of the host.
@@ -98,10 +101,15 @@ func (w *wiring) add() error {
 	if err := registrations.SetupWithManager(w.mgr, fleet); err != nil {
 		return fmt.Errorf("add controller %s: %w", "cluster_registration", err)
 	}
+	port, err := w.serveNodes(fleet)
+	if err != nil {
+		return err
+	}
 	reader, recorder := w.mgr.GetClient(), w.recorder()
 	for name, c := range map[string]interface{ SetupWithManager(ctrl.Manager) error }{
 		virtualnode.Name: &virtualnode.Reconciler{
-			Client: reader, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: os.Getenv("POD_IP"), Grace: w.options.NodeGrace,
+			Client: reader, Live: w.live, Fleet: fleet, Recorder: recorder, PodIP: w.options.NodeAPIHost, Port: port,
+			Grace: w.options.NodeGrace,
 		},
 		csidriver.Name:      &csidriver.Reconciler{Client: reader, Recorder: recorder},
 		hostclaim.Name:      &hostclaim.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Namespace: w.options.Namespace, Clock: clock.RealClock{}},
@@ -160,6 +168,12 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		func(link *member.Link) error { return stuck.Setup(link, w.book) },
 		leafnode.Setup,
 		leafevent.Setup,
+		func(link *member.Link) error {
+			if w.nodeAPI == nil {
+				return nil
+			}
+			return w.nodeAPI.Setup(link)
+		},
 		func(link *member.Link) error {
 			return membertoken.Setup(link, membertoken.Options{Namespace: w.options.Namespace, After: w.options.RenewTokensAfter})
 		},

@@ -1,0 +1,100 @@
+package nodeapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// authConfigMap in kube-system has the CA of client certificates that the host's API
+	// server takes, and presents to kubelets.
+	authConfigMap = "extension-apiserver-authentication"
+	authCAKey     = "client-ca-file"
+	// reviewCache is how long an answer of the host about a token or a right counts: what
+	// an admin takes away is gone as soon.
+	reviewCache = 10 * time.Second
+	// reviewTimeout bounds one question.
+	reviewTimeout = 5 * time.Second
+)
+
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:groups="",resources=configmaps,namespace=kube-system,resourceNames=extension-apiserver-authentication,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+
+// Delegated are an authenticator and an authorizer that ask the host, as kubelets' do, and
+// what has to run for them: it follows the CA of client certificates.
+func Delegated(config *rest.Config) (authenticator.Request, authorizer.Authorizer, func(context.Context), error) {
+	host, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("make a client of the host for authentication: %w", err)
+	}
+	ca, err := dynamiccertificates.NewDynamicCAFromConfigMapController("node-api", metav1.NamespaceSystem, authConfigMap, authCAKey, host)
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("follow the CA of client certificates: %w", err)
+	}
+	// A failed question is asked once more, and not for as long as users wait.
+	backoff := &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 2}
+	authentication := authenticatorfactory.DelegatingAuthenticatorConfig{
+		Anonymous:                          &apiserver.AnonymousAuthConfig{Enabled: false},
+		TokenAccessReviewClient:            host.AuthenticationV1(),
+		TokenAccessReviewTimeout:           reviewTimeout,
+		WebhookRetryBackoff:                backoff,
+		CacheTTL:                           reviewCache,
+		ClientCertificateCAContentProvider: ca,
+	}
+	authenticates, _, err := authentication.New()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("make the authenticator: %w", err)
+	}
+	authorization := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: host.AuthorizationV1(),
+		AllowCacheTTL:             reviewCache,
+		DenyCacheTTL:              reviewCache,
+		WebhookRetryBackoff:       backoff,
+	}
+	authorizes, err := authorization.New()
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("make the authorizer: %w", err)
+	}
+	return authenticates, authorizes, func(ctx context.Context) { ca.Run(ctx, 1) }, nil
+}
+
+// authenticate a request. It takes the credentials out of the request's header.
+func (s *Server) authenticate(r *http.Request) (user.Info, *failure) {
+	response, ok, err := s.Authenticator.AuthenticateRequest(r)
+	if err != nil || !ok || response.User.GetName() == user.Anonymous {
+		if err != nil {
+			s.Log.V(1).Info("a request was not authenticated", "peer", r.RemoteAddr, "cause", err.Error())
+		}
+		return nil, errUnauthenticated
+	}
+	return response.User, nil
+}
+
+// may reports whether the host lets somebody use a subresource of a node, or of all nodes
+// if the name is empty. No answer is a no.
+func (s *Server) may(ctx context.Context, who user.Info, verb, subresource, node string) bool {
+	decision, _, err := s.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: who, Verb: verb, APIVersion: "v1", Resource: "nodes", Subresource: subresource, Name: node, ResourceRequest: true,
+	})
+	if err != nil {
+		s.Log.Info("a request was not authorized, for the host did not answer", "user", who.GetName(), "cause", err.Error())
+	}
+	return err == nil && decision == authorizer.DecisionAllow
+}

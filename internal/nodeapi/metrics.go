@@ -1,0 +1,29 @@
+package nodeapi
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	openSessions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_node_api_sessions",
+		Help: "Sessions of logs, exec, attach and port-forward that are open to a member's Pods.",
+	}, []string{"cluster", "subresource"})
+	requestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "xylem_node_api_requests_total",
+		Help: "Requests for logs, exec, attach and port-forward that the manager answered, by the HTTP status of the answer.",
+	}, []string{"subresource", "code"})
+	refusedConnections = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "xylem_node_api_refused_connections_total",
+		Help: "Connections that the manager closed at once: their peer, or all peers together, held too many without showing credentials.",
+	}, []string{"limit"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(openSessions, requestsTotal, refusedConnections)
+}
+
+func forgetMetrics(cluster string) {
+	openSessions.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+}

@@ -1,0 +1,82 @@
+package nodeapi
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const hostID = "host-1"
+
+// pods of the tests: a root, its leaf, and the leaf's namespace.
+func pods() (root, leaf *corev1.Pod, namespace *corev1.Namespace) {
+	root = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "root-1", Annotations: map[string]string{v1alpha1.AnnotationLeafUID: "leaf-1"}}}
+	root.Spec.NodeName = "kosmos-one"
+	root.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
+	leaf = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "leaf-1"}}
+	mirror.OriginFor(hostID, root).Stamp(leaf)
+	namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: hostID}}}
+	return root, leaf, namespace
+}
+
+func TestJudge(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(root, leaf *corev1.Pod, namespace *corev1.Namespace)
+		gone   bool // the leaf
+		code   int
+		says   string
+	}{
+		"the root's leaf": {func(*corev1.Pod, *corev1.Pod, *corev1.Namespace) {}, false, 0, ""},
+		"pushed by a version that recorded no UID": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
+			delete(root.Annotations, v1alpha1.AnnotationLeafUID)
+		}, false, 0, ""},
+		"its namespace is going": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
+			ns.Status.Phase = corev1.NamespaceTerminating
+		}, false, 0, ""},
+		"not pushed yet": {func(root, _ *corev1.Pod, _ *corev1.Namespace) { root.Status.Conditions = nil }, true, http.StatusBadRequest, "has not created it there"},
+		"gone":           {func(*corev1.Pod, *corev1.Pod, *corev1.Namespace) {}, true, http.StatusNotFound, "is gone in member"},
+		"another leaf with the whole stamp (I8)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
+			leaf.UID = "leaf-2"
+		}, false, http.StatusForbidden, "was replaced"},
+		"a member's own Pod (I4)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
+			leaf.Labels, leaf.Annotations = nil, nil
+		}, false, http.StatusForbidden, "did not create"},
+		"another host's Pod (I4)": {func(_, leaf *corev1.Pod, _ *corev1.Namespace) {
+			leaf.Labels[v1alpha1.LabelHost] = "host-2"
+		}, false, http.StatusForbidden, "did not create"},
+		"an earlier root's leaf": {func(root, _ *corev1.Pod, _ *corev1.Namespace) {
+			root.UID = types.UID("root-2")
+		}, false, http.StatusForbidden, "did not create"},
+		"a namespace of nobody": {func(_, _ *corev1.Pod, ns *corev1.Namespace) { ns.Labels = nil }, false, http.StatusForbidden, "is not this host's"},
+		"a namespace of another host (I8)": {func(_, _ *corev1.Pod, ns *corev1.Namespace) {
+			ns.Labels[v1alpha1.LabelHost] = "host-2"
+		}, false, http.StatusForbidden, "is not this host's"},
+		"a namespace of the member's own": {func(root, leaf *corev1.Pod, ns *corev1.Namespace) {
+			root.Namespace, leaf.Namespace, ns.Name = "kube-system", "kube-system", "kube-system"
+			mirror.OriginFor(hostID, root).Stamp(leaf)
+		}, false, http.StatusForbidden, "is not this host's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, leaf, namespace := pods()
+			tc.change(root, leaf, namespace)
+			if tc.gone {
+				leaf = nil
+			}
+			got := judge(&target{root: root, registration: "one", up: &upstream{Member: mirror.Member{Registration: "one", HostID: hostID}}}, hostID, leaf, namespace)
+			code, message := 0, ""
+			if got != nil {
+				code, message = got.code, got.line()
+			}
+			if code != tc.code || !strings.Contains(message, tc.says) {
+				t.Errorf("%d %q, want %d %q", code, message, tc.code, tc.says)
+			}
+		})
+	}
+}

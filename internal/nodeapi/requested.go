@@ -1,0 +1,101 @@
+package nodeapi
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"net"
+	"sync"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/certificate"
+)
+
+// Requested is a certificate of the signer kubernetes.io/kubelet-serving, which client-go
+// requests and rotates. Until an admin has approved a request, another certificate is served.
+type Requested struct {
+	manager certificate.Manager
+	until   *SelfSigned
+}
+
+// nodeUser and nodeGroup are what the signer takes: a kubelet's.
+const (
+	nodeUser  = "system:node:xylem"
+	nodeGroup = "system:nodes"
+)
+
+// NewRequested makes it for the addresses that the host's API server dials.
+func NewRequested(config *rest.Config, addresses []net.IP, until *SelfSigned) (*Requested, error) {
+	manager, err := certificate.NewManager(&certificate.Config{
+		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) },
+		GetTemplate: func() *x509.CertificateRequest {
+			if len(addresses) == 0 {
+				return nil // the signer takes none without an address
+			}
+			return &x509.CertificateRequest{
+				Subject:     pkix.Name{CommonName: nodeUser, Organization: []string{nodeGroup}},
+				IPAddresses: addresses,
+			}
+		},
+		SignerName:       certificatesv1.KubeletServingSignerName,
+		GetUsages:        certificate.DefaultKubeletServingGetUsages,
+		CertificateStore: &memory{},
+		Name:             "node-api",
+	})
+	if err != nil {
+		return nil, fmt.Errorf("request a certificate of the host: %w", err)
+	}
+	return &Requested{manager, until}, nil
+}
+
+// NeedLeaderElection is false: every replica serves.
+func (r *Requested) NeedLeaderElection() bool { return false }
+
+// Start requests and rotates until the context ends.
+func (r *Requested) Start(ctx context.Context) error {
+	r.manager.Start()
+	defer r.manager.Stop()
+	<-ctx.Done()
+	return nil
+}
+
+// Get is for tls.Config.
+func (r *Requested) Get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if current := r.manager.Current(); current != nil {
+		return current, nil
+	}
+	return r.until.Get(hello)
+}
+
+// memory keeps the certificate in memory: a new process requests another one.
+type memory struct {
+	mu      sync.Mutex
+	current *tls.Certificate
+}
+
+// Current implements certificate.Store.
+func (m *memory) Current() (*tls.Certificate, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current == nil {
+		none := certificate.NoCertKeyError("none was requested yet")
+		return nil, &none
+	}
+	return m.current, nil
+}
+
+// Update implements certificate.Store.
+func (m *memory) Update(cert, key []byte) (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate that the host has signed: %w", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.current = &pair
+	return m.current, nil
+}

@@ -1,0 +1,502 @@
+package nodeapi
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/member/access"
+	"github.com/xylem-io/xylem/internal/mirror"
+)
+
+const memberToken = "member-secret-token"
+
+// objects is a reader of Pods, Nodes and Namespaces.
+type objects struct {
+	client.Reader
+	pods       map[string]*corev1.Pod
+	nodes      map[string]*corev1.Node
+	namespaces map[string]*corev1.Namespace
+	err        error
+}
+
+func (o objects) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	if o.err != nil {
+		return o.err
+	}
+	switch into := into.(type) {
+	case *corev1.Pod:
+		if pod := o.pods[key.String()]; pod != nil {
+			pod.DeepCopyInto(into)
+			return nil
+		}
+	case *corev1.Node:
+		if node := o.nodes[key.Name]; node != nil {
+			node.DeepCopyInto(into)
+			return nil
+		}
+	case *corev1.Namespace:
+		if namespace := o.namespaces[key.Name]; namespace != nil {
+			namespace.DeepCopyInto(into)
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+}
+
+// api is a member's API server as streams see it.
+type api struct {
+	server  *httptest.Server
+	allowed bool
+	may     error
+}
+
+func (a *api) Location(path ...string) *url.URL {
+	u, _ := url.Parse(a.server.URL)
+	return u.JoinPath(path...)
+}
+
+func (a *api) Transport() http.RoundTripper { return a.server.Client().Transport }
+
+func (a *api) Upgrades(around func(member.Dial) member.Dial) proxy.UpgradeRequestRoundTripper {
+	transport := a.server.Client().Transport.(*http.Transport).Clone() //nolint:errcheck,forcetypeassert // it is one
+	transport.DialContext = around(new(net.Dialer).DialContext)
+	return proxy.NewUpgradeRequestRoundTripper(transport, proxy.MirrorRequest)
+}
+
+func (a *api) May(context.Context, string, string, string) (bool, error) { return a.allowed, a.may }
+
+func (a *api) Token() string { return memberToken }
+
+// world is an endpoint with one member.
+type world struct {
+	*Server
+	address string
+	audit   *strings.Builder
+	mu      *sync.Mutex
+	member  *api
+	unlink  func()
+	client  *http.Client
+}
+
+// lines of the audit log.
+func (w *world) lines() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.audit.String()
+}
+
+func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *api, *objects)) *world {
+	t.Helper()
+	w := &world{audit: &strings.Builder{}, mu: &sync.Mutex{}}
+	root, leaf, namespace := pods()
+	elsewhere := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "plain"}, Spec: corev1.PodSpec{NodeName: "host-node"}}
+	virtual := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-one", Labels: map[string]string{
+		v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue, v1alpha1.LabelCluster: "one",
+	}}}
+	host := &objects{
+		pods:  map[string]*corev1.Pod{"shop/web-0": root, "shop/plain": elsewhere},
+		nodes: map[string]*corev1.Node{"kosmos-one": virtual, "host-node": {}},
+	}
+	w.member = &api{server: httptest.NewTLSServer(memberAPI), allowed: true}
+	t.Cleanup(w.member.server.Close)
+	own := &SelfSigned{Name: "manager-0", Clock: clock.RealClock{}}
+	o := Options{
+		HostID: hostID, Host: host, HostLive: host, Leads: func() bool { return true },
+		Leader:        func(context.Context) (string, error) { return "manager-1", nil },
+		State:         func(string) (fleet.State, bool) { return fleet.State{}, false },
+		Authenticator: authenticator.RequestFunc(authenticate),
+		Authorizer:    authorizer.AuthorizerFunc(authorize),
+		Certificate:   own.Get, Limits: Limits{Sessions: 4, MemberSessions: 2}, IdleTimeout: time.Minute, Clock: clock.RealClock{},
+		Log: funcr.New(func(prefix, args string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			fmt.Fprintln(w.audit, prefix, args)
+		}, funcr.Options{}),
+	}
+	for _, f := range change {
+		f(&o, w.member, host)
+	}
+	w.Server = New(o)
+	tcp, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.address = tcp.Addr().String()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- w.serveOn(ctx, tcp) }()
+	linkCtx, unlink := context.WithCancel(ctx)
+	unlinked := make(chan struct{})
+	up := &upstream{
+		Member: mirror.Member{Registration: "one", NodeName: "kosmos-one", HostID: hostID}, ctx: linkCtx, streams: w.member,
+		live: objects{pods: map[string]*corev1.Pod{"shop/web-0": leaf}, namespaces: map[string]*corev1.Namespace{"shop": namespace}},
+	}
+	go func() {
+		defer close(unlinked)
+		w.serve(linkCtx, up)
+	}()
+	w.unlink = func() {
+		unlink()
+		<-unlinked
+	}
+	if err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) { return w.links.enter("kosmos-one") != nil, nil }); err != nil {
+		t.Fatal(err)
+	}
+	up.sessions.Done()
+	w.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // self-signed
+	t.Cleanup(func() {
+		w.unlink()
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// authenticate by name: "Bearer NAME".
+func authenticate(r *http.Request) (*authenticator.Response, bool, error) {
+	name, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if name == "broken" {
+		return nil, false, errors.New("no answer")
+	}
+	return &authenticator.Response{User: &user.DefaultInfo{Name: name}}, ok, nil
+}
+
+// authorize "reader" to get, and "admin" to do everything, on the virtual node alone.
+func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	who := a.GetUser().GetName()
+	if a.GetResource() == "nodes" && a.GetSubresource() == "proxy" && (a.GetName() == "kosmos-one" && (who == "admin" || who == "reader" && a.GetVerb() == "get") || who == "root") {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// get asks for logs, and returns status and body.
+func (w *world) get(t *testing.T, who, path string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+w.address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if who != "" {
+		r.Header.Set("Authorization", "Bearer "+who)
+	}
+	response, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}
+
+// stream asks for exec, and returns the connection after the answer's header.
+func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader, *http.Response) {
+	t.Helper()
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", w.address) //nolint:gosec // self-signed
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Forwarded-For: 10.9.9.9\r\n\r\n", path, who)
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, reader, response
+}
+
+func TestLogs(t *testing.T) {
+	var seen atomic.Pointer[http.Request]
+	w := begin(t, func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(r)
+		w.Header().Set("Set-Cookie", "a=b")
+		_, _ = io.WriteString(w, "line\n")
+	})
+	code, content := w.get(t, "reader", "/containerLogs/shop/web-0/app?tailLines=1&evil=1")
+	if code != http.StatusOK || content != "line\n" {
+		t.Fatalf("%d %q", code, content)
+	}
+	r := seen.Load()
+	if got, want := r.URL.String(), "/api/v1/namespaces/shop/pods/web-0/log?container=app&tailLines=1"; got != want {
+		t.Errorf("the member was asked %q, want %q", got, want)
+	}
+	for _, name := range []string{"Authorization", "X-Forwarded-For", "Cookie"} {
+		if r.Header.Get(name) != "" {
+			t.Errorf("the member got the header %s: %q", name, r.Header.Get(name))
+		}
+	}
+	if lines := w.lines(); !strings.Contains(lines, `"user"="reader"`) || !strings.Contains(lines, `"code"=200`) || strings.Contains(lines, "tailLines") {
+		t.Errorf("audit: %s", lines)
+	}
+}
+
+// A line is passed on when it comes, and the stream ends with the link.
+func TestLogsFollow(t *testing.T) {
+	w := begin(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "first\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+w.address+"/containerLogs/shop/web-0/app?follow=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer reader")
+	response, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	reader := bufio.NewReader(response.Body)
+	if line, err := reader.ReadString('\n'); line != "first\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	w.unlink() // returns when the session has ended
+	if _, err := reader.ReadString('\n'); err == nil {
+		t.Error("the stream goes on without a link")
+	}
+	if lines := w.lines(); !strings.Contains(lines, errLinkEnded.Error()) {
+		t.Errorf("audit: %s", lines)
+	}
+}
+
+// echo upgrades and repeats what it reads.
+func echo(w http.ResponseWriter, _ *http.Request) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n")
+	_, _ = io.Copy(conn, buffered)
+}
+
+func TestStream(t *testing.T) {
+	var seen atomic.Pointer[http.Request]
+	w := begin(t, func(w http.ResponseWriter, r *http.Request) {
+		seen.Store(r)
+		echo(w, r)
+	})
+	const path = "/exec/shop/web-0/app?command=cat&command=secret&input=1&output=1"
+	conn, reader, response := w.stream(t, "admin", path)
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(response.Status)
+	}
+	for range 3 {
+		fmt.Fprint(conn, "hello\n")
+		if line, err := reader.ReadString('\n'); line != "hello\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+	}
+	r := seen.Load()
+	if got, want := r.Method+" "+r.URL.String(), "POST /api/v1/namespaces/shop/pods/web-0/exec?command=cat&command=secret&container=app&stderr=false&stdin=true&stdout=true&tty=false"; got != want {
+		t.Errorf("the member was asked %q, want %q", got, want)
+	}
+	if r.Header.Get("Authorization") != "" {
+		t.Errorf("the member got the caller's credentials")
+	}
+
+	// A member has two sessions at most; the second one ends with the link, and both leave nothing behind.
+	_, second, _ := w.stream(t, "admin", path)
+	if _, _, third := w.stream(t, "admin", path); third.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("a third session: %s", third.Status)
+	}
+	_ = conn.Close()
+	w.unlink()
+	if _, err := second.ReadByte(); err == nil {
+		t.Error("the stream goes on without a link")
+	}
+	if w.sessions.total != 0 {
+		t.Errorf("%d sessions are left", w.sessions.total)
+	}
+	if lines := w.lines(); strings.Contains(lines, "secret") || strings.Contains(lines, "hello") {
+		t.Errorf("the audit line has arguments or data: %s", lines)
+	}
+}
+
+func TestIdle(t *testing.T) {
+	w := begin(t, echo, func(o *Options, _ *api, _ *objects) { o.IdleTimeout = 50 * time.Millisecond })
+	_, reader, response := w.stream(t, "admin", "/exec/shop/web-0/app")
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatal(response.Status)
+	}
+	if _, err := reader.ReadByte(); err == nil { // ends by the idle timeout, or never
+		t.Error("an idle stream sent something")
+	}
+	w.unlink()
+	if lines := w.lines(); !strings.Contains(lines, `"outcome"="idle"`) {
+		t.Errorf("audit: %s", lines)
+	}
+}
+
+// Whoever asks without a right gets nothing, and learns nothing.
+func TestRefused(t *testing.T) {
+	w := begin(t, func(http.ResponseWriter, *http.Request) { t.Error("the member was asked") })
+	for name, tc := range map[string]struct {
+		who, path string
+		code      int
+	}{
+		"anonymous":                         {"", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
+		"anonymous, another path":           {"", "/nothing", http.StatusUnauthorized},
+		"the anonymous user":                {"system:anonymous", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
+		"an authenticator that fails":       {"broken", "/containerLogs/shop/web-0/app", http.StatusUnauthorized},
+		"without a right":                   {"somebody", "/containerLogs/shop/web-0/app", http.StatusForbidden},
+		"without a right, no such Pod":      {"somebody", "/containerLogs/shop/none/app", http.StatusForbidden},
+		"without a right, another's Pod":    {"somebody", "/containerLogs/shop/plain/app", http.StatusForbidden},
+		"a right on another node":           {"admin", "/containerLogs/shop/plain/app", http.StatusForbidden},
+		"no such Pod":                       {"root", "/containerLogs/shop/none/app", http.StatusBadRequest},
+		"a Pod of a node of the host's own": {"root", "/containerLogs/shop/plain/app", http.StatusBadRequest},
+		"health, without a right":           {"admin", "/healthz", http.StatusForbidden},
+		"health":                            {"root", "/healthz", http.StatusOK},
+		"another of a kubelet's paths":      {"root", "/runningpods/", http.StatusNotFound},
+		"metrics":                           {"root", "/metrics/resource", http.StatusNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, content := w.get(t, tc.who, tc.path)
+			if code != tc.code {
+				t.Errorf("%d %q, want %d", code, content, tc.code)
+			}
+			if code == http.StatusForbidden && content != errUnauthorized.line() {
+				t.Errorf("it tells more than it should: %q", content)
+			}
+			if strings.ContainsAny(content, "\n\r") {
+				t.Errorf("not one line: %q", content)
+			}
+		})
+	}
+	if _, _, response := w.stream(t, "reader", "/exec/shop/web-0/app"); response.StatusCode != http.StatusForbidden {
+		t.Errorf("who may get may exec: %s", response.Status)
+	}
+}
+
+// What a member answers instead of a stream is told as one line, without the token.
+func TestMembersAnswers(t *testing.T) {
+	status := func(code int, message string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(code)
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: message, Code: int32(code)}) //nolint:gosec // an HTTP status
+		}
+	}
+	endless := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer func() { _ = conn.Close() }()
+		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\n")
+		for i := 0; err == nil; i++ {
+			_, err = fmt.Fprintf(conn, "X-%d: %s\r\n", i, strings.Repeat("x", 4096))
+		}
+	}
+	for name, tc := range map[string]struct {
+		member        http.HandlerFunc
+		denied        bool
+		logs, streams int
+		says          string
+	}{
+		"a container that waits": {status(http.StatusBadRequest, "container \"app\" in pod \"web-0\" is waiting to start"), false, http.StatusBadRequest, http.StatusBadRequest, "waiting to start"},
+		"a policy":               {status(http.StatusForbidden, "denied by policy"), false, http.StatusForbidden, http.StatusForbidden, "denied by policy"},
+		"no right":               {status(http.StatusForbidden, "forbidden"), true, http.StatusForbidden, http.StatusForbidden, "kubectl xylem register --with-"},
+		"the token":              {status(http.StatusBadGateway, "sent "+memberToken), false, http.StatusInternalServerError, http.StatusBadGateway, "sent ********"},
+		"several lines":          {status(http.StatusInternalServerError, "a\nb\x1b[2J"), false, http.StatusInternalServerError, http.StatusInternalServerError, "a b"},
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://169.254.169.254/", http.StatusFound)
+		}, false, http.StatusInternalServerError, http.StatusServiceUnavailable, "member \"one\""},
+		"a header without an end": {endless, false, http.StatusInternalServerError, http.StatusServiceUnavailable, "member \"one\""},
+		"nothing": {func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err == nil {
+				_ = conn.Close()
+			}
+		}, false, http.StatusInternalServerError, http.StatusServiceUnavailable, "cannot be reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t, tc.member, func(_ *Options, a *api, _ *objects) { a.allowed = !tc.denied })
+			code, content := w.get(t, "admin", "/containerLogs/shop/web-0/app")
+			if code != tc.logs || !strings.Contains(content, tc.says) || strings.ContainsAny(content, "\n\x1b") || strings.Contains(content, memberToken) {
+				t.Errorf("logs: %d %q, want %d %q", code, content, tc.logs, tc.says)
+			}
+			_, _, response := w.stream(t, "admin", "/exec/shop/web-0/app")
+			answer, err := io.ReadAll(response.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			says := strings.ReplaceAll(tc.says, `"`, `\"`)
+			if response.StatusCode != tc.streams || !strings.Contains(string(answer), says) || strings.Contains(string(answer), memberToken) {
+				t.Errorf("exec: %s %q, want %d %q", response.Status, answer, tc.streams, says)
+			}
+		})
+	}
+}
+
+func TestNoLink(t *testing.T) {
+	for name, tc := range map[string]struct {
+		leads bool
+		state fleet.State
+		known bool
+		code  int
+		says  string
+	}{
+		"another replica leads": {false, fleet.State{}, false, http.StatusServiceUnavailable, "manager-1"},
+		"the member is away":    {true, fleet.State{Problem: &access.Problem{Message: "it does not answer"}}, true, http.StatusInternalServerError, "it does not answer"},
+		"it is being connected": {true, fleet.State{}, true, http.StatusInternalServerError, "being connected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := begin(t, echo, func(o *Options, _ *api, _ *objects) {
+				o.Leads = func() bool { return tc.leads }
+				o.State = func(string) (fleet.State, bool) { return tc.state, tc.known }
+			})
+			w.unlink()
+			code, content := w.get(t, "admin", "/containerLogs/shop/web-0/app")
+			if code != tc.code || !strings.Contains(content, tc.says) {
+				t.Errorf("%d %q, want %d %q", code, content, tc.code, tc.says)
+			}
+		})
+	}
+}
+
+// A header that is too long is refused before anybody is asked.
+func TestLongHeader(t *testing.T) {
+	w := begin(t, func(http.ResponseWriter, *http.Request) { t.Error("the member was asked") })
+	_, _, response := w.stream(t, "admin", "/exec/shop/web-0/app?command="+strings.Repeat("x", 2*headerLimit))
+	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%s", response.Status)
+	}
+}
