@@ -10,13 +10,14 @@ import (
 	"io"
 	"path"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed member/*.yaml
+//go:embed member/*.yaml member/logs/*.yaml member/exec/*.yaml
 var member embed.FS
 
 // kustomization has the fields of a kustomization.yaml that Member follows. Member
@@ -33,10 +34,39 @@ var making = []string{
 	"ServiceAccount", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding",
 }
 
+// Optional parts of what a member has: directories of config/member.
+const (
+	PartLogs = "logs"
+	PartExec = "exec"
+)
+
+// Parts are all optional parts.
+var Parts = []string{PartLogs, PartExec}
+
 // Member is what a member needs before it is registered, as `kubectl apply -k
-// config/member` applies it, in the order in which to make it.
-func Member() ([]*unstructured.Unstructured, error) {
-	const dir = "member"
+// config/member` applies it, in the order in which to make it, and the given optional parts.
+func Member(parts ...string) ([]*unstructured.Unstructured, error) {
+	all, err := read("member")
+	for _, part := range parts {
+		objects, partly := read(path.Join("member", part))
+		all, err = append(all, objects...), errors.Join(err, partly)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range all {
+		if !slices.Contains(making, obj.GetKind()) {
+			return nil, fmt.Errorf("read what a member needs: nothing says when to make %s %s", obj.GetKind(), obj.GetName())
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int {
+		return slices.Index(making, a.GetKind()) - slices.Index(making, b.GetKind())
+	})
+	return all, nil
+}
+
+// read the objects of a kustomization.
+func read(dir string) ([]*unstructured.Unstructured, error) {
 	content, err := member.ReadFile(path.Join(dir, "kustomization.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("read what a member needs: %w", err)
@@ -57,14 +87,6 @@ func Member() ([]*unstructured.Unstructured, error) {
 		}
 		all = append(all, objects...)
 	}
-	for _, obj := range all {
-		if !slices.Contains(making, obj.GetKind()) {
-			return nil, fmt.Errorf("read what a member needs: nothing says when to make %s %s", obj.GetKind(), obj.GetName())
-		}
-	}
-	slices.SortStableFunc(all, func(a, b *unstructured.Unstructured) int {
-		return slices.Index(making, a.GetKind()) - slices.Index(making, b.GetKind())
-	})
 	return all, nil
 }
 
@@ -73,8 +95,8 @@ const memberAccount = "xylem"
 
 // MemberFor is Member for the account of one host. The ServiceAccount, its Role and its
 // bindings have the account's name; the rest serves all hosts.
-func MemberFor(account string) ([]*unstructured.Unstructured, error) {
-	all, err := Member()
+func MemberFor(account string, parts ...string) ([]*unstructured.Unstructured, error) {
+	all, err := Member(parts...)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +104,7 @@ func MemberFor(account string) ([]*unstructured.Unstructured, error) {
 		if !OfAccount(obj.GetKind()) {
 			continue
 		}
-		obj.SetName(account)
+		obj.SetName(account + strings.TrimPrefix(obj.GetName(), memberOwn(obj.GetName())))
 		for _, list := range []string{"subjects", "rules"} {
 			rename(obj.Object[list], account)
 		}
@@ -93,6 +115,16 @@ func MemberFor(account string) ([]*unstructured.Unstructured, error) {
 		}
 	}
 	return all, nil
+}
+
+// memberOwn is what of an object's name stands for the account; the rest tells an optional
+// part.
+func memberOwn(name string) string {
+	const role = "xylem-member"
+	if strings.HasPrefix(name, role) {
+		return role
+	}
+	return name
 }
 
 // OfAccount reports whether each account in a member has an object of a kind of its own.

@@ -86,3 +86,37 @@ func TestMemberForNamesTheAccount(t *testing.T) {
 		}
 	}
 }
+
+// An optional part is a role for all accounts, and a binding of each account's own.
+func TestOptionalParts(t *testing.T) {
+	const account = "xylem-host-1"
+	plain, err := MemberFor(account)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range Parts {
+		objects, err := MemberFor(account, part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(objects) != len(plain)+2 {
+			t.Fatalf("part %s has %d objects, want 2", part, len(objects)-len(plain))
+		}
+		var names []string
+		for _, obj := range objects {
+			if strings.HasSuffix(obj.GetName(), "-"+part) {
+				names = append(names, obj.GetKind()+" "+obj.GetName())
+			}
+			text, err := obj.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), `"name":"xylem"`) {
+				t.Errorf("%s %s names the account of all hosts", obj.GetKind(), obj.GetName())
+			}
+		}
+		if want := []string{"ClusterRole xylem-member-" + part, "ClusterRoleBinding " + account + "-" + part}; !slices.Equal(names, want) {
+			t.Errorf("got %q, want %q", names, want)
+		}
+	}
+}

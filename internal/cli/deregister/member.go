@@ -77,7 +77,7 @@ func (t *there) noted(annotation string) bool {
 
 // removeAccount removes the account that this host has in the member, and what names it.
 func (r *run) removeAccount(ctx context.Context) error {
-	own, err := config.MemberFor(command.HostAccount(r.hostID))
+	own, err := config.MemberFor(command.HostAccount(r.hostID), config.Parts...)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (r *run) clean(ctx context.Context) error {
 		r.stays("in the member: Xylem's policies and rights, which other hosts use as well (%s)", shown(left.hosts))
 		return nil
 	}
-	objects, err := config.Member() // and the account that an earlier version, or kubectl apply -k, made
+	objects, err := config.Member(config.Parts...) // and the account that an earlier version, or kubectl apply -k, made
 	if err != nil {
 		return err
 	}

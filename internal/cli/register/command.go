@@ -50,6 +50,8 @@ type run struct {
 	name, server, serverName, dry string
 	// print is whose objects a dry run prints.
 	print string
+	// withLogs and withExec grant the optional parts in the member.
+	withLogs, withExec bool
 	// overwrite a Secret that somebody else made.
 	overwrite bool
 	timeout   time.Duration
@@ -74,6 +76,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"revokes nothing: an older token is valid until it expires, and anybody who has it can renew it until then, again\n" +
 			"and again. To end all tokens, delete the ServiceAccount in the member, and register again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
+			"  # With kubectl logs, exec, attach, cp and port-forward for the Pods that run there:\n" +
+			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --with-logs --with-exec\n" +
 			"  # A kind cluster, whose kubeconfig leads to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
 			"  # What would be made in the member:\n" +
@@ -91,6 +95,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the member's certificate is checked for, where that is another than in --member-server.")
 	flags.BoolVar(&r.Prepared, "member-prepared", false, "Take it that the member has what it needs, by the chart xylem-member for example: make nothing there, only ask for a token.")
 	flags.StringVar(&r.Account, "member-account", command.MemberAccount, "With --member-prepared: the ServiceAccount there, in the namespace --xylem-namespace.")
+	flags.BoolVar(&r.withLogs, "with-logs", false, "Let the host read logs of Pods in the member (kubectl logs). RBAC cannot select Pods, so the account may read those of all Pods there.")
+	flags.BoolVar(&r.withExec, "with-exec", false, "Let the host exec into its Pods in the member, attach to them and forward their ports. A policy limits that to the host's namespaces.")
 	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is to be valid, %s to %s; the manager renews it well before.", shortest, longest))
 	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret was made by hand.")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
@@ -117,6 +123,9 @@ func (r *run) validate() error {
 	case !r.Prepared && (r.Account != command.MemberAccount || r.Env.Namespace != v1alpha1.DefaultNamespace):
 		return fmt.Errorf("what this command makes in a member is for %s/%s: where the manager's namespace or the account has another name, install the chart xylem-member there, and give --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
+	}
+	if r.Prepared && (r.withLogs || r.withExec) {
+		return errors.New("--with-logs and --with-exec: with --member-prepared nothing is created in the member. Set logs.enabled and exec.enabled of the chart xylem-member there")
 	}
 	return errors.Join(r.validatePrint(), r.spec.Validate(), r.output.Validate())
 }
@@ -190,8 +199,20 @@ func (r *run) plan(hostID string) (err error) {
 		return nil
 	}
 	r.Account = command.HostAccount(hostID)
-	r.Objects, err = config.MemberFor(r.Account)
+	r.Objects, err = config.MemberFor(r.Account, r.parts()...)
 	return err
+}
+
+// parts are the optional parts that were asked for.
+func (r *run) parts() []string {
+	var parts []string
+	if r.withLogs {
+		parts = append(parts, config.PartLogs)
+	}
+	if r.withExec {
+		parts = append(parts, config.PartExec)
+	}
+	return parts
 }
 
 // check asks both clusters who they are and what they let us do.
