@@ -13,3 +13,40 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "xylem.account" -}}
 {{ .Values.serviceAccount.name }}{{ with .Values.serviceAccount.hostID }}-host-{{ . }}{{ end }}
 {{- end }}
+{{/*
+An optional right of the account on Pods: everywhere, or, if namespaces are given, there.
+The same as config/member/logs and config/member/exec.
+*/}}
+{{- define "xylem.reach" -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: xylem-member-{{ .part }}
+  labels:
+    {{- include "xylem.labels" .root | nindent 4 }}
+rules:
+- apiGroups: [""]
+  resources: {{ toJson .resources }}
+  verbs: {{ toJson .verbs }}
+{{- $reach := . }}
+{{- range $namespace := .namespaces | default (list "") }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: {{ if $namespace }}RoleBinding{{ else }}ClusterRoleBinding{{ end }}
+metadata:
+  name: xylem-member-{{ $reach.part }}
+  {{- with $namespace }}
+  namespace: {{ . }}
+  {{- end }}
+  labels:
+    {{- include "xylem.labels" $reach.root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: xylem-member-{{ $reach.part }}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "xylem.account" $reach.root }}
+  namespace: {{ $reach.root.Release.Namespace }}
+{{- end }}
+{{- end }}

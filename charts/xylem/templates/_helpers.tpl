@@ -72,6 +72,12 @@ node, and on Linux. */}}
 {{- if lt (include "xylem.seconds" .Values.orphanInterval | float64) 1.0 }}
 {{- fail (printf "orphanInterval %s: at least 1s" .Values.orphanInterval) }}
 {{- end }}
+{{- if gt (float64 .Values.nodeAPI.memberSessions) (float64 .Values.nodeAPI.sessions) }}
+{{- fail (printf "nodeAPI.memberSessions (%v) is more than nodeAPI.sessions (%v): lower the former, or raise the latter" .Values.nodeAPI.memberSessions .Values.nodeAPI.sessions) }}
+{{- end }}
+{{- if and .Values.nodeAPI.certificate.secretName .Values.nodeAPI.certificate.request }}
+{{- fail "nodeAPI.certificate: set secretName or request, not both" }}
+{{- end }}
 {{- if gt (float64 .Values.renewTokensAfter) 0.6 }}{{/* given by --set it is a string */}}
 {{- fail (printf "renewTokensAfter %v: 0.6 at most" .Values.renewTokensAfter) }}
 {{- end }}
