@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -102,6 +103,25 @@ func ensureRole(ctx context.Context, client kubernetes.Interface, user string, r
 	return unlessExists(err)
 }
 
+// kubeletIP is where the kubelet of a node is: KWOK, if it serves.
+func (c *Cluster) kubeletIP(n int) string {
+	if c.options.Kubelets {
+		return loopback
+	}
+	return c.nodeIP(n)
+}
+
+func (c *Cluster) daemonEndpoints() corev1.NodeDaemonEndpoints {
+	if !c.options.Kubelets {
+		return corev1.NodeDaemonEndpoints{}
+	}
+	number, err := strconv.ParseInt(port(c.kwokAddress), 10, 32)
+	if err != nil {
+		return corev1.NodeDaemonEndpoints{}
+	}
+	return corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(number)}}
+}
+
 // node is a Node as a kubelet registers it. KWOK makes it Ready.
 func (c *Cluster) node(n int, name, version string) *corev1.Node {
 	return &corev1.Node{
@@ -114,9 +134,10 @@ func (c *Cluster) node(n int, name, version string) *corev1.Node {
 			Capacity:    c.options.NodeCapacity,
 			Allocatable: c.options.NodeCapacity,
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: c.nodeIP(n)},
+				{Type: corev1.NodeInternalIP, Address: c.kubeletIP(n)},
 				{Type: corev1.NodeHostName, Address: name},
 			},
+			DaemonEndpoints: c.daemonEndpoints(),
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: name, SystemUUID: name, BootID: name,
 				KernelVersion: "6.12.0", OSImage: "KWOK", ContainerRuntimeVersion: "kwok://0",

@@ -43,6 +43,8 @@ type Cluster struct {
 	audit      *Audit
 	proxy      *Proxy
 	apiAddress string
+	// kwokAddress is where KWOK serves, as the kubelet of all nodes.
+	kwokAddress string
 
 	processes []*Process // in the order in which they are started
 	snapshots atomic.Int32
@@ -69,7 +71,7 @@ func newCluster(f *Fleet, o ClusterOptions, ordinal int, original *Cluster) (*Cl
 	if err != nil {
 		return nil, err
 	}
-	c.apiAddress = addresses.apiServer
+	c.apiAddress, c.kwokAddress = addresses.apiServer, addresses.kwok
 	if err := c.takeKeys(original); err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
@@ -18,6 +19,9 @@ import (
 
 //go:embed stages/node.yaml
 var nodeStages []byte
+
+//go:embed stages/kubelet.yaml
+var kubeletConfig string
 
 //go:embed stages/pod.yaml
 var podStages []byte
@@ -97,7 +101,12 @@ func (c *Cluster) writeConfigs() error {
 		}
 	}
 	scheduler := fmt.Sprintf(schedulerConfig, c.kubeconfigOf(kubebin.Scheduler), c.options.KubeAPIQPS, c.options.KubeAPIBurst)
+	kubelet := strings.NewReplacer("@DIR@", c.path("kubelet")).Replace(kubeletConfig)
+	if err := c.writeKubeletFiles(); err != nil {
+		return err
+	}
 	for name, content := range map[string][]byte{
+		"kubelet.yaml":      []byte(kubelet),
 		"audit-policy.yaml": []byte(auditPolicy),
 		"scheduler.yaml":    []byte(scheduler),
 		"stages-node.yaml":  nodeStages,
@@ -105,6 +114,27 @@ func (c *Cluster) writeConfigs() error {
 	} {
 		if err := os.WriteFile(c.path(name), content, 0o600); err != nil {
 			return fmt.Errorf("writing the configuration of %s: %w", c.Name(), err)
+		}
+	}
+	return nil
+}
+
+// Container logs that KWOK serves for every container, present and previous.
+const (
+	KubeletLog      = "2026-11-01T00:00:00.000000000Z stdout F first line\n2026-11-01T00:00:01.000000000Z stdout F second line\n2026-11-01T00:00:02.000000000Z stdout F third line\n"
+	KubeletPrevious = "2026-10-31T00:00:00.000000000Z stdout F earlier line\n"
+)
+
+// KubeletLogFile is what KWOK serves as the log of every container of the cluster's Pods.
+func (c *Cluster) KubeletLogFile() string { return c.path("kubelet", "log") }
+
+func (c *Cluster) writeKubeletFiles() error {
+	if err := os.MkdirAll(c.path("kubelet"), 0o700); err != nil {
+		return fmt.Errorf("writing the logs of %s: %w", c.Name(), err)
+	}
+	for file, content := range map[string]string{c.KubeletLogFile(): KubeletLog, c.path("kubelet", "previous"): KubeletPrevious} {
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			return fmt.Errorf("writing the logs of %s: %w", c.Name(), err)
 		}
 	}
 	return nil
@@ -220,7 +250,7 @@ func (c *Cluster) etcdArgs(a addresses) []string {
 
 func (c *Cluster) apiServerArgs(a addresses) []string {
 	pki := func(name string) string { return c.path("pki", name) }
-	return []string{
+	args := []string{
 		"--bind-address=" + loopback,
 		"--secure-port=" + port(a.apiServer),
 		"--advertise-address=" + loopback,
@@ -244,6 +274,11 @@ func (c *Cluster) apiServerArgs(a addresses) []string {
 		"--shutdown-watch-termination-grace-period=" + watchGrace.String(),
 		"--profiling=false",
 	}
+	if c.options.Kubelets {
+		args = append(args, "--kubelet-preferred-address-types=InternalIP",
+			"--kubelet-client-certificate="+pki(kubeletCertFile), "--kubelet-client-key="+pki(kubeletKeyFile))
+	}
+	return args
 }
 
 func (c *Cluster) controllerManagerArgs(a addresses) []string {
@@ -286,7 +321,7 @@ func (c *Cluster) schedulerArgs(a addresses) []string {
 }
 
 func (c *Cluster) kwokArgs(a addresses) []string {
-	return []string{
+	args := []string{
 		"--kubeconfig=" + c.kubeconfigOf(kubebin.KWOK),
 		"--config=" + c.path("stages-node.yaml"),
 		"--config=" + c.path("stages-pod.yaml"),
@@ -295,6 +330,10 @@ func (c *Cluster) kwokArgs(a addresses) []string {
 		"--node-lease-duration-seconds=" + strconv.Itoa(leaseSeconds),
 		"--server-address=" + a.kwok,
 	}
+	if c.options.Kubelets {
+		args = append(args, "--config="+c.path("kubelet.yaml"))
+	}
+	return args
 }
 
 func (c *Cluster) driverArgs() []string {

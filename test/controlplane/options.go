@@ -89,6 +89,11 @@ type ClusterOptions struct {
 	// APIOnly starts etcd and kube-apiserver and nothing else: no controllers, no
 	// nodes, no storage.
 	APIOnly bool
+	// Kubelets lets the API server of a member reach KWOK as the kubelet of its nodes: logs,
+	// exec, attach and port-forward work, as stages/kubelet.yaml says, with programs and
+	// files of this machine. In the host, the API server presents the client certificate of
+	// a cluster admin to kubelets.
+	Kubelets bool
 	// KubeAPIQPS and KubeAPIBurst limit the control plane's and the sidecars'
 	// clients, in requests per second. 0 is 2000.
 	KubeAPIQPS, KubeAPIBurst int

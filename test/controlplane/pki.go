@@ -126,6 +126,10 @@ func (a *authority) writePKI(dir string) error {
 	if err != nil {
 		return err
 	}
+	kubeletCert, kubeletKey, err := a.client("kube-apiserver-kubelet-client", []string{adminGroup})
+	if err != nil {
+		return err
+	}
 	tokenKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return fmt.Errorf("making the key of service account tokens: %w", err)
@@ -143,6 +147,7 @@ func (a *authority) writePKI(dir string) error {
 	}
 	for name, content := range map[string][]byte{
 		caFile: a.pem, servingCertFile: cert, servingKeyFile: key, tokenKeyFile: private,
+		kubeletCertFile: kubeletCert, kubeletKeyFile: kubeletKey,
 		tokenPublicFile: pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public}),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
@@ -157,6 +162,8 @@ const (
 	caFile          = "ca.crt"
 	servingCertFile = "serving.crt"
 	servingKeyFile  = "serving.key"
+	kubeletCertFile = "kubelet-client.crt"
+	kubeletKeyFile  = "kubelet-client.key"
 	tokenKeyFile    = "service-account.key"
 	tokenPublicFile = "service-account.pub"
 )

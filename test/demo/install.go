@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,12 +66,19 @@ func (d *demo) install(ctx context.Context) error {
 		return err
 	}
 	d.prompt(d.members[0], "kubectl apply -k config/member   # and the same in "+d.members[1].Name())
+	for _, part := range reachParts {
+		d.prompt(d.members[0], "kubectl apply -k "+part+"   # optional")
+	}
 	return d.busy("kubectl apply", func() error {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, m := range d.members {
 			group.Go(func() error {
-				_, err := d.kubectl(ctx, m, "apply", "-k", "config/member")
-				return err
+				for _, part := range append([]string{"config/member"}, reachParts...) {
+					if _, err := d.kubectl(ctx, m, "apply", "-k", part); err != nil {
+						return err
+					}
+				}
+				return nil
 			})
 		}
 		return group.Wait()
@@ -94,7 +102,15 @@ func (d *demo) startManager(ctx context.Context, cancel context.CancelCauseFunc)
 	if d.start, err = d.mark(ctx); err != nil {
 		return err
 	}
-	if d.manager, err = startManager(path, file, d.file("manager.log")); err != nil {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("finding a free port for the manager: %w", err)
+	}
+	nodeAPI := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		return fmt.Errorf("finding a free port for the manager: %w", err)
+	}
+	if d.manager, err = startManager(path, file, d.file("manager.log"), nodeAPI); err != nil {
 		return err
 	}
 	go d.manager.guard(ctx, cancel)

@@ -99,7 +99,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	for _, step := range []func(context.Context) error{
 		d.install,
 		func(ctx context.Context) error { return d.startManager(ctx, cancel) },
-		d.register, d.nginx, d.showTables, d.reserved, d.statefulSet, d.grow, d.native, d.remove,
+		d.register, d.nginx, d.reach, d.showTables, d.reserved, d.statefulSet, d.grow, d.native, d.remove,
 		d.promise, d.full, d.failing, d.audit,
 	} {
 		if err = step(ctx); err != nil {
@@ -133,7 +133,8 @@ func (d *demo) startClusters(ctx context.Context) error {
 	d.out.section("Clusters: a host and two members, every one with its own etcd, API server, controllers, scheduler")
 	var err error
 	d.fleet, err = controlplane.Start(ctx, controlplane.Options{
-		Members:  controlplane.Members(pinned, spare),
+		Host:     controlplane.ClusterOptions{Kubelets: true},
+		Members:  []controlplane.ClusterOptions{{Name: pinned, Kubelets: true}, {Name: spare, Kubelets: true}},
 		Dir:      filepath.Join(d.dir, "clusters"),
 		Progress: func(format string, args ...any) { d.out.line("   "+format, args...) },
 	})

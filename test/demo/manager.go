@@ -30,15 +30,17 @@ type manager struct {
 	err       error         // how; after done
 }
 
-// startManager starts the manager with a kubeconfig of the host. Its output goes to log.
-func startManager(path, kubeconfig, log string) (*manager, error) {
+// startManager starts the manager with a kubeconfig of the host. It answers for virtual
+// nodes on the address nodeAPI. Its output goes to log.
+func startManager(path, kubeconfig, log, nodeAPI string) (*manager, error) {
 	output, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600) //nolint:gosec // In the demo's own directory.
 	if err != nil {
 		return nil, fmt.Errorf("starting the manager: %w", err)
 	}
 	m := &manager{path: path, log: log, done: make(chan struct{})}
 	cmd := exec.Command(path, //nolint:gosec,noctx // Ours; ended by stop.
-		"--kubeconfig="+kubeconfig, "--leader-elect", "--metrics-bind-address=0", "--health-probe-bind-address=0")
+		"--kubeconfig="+kubeconfig, "--leader-elect", "--metrics-bind-address=0", "--health-probe-bind-address=0",
+		"--node-api-bind-address="+nodeAPI, "--node-api-advertise-address=127.0.0.1")
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}
 	cmd.SysProcAttr = processAttributes()

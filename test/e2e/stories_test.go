@@ -32,7 +32,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			before[c.Name] = list
 		}
 		install(ctx)
-		registerByPlugin(ctx, fleet.First)
+		registerByPlugin(ctx, fleet.First, "--with-logs", "--with-exec")
 		registerByHand(ctx, fleet.Second)
 		run(ctx, world.Host(), "kubectl", "get", "clusterregistrations,nodes")
 	}, SpecTimeout(storyTime))
@@ -67,6 +67,36 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		run(ctx, world.Host(), "kubectl", "-n", "test-new", "get", "pods,pvc", "-o", "wide")
 		run(ctx, world.Host(), "kubectl", "-n", "test-new", "describe", "pvc", "nginx-pvc")
 		tree(ctx, "test-new", "nginx-pvc")
+	}, SpecTimeout(storyTime))
+
+	It("shows a Pod's logs, and executes commands in it", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("test/integration/nodeapi covers it there")
+		}
+		pod := runningPod(ctx, world.Host(), "test-new", "nginx").Name
+		kubectl := func(input string, args ...string) (string, error) {
+			return user(ctx, world.Host(), input, "kubectl", append([]string{"-n", "test-new"}, args...)...)
+		}
+		Expect(kubectl("", "logs", pod)).To(ContainSubstring("serving " + pod))
+		Expect(kubectl("", "logs", pod, "--tail=1", "--timestamps")).To(ContainSubstring("serving"))
+		out, err := kubectl("", "exec", pod, "--", "/workload", "say", "hello", "a b")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("hello a b"))
+		Expect(out).To(ContainSubstring("exit code 7"))
+		input := strings.Repeat("a line\n", 50_000)
+		out, err = kubectl(input, "exec", "-i", pod, "--", "/workload", "copy")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out == input).To(BeTrue(), "%d bytes came back of %d", len(out), len(input))
+
+		By("a member whose admin has not granted it")
+		apply(ctx, world.Host(), workload("default", "unreached", fleet.Second))
+		DeferCleanup(func(ctx SpecContext) {
+			run(ctx, world.Host(), "kubectl", "-n", "default", "delete", "deployment,pvc", "unreached")
+		}, NodeTimeout(settle))
+		other := runningPod(ctx, world.Host(), "default", "unreached").Name
+		out, err = user(ctx, world.Host(), "", "kubectl", "-n", "default", "exec", other, "--", "/workload", "say", "hello")
+		Expect(err).To(HaveOccurred())
+		Expect(out).To(ContainSubstring("kubectl xylem register --with-exec"))
 	}, SpecTimeout(storyTime))
 
 	It("gives a Pod that is deleted and made again its data back", func(ctx SpecContext) {

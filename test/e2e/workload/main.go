@@ -4,6 +4,9 @@
 //
 //	GET /   what the file holds: a line for each start, and what was posted
 //	POST /  append a line, and answer when it is on the disk
+//
+// With arguments, it is what kubectl exec runs: "say WORD..." prints the words and exits
+// with code 7, "copy" copies its input to its output.
 package main
 
 import (
@@ -14,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 )
@@ -25,7 +29,13 @@ const (
 	limit = 4 << 10
 )
 
+// exitCode of "say".
+const exitCode = 7
+
 func main() {
+	if len(os.Args) > 1 {
+		os.Exit(execute(os.Args[1:]))
+	}
 	name, err := os.Hostname()
 	if err != nil {
 		log.Fatal(err)
@@ -38,7 +48,22 @@ func main() {
 		}
 	}
 	server := &http.Server{Addr: address, Handler: lines, ReadHeaderTimeout: 10 * time.Second}
+	log.Printf("serving %s", name)
 	log.Fatal(server.ListenAndServe())
+}
+
+// execute what kubectl exec asks for, and return the exit code.
+func execute(args []string) int {
+	switch args[0] {
+	case "say":
+		fmt.Fprintln(os.Stdout, strings.Join(args[1:], " "))
+		return exitCode
+	case "copy":
+		if _, err := io.Copy(os.Stdout, os.Stdin); err == nil {
+			return 0
+		}
+	}
+	return 1
 }
 
 type lines struct {

@@ -98,7 +98,7 @@ func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.
 		"--kubeconfig=" + file, "--namespace=" + v1alpha1.DefaultNamespace,
 		"--fence-duration=" + fence.String(), "--probe-interval=" + probe.String(),
 		"--health-probe-bind-address=" + m.health, "--metrics-bind-address=" + m.metrics, "--metrics-secure=false",
-		"--pprof-bind-address=" + m.profiles,
+		"--pprof-bind-address=" + m.profiles, "--node-api-bind-address=0",
 		"--zap-encoder=console", "--zap-time-encoding=rfc3339nano",
 	}, o.ManagerArgs...)
 	x.mu.Lock()

@@ -11,9 +11,11 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,7 +126,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 	}, NodeTimeout(2*settle))
 
 	It("have expressions that the API server finds nothing wrong with", func(ctx SpecContext) {
-		for _, name := range []string{"xylem-account", "xylem-pods", "xylem-stamps"} {
+		for _, name := range []string{"xylem-account", "xylem-streams", "xylem-pods", "xylem-stamps"} {
 			Eventually(ctx, func(g Gomega) {
 				var policy admissionv1.ValidatingAdmissionPolicy
 				g.Expect(memberAdmin.Get(ctx, client.ObjectKey{Name: name}, &policy)).To(Succeed())
@@ -133,6 +135,39 @@ var _ = Describe("The policies of a member", Ordered, func() {
 				g.Expect(policy.Status.TypeChecking.ExpressionWarnings).To(BeEmpty())
 			}).Should(Succeed())
 		}
+	}, SpecTimeout(settle))
+
+	It("let the account reach Pods in namespaces of its host alone", func(ctx SpecContext) {
+		// There is no such Pod: who passes admission is told so.
+		connect := func(user, namespace, subresource string) error {
+			GinkgoHelper()
+			config, err := fleet.Member("member").RESTConfig(controlplane.Direct)
+			Expect(err).NotTo(HaveOccurred())
+			config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"tenants"}}
+			api, err := kubernetes.NewForConfig(config)
+			Expect(err).NotTo(HaveOccurred())
+			return api.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name("none").SubResource(subresource).
+				Param("command", "true").Param("stdout", "true").Do(ctx).Error()
+		}
+		hosts := memberAccount + "-host-"
+		for _, subresource := range []string{"exec", "attach", "portforward"} {
+			for _, user := range []string{memberAccount, hosts + someHost} {
+				for _, namespace := range []string{made, handed} {
+					Expect(connect(user, namespace, subresource)).To(Satisfy(apierrors.IsNotFound), "%s as %s in %s", subresource, user, namespace)
+				}
+			}
+			for user, namespaces := range map[string][]string{
+				memberAccount: {foreign, "default", "kube-system", "xylem-system"}, hosts + someHost: {foreign}, hosts + "another": {made, handed, foreign},
+			} {
+				for _, namespace := range namespaces {
+					err := connect(user, namespace, subresource)
+					Expect(err).To(Satisfy(apierrors.IsForbidden), "%s as %s in %s", subresource, user, namespace)
+					Expect(err).To(MatchError(ContainSubstring("Xylem's account reaches")))
+				}
+			}
+			Expect(connect("other", foreign, subresource)).To(Satisfy(apierrors.IsNotFound), "it limits others")
+		}
+		Expect(connect(memberAccount, made, "proxy")).To(MatchError(ContainSubstring("Xylem's account")))
 	}, SpecTimeout(settle))
 
 	It("let the account make what carries the stamp, where it may", func(ctx SpecContext) {

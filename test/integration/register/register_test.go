@@ -193,6 +193,11 @@ func badInputs() {
 			kubeconfig: func(SpecContext) string { return file([]byte("{not yaml")) },
 			says:       []string{"read the member's kubeconfig"},
 		}),
+		Entry("rights in a member that is prepared", SpecTimeout(storyTime), input{
+			kubeconfig: memberOne,
+			more:       func(SpecContext) []string { return []string{"--member-prepared", "--with-exec"} },
+			says:       []string{"exec.enabled of the chart xylem-member"},
+		}),
 		Entry("no such context", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
 			more:       func(SpecContext) []string { return []string{"--member-context", "other"} },
@@ -368,8 +373,11 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 
 		By("registering it again, under another name: the claim has its volume")
-		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one))
+		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one), "--with-logs", "--with-exec")
 		Expect(err).NotTo(HaveOccurred())
+		for _, part := range []string{"-logs", "-exec"} {
+			Expect(xylems(ctx)).To(ContainElement(ContainSubstring("ClusterRoleBinding /" + account(ctx) + part + " ")))
+		}
 		Eventually(ctx, func(g Gomega) {
 			var pv corev1.PersistentVolume
 			g.Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, &pv)).To(Succeed())

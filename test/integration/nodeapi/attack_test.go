@@ -1,0 +1,272 @@
+package nodeapi_test
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+const logPath = "/containerLogs/shop/web/app"
+
+// metric is the sum of a metric of the manager, over all labels.
+func metric(ctx context.Context, name string) (float64, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, x.Manager.MetricsURL(), nil)
+	if err != nil {
+		return 0, err
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(response.Body)
+	if err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for _, m := range families[name].GetMetric() {
+		sum += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+	}
+	return sum, nil
+}
+
+func sessions(ctx context.Context) (float64, error) { return metric(ctx, "xylem_node_api_sessions") }
+
+// credentials are TLS settings with the certificate of a user, none if nil, and the token.
+func credentials(user func() ([]byte, error)) (config *tls.Config, token string) {
+	GinkgoHelper()
+	from := &rest.Config{}
+	if user != nil {
+		kubeconfig, err := user()
+		Expect(err).NotTo(HaveOccurred())
+		from, err = clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+	}
+	from.TLSClientConfig.Insecure, from.TLSClientConfig.CAData, from.TLSClientConfig.CAFile = true, nil, ""
+	from.TLSClientConfig.NextProtos = []string{"http/1.1"}
+	config, err := rest.TLSConfigFor(from)
+	Expect(err).NotTo(HaveOccurred())
+	return config, from.BearerToken
+}
+
+// withToken sends requests with a token.
+type withToken struct {
+	http.RoundTripper
+	token string
+}
+
+func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	if w.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	return w.RoundTripper.RoundTrip(r)
+}
+
+// caller is a client of the endpoint with the certificate, or token, of a user.
+func caller(user func() ([]byte, error)) *http.Client {
+	GinkgoHelper()
+	config, token := credentials(user)
+	return &http.Client{
+		Transport:     withToken{&http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, token},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func ask(ctx context.Context, c *http.Client, path string) (int, string) {
+	GinkgoHelper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+path, nil)
+	Expect(err).NotTo(HaveOccurred())
+	response, err := c.Do(r)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = response.Body.Close() }()
+	content, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	GinkgoWriter.Printf("GET %s: %d %s\n", path, response.StatusCode, head(string(content)))
+	return response.StatusCode, string(content)
+}
+
+var _ = Describe("the endpoint", func() {
+	host := func(user string, groups ...string) func() ([]byte, error) {
+		return func() ([]byte, error) { return x.Fleet.Host.UserKubeconfig(controlplane.Direct, user, groups...) }
+	}
+
+	It("answers whom a kubelet would answer, and nobody else", func(ctx SpecContext) {
+		By("no certificate and no token")
+		code, _ := ask(ctx, caller(nil), logPath)
+		Expect(code).To(Equal(http.StatusUnauthorized))
+		By("the certificate of another cluster's CA, with the name of an admin")
+		code, _ = ask(ctx, caller(func() ([]byte, error) {
+			return x.Fleet.Member(one).UserKubeconfig(controlplane.Direct, "admin", "system:masters")
+		}), logPath)
+		Expect(code).To(Equal(http.StatusUnauthorized))
+		By("a user without the right")
+		nobody := caller(host("nobody"))
+		code, content := ask(ctx, nobody, logPath)
+		Expect(code).To(Equal(http.StatusForbidden))
+		By("the same for a Pod that is not there")
+		code, none := ask(ctx, nobody, "/containerLogs/shop/none/app")
+		Expect(code).To(Equal(http.StatusForbidden))
+		Expect(none).To(Equal(content))
+		By("a member's token")
+		kubeconfig, err := x.MemberKubeconfig(ctx, one)
+		Expect(err).NotTo(HaveOccurred())
+		code, _ = ask(ctx, caller(func() ([]byte, error) { return kubeconfig, nil }), logPath)
+		Expect(code).To(Equal(http.StatusUnauthorized))
+		By("a user with the right on the other node alone")
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "other-node"}, Rules: []rbacv1.PolicyRule{
+			{APIGroups: []string{""}, Resources: []string{"nodes/proxy"}, ResourceNames: []string{nodeTwo}, Verbs: []string{"get"}},
+		}}
+		binding := &rbacv1.ClusterRoleBinding{
+			ObjectMeta: role.ObjectMeta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "operator"}},
+		}
+		Expect(x.Host.API.Create(ctx, role)).To(Succeed())
+		Expect(x.Host.API.Create(ctx, binding)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(x.Host.API.Delete(ctx, binding)).To(Succeed())
+			Expect(x.Host.API.Delete(ctx, role)).To(Succeed())
+		})
+		operator := caller(host("operator"))
+		Eventually(ctx, func() int {
+			code, _ := ask(ctx, operator, "/containerLogs/shop/other/app")
+			return code
+		}).WithContext(ctx).Should(Equal(http.StatusOK))
+		code, _ = ask(ctx, operator, logPath)
+		Expect(code).To(Equal(http.StatusForbidden))
+		By("the same user, who may not exec")
+		conn, reader := open(ctx, host("operator"), "POST", "/exec/shop/other/app?command=true&output=1", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\n")
+		defer func() { _ = conn.Close() }()
+		response, err := http.ReadResponse(reader, nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(response.StatusCode).To(Equal(http.StatusForbidden))
+		By("an admin")
+		code, content = ask(ctx, caller(host("admin", "system:masters")), logPath)
+		Expect(code).To(Equal(http.StatusOK))
+		Expect(content).To(Equal("first line\nsecond line\nthird line\n"))
+	}, SpecTimeout(2*settle))
+
+	It("leads nowhere but to the Pods of virtual nodes", func(ctx SpecContext) {
+		admin := caller(host("admin", "system:masters"))
+		for _, path := range []string{
+			"/", "/pods", "/metrics", "/run/shop/web/app", "/logs/", "/debug/pprof/", "//containerLogs/shop/web/app", "/containerLogs/shop/web/app/../../x",
+			"/containerLogs/kube-system/../shop/app", "/containerLogs/shop/web%2f..%2f..%2fsecrets/app", "/containerLogs/shop/..%2fweb/app",
+			"/api/v1/namespaces/shop/pods/web/log", "/containerLogs/shop/web/app%0d%0aX:%20y", "/exec/shop/web/app?command=true",
+		} {
+			code, content := ask(ctx, admin, path)
+			Expect(code).To(BeNumerically(">=", http.StatusBadRequest), path)
+			Expect(code).To(BeNumerically("<", http.StatusInternalServerError), path)
+			Expect(content).NotTo(ContainSubstring("\n"), path)
+		}
+	}, SpecTimeout(settle))
+
+	It("stays well, as do other members, while peers hold half-open connections", func(ctx SpecContext) {
+		before := latency(ctx)
+		var held []net.Conn
+		DeferCleanup(func() {
+			for _, conn := range held {
+				_ = conn.Close()
+			}
+		})
+		By("opening 3,000 connections from three addresses, of which a third begins a handshake")
+		for i := range 3000 {
+			dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(1+i%3))}, Timeout: 5 * time.Second}
+			conn, err := dialer.DialContext(ctx, "tcp", address)
+			if err != nil {
+				continue // the backlog is full
+			}
+			if i%3 == 0 {
+				_, _ = conn.Write([]byte{22, 3, 1, 2, 0})
+			}
+			held = append(held, conn)
+		}
+		Expect(len(held)).To(BeNumerically(">", 1000))
+		r := kubectl(ctx, "", nil, "logs", "other", "-c", "app", "--tail=1")
+		Expect(r.out).To(Equal("third line\n"), r.err)
+		refused, err := metric(ctx, "xylem_node_api_refused_connections_total")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(refused).To(BeNumerically(">", 0))
+		AddReportEntry("latency of a member's logs before and during", fmt.Sprintf("%s, %s; %v connections refused", before, latency(ctx), refused))
+		Expect(x.AwaitReady(ctx, one)).To(Succeed())
+		Expect(x.AwaitReady(ctx, two)).To(Succeed())
+	}, SpecTimeout(3*settle))
+
+	It("costs little for 1,000 sessions, some of them never read, and gives all back", func(ctx SpecContext) {
+		admin := host("admin", "system:masters")
+		goroutines, err := metric(ctx, "go_goroutines")
+		Expect(err).NotTo(HaveOccurred())
+		memory := resident()
+		var held []net.Conn
+		for range 1000 {
+			conn, _ := open(ctx, admin, "GET", logPath+"?follow=true", "")
+			held = append(held, conn)
+		}
+		Eventually(ctx, sessions).WithContext(ctx).WithTimeout(3 * settle).Should(BeNumerically("==", 1000))
+		during, err := metric(ctx, "go_goroutines")
+		Expect(err).NotTo(HaveOccurred())
+		duringMemory := resident()
+		r := kubectl(ctx, "", nil, "logs", "other", "-c", "app", "--tail=1")
+		Expect(r.out).To(Equal("third line\n"), r.err)
+		for _, conn := range held {
+			Expect(conn.Close()).To(Succeed())
+		}
+		Eventually(ctx, sessions).WithContext(ctx).WithTimeout(settle).Should(BeZero())
+		Eventually(ctx, func() (float64, error) { return metric(ctx, "go_goroutines") }).WithContext(ctx).WithTimeout(settle).Should(BeNumerically("<", goroutines+100))
+		after, err := metric(ctx, "go_goroutines")
+		Expect(err).NotTo(HaveOccurred())
+		AddReportEntry("before, with and after 1,000 sessions", fmt.Sprintf("goroutines %v, %v, %v; resident MiB %d, %d, %d", goroutines, during, after, memory, duringMemory, resident()))
+	}, SpecTimeout(8*time.Minute))
+})
+
+// latency of a small request to the second member.
+func latency(ctx context.Context) time.Duration {
+	started := time.Now() //nolint:forbidigo // measured, and not asserted
+	kubectl(ctx, "", nil, "logs", "other", "-c", "app", "--tail=1")
+	return time.Since(started).Round(time.Millisecond) //nolint:forbidigo // measured, and not asserted
+}
+
+// resident memory of the manager in MiB.
+func resident() int {
+	GinkgoHelper()
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", x.Manager.PID()))
+	Expect(err).NotTo(HaveOccurred())
+	pages, err := strconv.Atoi(strings.Fields(string(content))[1])
+	Expect(err).NotTo(HaveOccurred())
+	return pages * os.Getpagesize() >> 20
+}
+
+// open sends a request with the certificate of a user, and returns its connection.
+func open(ctx context.Context, user func() ([]byte, error), method, path, header string) (net.Conn, *bufio.Reader) {
+	GinkgoHelper()
+	config, _ := credentials(user)
+	return dial(ctx, config, method, path, header)
+}
+
+func dial(ctx context.Context, config *tls.Config, method, path, header string) (net.Conn, *bufio.Reader) {
+	GinkgoHelper()
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", address)
+	Expect(err).NotTo(HaveOccurred())
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: node\r\n%s\r\n", method, path, header)
+	Expect(err).NotTo(HaveOccurred())
+	return conn, bufio.NewReader(conn)
+}

@@ -1,0 +1,193 @@
+package nodeapi_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// The ways by which kubectl streams.
+var (
+	webSocket = []string{"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=true", "KUBECTL_PORT_FORWARD_WEBSOCKETS=true"}
+	spdy      = []string{"KUBECTL_REMOTE_COMMAND_WEBSOCKETS=false", "KUBECTL_PORT_FORWARD_WEBSOCKETS=false"}
+)
+
+var _ = Describe("kubectl", func() {
+	It("shows a virtual node's address and port", func(ctx SpecContext) {
+		var node corev1.Node
+		Expect(x.Host.API.Get(ctx, client.ObjectKey{Name: nodeOne}, &node)).To(Succeed())
+		_, port, err := net.SplitHostPort(address)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(fmt.Sprint(node.Status.DaemonEndpoints.KubeletEndpoint.Port)).To(Equal(port))
+		Expect(node.Status.Addresses).To(ContainElement(corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}))
+	}, SpecTimeout(settle))
+
+	DescribeTable("logs", func(ctx SpecContext, want string, args ...string) {
+		r := kubectl(ctx, "", nil, append([]string{"logs"}, args...)...)
+		Expect(r.code).To(BeZero(), r.err)
+		Expect(r.out).To(Equal(want))
+	},
+		Entry("of one container", "first line\nsecond line\nthird line\n", "web", "-c", "app", SpecTimeout(settle)),
+		Entry("the last lines", "third line\n", "web", "-c", "app", "--tail=1", SpecTimeout(settle)),
+		Entry("the first bytes", "first", "web", "-c", "app", "--limit-bytes=5", SpecTimeout(settle)),
+		Entry("of the previous container", "earlier line\n", "web", "-c", "app", "--previous", SpecTimeout(settle)),
+		Entry("with times", "2026-11-01T00:00:02.000000000Z third line\n", "web", "-c", "app", "--tail=1", "--timestamps", SpecTimeout(settle)),
+		Entry("since a time", "third line\n", "web", "-c", "app", "--since-time=2026-11-01T00:00:02Z", SpecTimeout(settle)),
+		Entry("of all containers", "third line\nthird line\n", "web", "--all-containers", "--tail=1", SpecTimeout(settle)),
+		Entry("of a member that grants logs alone", "third line\n", "other", "-c", "app", "--tail=1", SpecTimeout(settle)),
+	)
+
+	It("follows logs as they grow", func(ctx SpecContext) {
+		following, cancel := context.WithCancel(ctx)
+		defer cancel()
+		command := exec.CommandContext(following, x.Fleet.Kubectl(), "--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop", "logs", "-f", "--tail=1", "web", "-c", "app") //nolint:gosec // our own kubectl
+		out, err := command.StdoutPipe()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(command.Start()).To(Succeed())
+		lines := make(chan string)
+		go func() {
+			defer close(lines)
+			buffer := make([]byte, 4096)
+			for {
+				n, err := out.Read(buffer)
+				if err != nil {
+					return
+				}
+				lines <- string(buffer[:n])
+			}
+		}()
+		Eventually(ctx, lines).WithContext(ctx).Should(Receive(ContainSubstring("third line")))
+		file, err := os.OpenFile(x.Fleet.Member(one).KubeletLogFile(), os.O_APPEND|os.O_WRONLY, 0o600)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = file.WriteString("2026-11-01T00:00:03.000000000Z stdout F fourth line\n")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(file.Close()).To(Succeed())
+		DeferCleanup(func() {
+			Expect(os.WriteFile(x.Fleet.Member(one).KubeletLogFile(), []byte(controlplane.KubeletLog), 0o600)).To(Succeed())
+		})
+		Eventually(ctx, lines).WithContext(ctx).Should(Receive(ContainSubstring("fourth line")))
+		cancel()
+		_ = command.Wait() // it was ended
+		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero(), "the client left, and its session did not")
+	}, SpecTimeout(settle))
+
+	for name, way := range map[string][]string{"WebSocket": webSocket, "SPDY": spdy} {
+		Context("by "+name, func() {
+			It("executes commands, with input, both outputs and exit codes", func(ctx SpecContext) {
+				r := kubectl(ctx, "", way, "exec", "web", "-c", "app", "--", "sh", "-c", "echo out; echo complaint >&2; exit 7")
+				Expect(r).To(Equal(result{"out\n", "complaint\ncommand terminated with exit code 7\n", 7}))
+				input := strings.Repeat("a line of input\n", 20_000)
+				r = kubectl(ctx, input, way, "exec", "-i", "web", "-c", "app", "--", "cat")
+				Expect(r.code).To(BeZero(), r.err)
+				Expect(r.out == input).To(BeTrue(), "%d bytes came back of %d", len(r.out), len(input))
+				r = kubectl(ctx, "", way, "exec", "web", "-c", "app", "--", "echo", "a b", "$HOME", "ü&?#%2f")
+				Expect(r.out).To(Equal("a b $HOME ü&?#%2f\n"))
+			}, SpecTimeout(settle))
+
+			It("attaches", func(ctx SpecContext) {
+				attached, cancel := context.WithTimeout(ctx, 10*time.Second)
+				defer cancel()
+				Expect(kubectl(attached, "", way, "attach", "web", "-c", "app").out).To(ContainSubstring("third line"))
+			}, SpecTimeout(settle))
+
+			It("copies files", func(ctx SpecContext) {
+				from, to := filepath.Join(GinkgoT().TempDir(), "from"), filepath.Join(GinkgoT().TempDir(), "to")
+				Expect(os.WriteFile(from, []byte("content\n"), 0o600)).To(Succeed())
+				r := kubectl(ctx, "", way, "cp", from, "web:copied", "-c", "app")
+				Expect(r.code).To(BeZero(), r.err)
+				r = kubectl(ctx, "", way, "cp", "web:copied", to, "-c", "app")
+				Expect(r.code).To(BeZero(), r.err)
+				Expect(os.ReadFile(to)).To(BeEquivalentTo("content\n"))
+			}, SpecTimeout(settle))
+
+			It("forwards ports", func(ctx SpecContext) {
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") }))
+				DeferCleanup(server.Close)
+				_, remote, err := net.SplitHostPort(server.Listener.Addr().String())
+				Expect(err).NotTo(HaveOccurred())
+				free, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+				Expect(err).NotTo(HaveOccurred())
+				local := free.Addr().String()
+				Expect(free.Close()).To(Succeed())
+				_, port, err := net.SplitHostPort(local)
+				Expect(err).NotTo(HaveOccurred())
+				forwarding, cancel := context.WithCancel(ctx)
+				defer cancel()
+				command := exec.CommandContext(forwarding, x.Fleet.Kubectl(), "--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop", "port-forward", "web", port+":"+remote) //nolint:gosec // our own kubectl
+				command.Env = append(os.Environ(), way...)
+				Expect(command.Start()).To(Succeed())
+				Eventually(ctx, func(g Gomega) {
+					r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+local, nil)
+					g.Expect(err).NotTo(HaveOccurred())
+					response, err := http.DefaultClient.Do(r)
+					g.Expect(err).NotTo(HaveOccurred())
+					defer func() { _ = response.Body.Close() }()
+					g.Expect(response).To(HaveHTTPBody("hello"))
+				}).WithContext(ctx).Should(Succeed())
+				cancel()
+				_ = command.Wait() // it was ended
+			}, SpecTimeout(settle))
+		})
+	}
+
+	It("leaves nothing behind", func(ctx SpecContext) {
+		Eventually(ctx, sessions).WithContext(ctx).Should(BeZero())
+	}, SpecTimeout(settle))
+})
+
+// Each error is one line, comes soon, and says what to do.
+var _ = Describe("what goes wrong", func() {
+	refused := func(ctx SpecContext, says string, variables []string, args ...string) {
+		GinkgoHelper()
+		limited, cancel := context.WithTimeout(ctx, answer)
+		defer cancel()
+		r := kubectl(limited, "", variables, args...)
+		Expect(limited.Err()).NotTo(HaveOccurred(), "kubectl hangs")
+		Expect(r.code).NotTo(BeZero())
+		Expect(r.err).To(ContainSubstring(says))
+		Expect(strings.Split(strings.TrimSpace(r.err), "\n")).To(HaveLen(1), r.err)
+	}
+
+	It("names the right that the member's admin has not granted", func(ctx SpecContext) {
+		for _, way := range [][]string{webSocket, spdy} {
+			refused(ctx, "kubectl xylem register --with-exec", way, "exec", "other", "-c", "app", "--", "true")
+		}
+	}, SpecTimeout(settle))
+
+	It("says that a container is not there", func(ctx SpecContext) {
+		refused(ctx, "none", nil, "logs", "web", "-c", "none")
+	}, SpecTimeout(settle))
+
+	It("says that the leaf was replaced (I8)", func(ctx SpecContext) {
+		run(ctx, "swapped", nodeOne)
+		By("recording another UID, as the manager, since nobody else may: a leaf that is replaced is removed at once")
+		r := kubectl(ctx, "", nil, "--as=system:serviceaccount:xylem-system:xylem-controller-manager", "patch", "pod", "swapped", "--subresource=status",
+			"--type=merge", `--patch={"metadata":{"annotations":{"xylem.io/leaf-uid":"00000000-0000-0000-0000-000000000000"}}}`)
+		Expect(r.code).To(BeZero(), r.err)
+		refused(ctx, "was replaced", nil, "logs", "swapped", "-c", "app")
+		refused(ctx, "was replaced", webSocket, "exec", "swapped", "-c", "app", "--", "true")
+	}, SpecTimeout(2*settle))
+
+	It("says that the member is away", func(ctx SpecContext) {
+		Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Cut)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(x.Fleet.Member(two).Proxy().SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		})
+		refused(ctx, "member", nil, "logs", "other", "-c", "app")
+	}, SpecTimeout(2*settle))
+})

@@ -1,0 +1,141 @@
+package nodeapi_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+const (
+	// settle bounds how long anything may take to come about.
+	settle = 90 * time.Second
+	poll   = 200 * time.Millisecond
+	// answer bounds how long a command may take whose request is refused.
+	answer = 30 * time.Second
+)
+
+// Members: the first grants everything, the second logs alone.
+const (
+	one, nodeOne = "cluster38", "kosmos-cluster38"
+	two, nodeTwo = "cluster39", "kosmos-cluster39"
+)
+
+var (
+	x *harness.Xylem
+	// address of the manager's endpoint.
+	address string
+	// inOne and inTwo are Pods that run in the members.
+	inOne, inTwo *corev1.Pod
+)
+
+func TestNodeAPI(t *testing.T) {
+	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(settle)
+	SetDefaultEventuallyPollingInterval(poll)
+	EnforceDefaultTimeoutsWhenUsingContexts()
+	RunSpecs(t, "Node API")
+}
+
+var _ = ReportAfterSuite("failures", harness.Failures)
+
+var _ = AfterEach(func() {
+	if CurrentSpecReport().Failed() {
+		GinkgoWriter.Println(tail(x.Manager.Log()))
+	}
+	if err := x.Panics(); err != nil {
+		Fail(err.Error())
+	}
+})
+
+// tail is the end of a log.
+func tail(log string) string {
+	const most = 20_000
+	return log[max(0, len(log)-most):]
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	address = listener.Addr().String()
+	Expect(listener.Close()).To(Succeed())
+	x, err = harness.Start(ctx, harness.Options{
+		Host: controlplane.ClusterOptions{Kubelets: true},
+		Members: []controlplane.ClusterOptions{
+			{Name: one, Nodes: 1, NoStorage: true, Kubelets: true}, {Name: two, Nodes: 1, NoStorage: true, Kubelets: true},
+		},
+		ManagerArgs: []string{
+			"--node-api-bind-address=" + address, "--node-api-advertise-address=127.0.0.1",
+			"--node-api-sessions=2000", "--node-api-member-sessions=1200",
+		},
+		Progress: func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },
+	})
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })
+	for member, parts := range map[string][]string{one: {"logs", "exec"}, two: {"logs"}} {
+		for _, part := range parts {
+			_, err := x.Kubectl(ctx, x.Fleet.Member(member), "apply", "--server-side", "-k", x.Root("config", "member", part))
+			Expect(err).NotTo(HaveOccurred())
+		}
+	}
+	inOne, inTwo = run(ctx, "web", nodeOne), run(ctx, "other", nodeTwo)
+}, NodeTimeout(5*time.Minute))
+
+// run a Pod on a virtual node, and wait until its leaf runs.
+func run(ctx context.Context, name, node string) *corev1.Pod {
+	GinkgoHelper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+	pod.Spec.Containers = []corev1.Container{{Name: "app", Image: "app:1"}, {Name: "side", Image: "side:1"}}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	pod.Namespace = ns.Name
+	Expect(client.IgnoreAlreadyExists(x.Host.API.Create(ctx, ns))).To(Succeed())
+	Eventually(ctx, func() error { // the default service account comes with the namespace
+		return x.Host.API.Create(ctx, pod)
+	}).WithContext(ctx).Should(Succeed())
+	Eventually(ctx, func(g Gomega) {
+		g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+		g.Expect(pod.Status.Phase).To(Equal(corev1.PodRunning))
+		g.Expect(pod.Annotations).To(HaveKey(v1alpha1.AnnotationLeafUID))
+	}).WithContext(ctx).Should(Succeed())
+	return pod
+}
+
+// result of a kubectl.
+type result struct {
+	out, err string
+	code     int
+}
+
+// kubectl runs the stock kubectl against the host, and writes what it says as a transcript.
+// Variables are added to its environment.
+func kubectl(ctx context.Context, stdin string, variables []string, args ...string) result {
+	GinkgoHelper()
+	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop"}, args...)...) //nolint:gosec // our own kubectl
+	command.Env = append(os.Environ(), variables...)
+	command.Stdin = strings.NewReader(stdin)
+	var out, complaints bytes.Buffer
+	command.Stdout, command.Stderr = &out, &complaints
+	_ = command.Run() // the exit code tells
+	r := result{out.String(), complaints.String(), command.ProcessState.ExitCode()}
+	GinkgoWriter.Printf("$ %s kubectl %s\n%s%s(exit %d)\n", strings.Join(variables, " "), strings.Join(args, " "), head(r.out), r.err, r.code)
+	return r
+}
+
+// head is the beginning of an output.
+func head(s string) string { return s[:min(len(s), 2000)] }
