@@ -66,8 +66,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	config.Timeout = callTimeout
 
 	// Whoever serves the node API asks the host about its callers, whether or not it leads.
-	asking := rest.CopyConfig(config)
-	asking.Timeout = 0 // it watches, too
+	asking := withoutTimeout(config)
 
 	// The heartbeat is every replica's; all else that is written is the leader's.
 	beats, err := client.New(config, client.Options{Scheme: scheme})
@@ -136,6 +135,13 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	}
 	ctrl.Log.Info("starting", "host", host.id, "version", host.version, "namespace", o.Namespace)
 	return mgr.Start(ctx)
+}
+
+// withoutTimeout is a config for what watches as well.
+func withoutTimeout(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Timeout = 0
+	return config
 }
 
 // watching is a client for watches: a timeout ends them too, and the first lists of

@@ -198,7 +198,7 @@ func (o *Options) nodePort() (int32, error) {
 	if err != nil || number == 0 {
 		return 0, fmt.Errorf("%q is not a port", port)
 	}
-	return int32(number), nil //nolint:gosec // 16 bits
+	return int32(number), nil
 }
 
 // onLoopback reports whether nothing but this machine, or this Pod, reaches an address.

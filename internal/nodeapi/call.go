@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/httpstream"
+	"k8s.io/streaming/pkg/httpstream"
 )
 
 // call is a request, as far as it names a container and what is wanted of it.
@@ -141,7 +141,7 @@ var forwarded = []string{
 }
 
 // bearerProtocol starts the WebSocket subprotocol by which browsers send tokens.
-const bearerProtocol = "base64url.bearer.authorization.k8s.io."
+const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // a prefix
 
 // headers of the request to the member. Logs are never upgraded.
 func (c call) headers(from http.Header) http.Header {

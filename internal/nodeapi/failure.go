@@ -119,7 +119,7 @@ func (f *failure) write(w http.ResponseWriter, streams bool) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // whoever asked may be gone
+	_, _ = w.Write(body) //nolint:gosec // plain text or JSON, and marked so; whoever asked may be gone
 }
 
 // answered is the failure that an answer of a member says, without the token.

@@ -29,7 +29,7 @@ func (s *Server) proxy(w *writer, r *http.Request, c call, t target) {
 	gauge.Inc()
 	defer gauge.Dec()
 	one := w.session
-	stop := context.AfterFunc(t.up.ctx, func() { one.cancel(errLinkEnded) })
+	stop := context.AfterFunc(t.up.ctx, func() { one.cancel(errLinkEnded) }) //nolint:contextcheck // the link ends its sessions
 	defer stop()
 
 	location := t.up.streams.Location("api", "v1", "namespaces", c.pod.Namespace, "pods", c.pod.Name, c.subresource)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,7 +89,7 @@ func (a *api) Location(path ...string) *url.URL {
 func (a *api) Transport() http.RoundTripper { return a.server.Client().Transport }
 
 func (a *api) Upgrades(around func(member.Dial) member.Dial) proxy.UpgradeRequestRoundTripper {
-	transport := a.server.Client().Transport.(*http.Transport).Clone() //nolint:errcheck,forcetypeassert // it is one
+	transport := a.server.Client().Transport.(*http.Transport).Clone()
 	transport.DialContext = around(new(net.Dialer).DialContext)
 	return proxy.NewUpgradeRequestRoundTripper(transport, proxy.MirrorRequest)
 }
@@ -225,7 +226,7 @@ func (w *world) get(t *testing.T, who, path string) (int, string) {
 }
 
 // stream asks for exec, and returns the connection after the answer's header.
-func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader, *http.Response) {
+func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader, told) {
 	t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(t.Context(), "tcp", w.address) //nolint:gosec // self-signed
 	if err != nil {
@@ -238,7 +239,26 @@ func (w *world) stream(t *testing.T, who, path string) (net.Conn, *bufio.Reader,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return conn, reader, response
+	content, err := answerOf(response)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, reader, told{response.StatusCode, content}
+}
+
+// told is the answer to an upgrade.
+type told struct {
+	code    int
+	content string
+}
+
+// answerOf is what an answer says that is no upgrade.
+func answerOf(response *http.Response) (string, error) {
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		return "", nil
+	}
+	content, err := io.ReadAll(response.Body)
+	return string(content), errors.Join(err, response.Body.Close())
 }
 
 func TestLogs(t *testing.T) {
@@ -315,8 +335,8 @@ func TestStream(t *testing.T) {
 	})
 	const path = "/exec/shop/web-0/app?command=cat&command=secret&input=1&output=1"
 	conn, reader, response := w.stream(t, "admin", path)
-	if response.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatal(response.Status)
+	if response.code != http.StatusSwitchingProtocols {
+		t.Fatal(response.code, response.content)
 	}
 	for range 3 {
 		fmt.Fprint(conn, "hello\n")
@@ -334,8 +354,8 @@ func TestStream(t *testing.T) {
 
 	// A member has two sessions at most; the second one ends with the link, and both leave nothing behind.
 	_, second, _ := w.stream(t, "admin", path)
-	if _, _, third := w.stream(t, "admin", path); third.StatusCode != http.StatusTooManyRequests {
-		t.Errorf("a third session: %s", third.Status)
+	if _, _, third := w.stream(t, "admin", path); third.code != http.StatusTooManyRequests {
+		t.Errorf("a third session: %s", third.content)
 	}
 	_ = conn.Close()
 	w.unlink()
@@ -353,8 +373,8 @@ func TestStream(t *testing.T) {
 func TestIdle(t *testing.T) {
 	w := begin(t, echo, func(o *Options, _ *api, _ *objects) { o.IdleTimeout = 50 * time.Millisecond })
 	_, reader, response := w.stream(t, "admin", "/exec/shop/web-0/app")
-	if response.StatusCode != http.StatusSwitchingProtocols {
-		t.Fatal(response.Status)
+	if response.code != http.StatusSwitchingProtocols {
+		t.Fatal(response.code, response.content)
 	}
 	if _, err := reader.ReadByte(); err == nil { // ends by the idle timeout, or never
 		t.Error("an idle stream sent something")
@@ -400,8 +420,8 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, _, response := w.stream(t, "reader", "/exec/shop/web-0/app"); response.StatusCode != http.StatusForbidden {
-		t.Errorf("who may get may exec: %s", response.Status)
+	if _, _, response := w.stream(t, "reader", "/exec/shop/web-0/app"); response.code != http.StatusForbidden {
+		t.Errorf("who may get may exec: %s", response.content)
 	}
 }
 
@@ -411,7 +431,7 @@ func TestMembersAnswers(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
-			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: message, Code: int32(code)}) //nolint:gosec // an HTTP status
+			_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: message, Code: int32(code)})
 		}
 	}
 	endless := func(w http.ResponseWriter, _ *http.Request) {
@@ -454,13 +474,9 @@ func TestMembersAnswers(t *testing.T) {
 				t.Errorf("logs: %d %q, want %d %q", code, content, tc.logs, tc.says)
 			}
 			_, _, response := w.stream(t, "admin", "/exec/shop/web-0/app")
-			answer, err := io.ReadAll(response.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
 			says := strings.ReplaceAll(tc.says, `"`, `\"`)
-			if response.StatusCode != tc.streams || !strings.Contains(string(answer), says) || strings.Contains(string(answer), memberToken) {
-				t.Errorf("exec: %s %q, want %d %q", response.Status, answer, tc.streams, says)
+			if response.code != tc.streams || !strings.Contains(response.content, says) || strings.Contains(response.content, memberToken) {
+				t.Errorf("exec: %d %q, want %d %q", response.code, response.content, tc.streams, says)
 			}
 		})
 	}
@@ -496,7 +512,48 @@ func TestNoLink(t *testing.T) {
 func TestLongHeader(t *testing.T) {
 	w := begin(t, func(http.ResponseWriter, *http.Request) { t.Error("the member was asked") })
 	_, _, response := w.stream(t, "admin", "/exec/shop/web-0/app?command="+strings.Repeat("x", 2*headerLimit))
-	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
-		t.Errorf("%s", response.Status)
+	if response.code != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%s", response.content)
 	}
+}
+
+// A thousand streams work side by side, and leave nothing behind. Both of their ends run in
+// this process, so the figures are an upper bound of what the endpoint itself takes.
+func TestThousandStreams(t *testing.T) {
+	const streams = 1000
+	w := begin(t, echo, func(o *Options, _ *api, _ *objects) { o.Limits = Limits{Sessions: streams, MemberSessions: streams} })
+	measure := func() (goroutines int, heap uint64) {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return runtime.NumGoroutine(), (m.HeapInuse + m.StackInuse) >> 10
+	}
+	before, idle := measure()
+	open := make([]net.Conn, 0, streams)
+	for range streams {
+		conn, reader, response := w.stream(t, "admin", "/exec/shop/web-0/app")
+		if response.code != http.StatusSwitchingProtocols {
+			t.Fatal(response.code, response.content)
+		}
+		fmt.Fprint(conn, "hello\n")
+		if line, err := reader.ReadString('\n'); line != "hello\n" {
+			t.Fatalf("%q, %v", line, err)
+		}
+		open = append(open, conn)
+	}
+	during, full := measure()
+	if _, _, response := w.stream(t, "admin", "/exec/shop/web-0/app"); response.code != http.StatusTooManyRequests {
+		t.Errorf("one too many: %s", response.content)
+	}
+	for _, conn := range open {
+		_ = conn.Close()
+	}
+	w.unlink()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		return runtime.NumGoroutine() < before+20, nil
+	})
+	if err != nil {
+		t.Errorf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+	}
+	t.Logf("with %d streams: %.1f goroutines and %.0f KiB each, clients and member included", streams, float64(during-before)/streams, float64(full-idle)/streams)
 }

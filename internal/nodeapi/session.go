@@ -123,7 +123,7 @@ func (s *session) around(dial member.Dial) member.Dial {
 			return nil, err
 		}
 		s.mu.Lock()
-		s.stops = append(s.stops, context.AfterFunc(s.ctx, func() { _ = conn.Close() }))
+		s.stops = append(s.stops, context.AfterFunc(s.ctx, func() { _ = conn.Close() })) //nolint:contextcheck // the session outlives the dial
 		s.mu.Unlock()
 		return &memberConn{Conn: conn, session: s}, nil
 	}

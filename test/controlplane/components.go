@@ -101,7 +101,7 @@ func (c *Cluster) writeConfigs() error {
 		}
 	}
 	scheduler := fmt.Sprintf(schedulerConfig, c.kubeconfigOf(kubebin.Scheduler), c.options.KubeAPIQPS, c.options.KubeAPIBurst)
-	kubelet := strings.NewReplacer("@DIR@", c.path("kubelet")).Replace(kubeletConfig)
+	kubelet := strings.NewReplacer("@DIR@", c.path("kubelet"), "@PORT@", port(c.kwokAddress)).Replace(kubeletConfig)
 	if err := c.writeKubeletFiles(); err != nil {
 		return err
 	}

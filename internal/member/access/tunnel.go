@@ -78,7 +78,7 @@ func tunnelTo(ctx context.Context, conn net.Conn, via *url.URL, address string) 
 		return nil, err
 	}
 	// Nothing follows the answer before we send something.
-	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, connectLimit)), request)
+	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, connectLimit)), request) //nolint:bodyclose // the answer to CONNECT has none
 	if err != nil {
 		return nil, err
 	}

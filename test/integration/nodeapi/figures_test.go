@@ -40,7 +40,7 @@ var _ = Describe("the way through the host", func() {
 // writeLog writes a container's log of about so many bytes, in long lines.
 func writeLog(file string, size int) {
 	GinkgoHelper()
-	f, err := os.Create(file) //nolint:gosec // the cluster's own
+	f, err := os.Create(file)
 	Expect(err).NotTo(HaveOccurred())
 	w := bufio.NewWriter(f)
 	line := "2026-11-01T00:00:00.000000000Z stdout F " + strings.Repeat("x", 1000) + "\n"
@@ -55,13 +55,13 @@ func writeLog(file string, size int) {
 // rate in megabytes a second of what a kubectl prints, and how much that is.
 func rate(ctx context.Context, kubeconfig string, args []string) (float64, int64) {
 	GinkgoHelper()
-	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", kubeconfig, "-n", "shop"}, args...)...) //nolint:gosec // our own kubectl
+	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", kubeconfig, "-n", "shop"}, args...)...)
 	out, err := command.StdoutPipe()
 	Expect(err).NotTo(HaveOccurred())
-	started := time.Now() //nolint:forbidigo // measured, and not asserted
+	started := time.Now()
 	Expect(command.Start()).To(Succeed())
 	bytes, err := io.Copy(io.Discard, out)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(command.Wait()).To(Succeed())
-	return float64(bytes) / 1e6 / time.Since(started).Seconds(), bytes //nolint:forbidigo // measured, and not asserted
+	return float64(bytes) / 1e6 / time.Since(started).Seconds(), bytes
 }

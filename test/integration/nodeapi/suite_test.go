@@ -126,7 +126,7 @@ type result struct {
 // Variables are added to its environment.
 func kubectl(ctx context.Context, stdin string, variables []string, args ...string) result {
 	GinkgoHelper()
-	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop"}, args...)...) //nolint:gosec // our own kubectl
+	command := exec.CommandContext(ctx, x.Fleet.Kubectl(), append([]string{"--kubeconfig", x.Fleet.Host.KubeconfigPath(), "-n", "shop"}, args...)...)
 	command.Env = append(os.Environ(), variables...)
 	command.Stdin = strings.NewReader(stdin)
 	var out, complaints bytes.Buffer
