@@ -183,8 +183,8 @@ var _ = Describe("kubectl xylem tree", func() {
 		}{
 			{[]string{"tree", "pvc", "none"}, "there is no PersistentVolumeClaim " + s.namespace + "/none"},
 			{[]string{"tree", "pod", "none", "-n", "no-such-namespace"}, `no namespace "no-such-namespace"`},
-			{[]string{"tree", "deployment", "web"}, "pvc or pod"},
-			{[]string{"tree", "pvc"}, "which claim or Pod?"},
+			{[]string{"tree", "job", "web"}, "KIND is one of pvc, pod"},
+			{[]string{"tree", "pvc"}, "which object?"},
 			{[]string{"tree", "pvc", "none", "-o", "table"}, "json"},
 		} {
 			out, complaints, code := s.plugin(ctx, c.args...)
