@@ -84,8 +84,10 @@ func (f *failure) status() []byte {
 
 // line is the message without what could break or repaint a terminal's line.
 func (f *failure) line() string {
-	return strings.Join(strings.Fields(sanitize.Plain(f.message, messageLimit)), " ")
+	return lineBreaks.Replace(sanitize.Plain(f.message, messageLimit))
 }
+
+var lineBreaks = strings.NewReplacer("\n", " ", "\t", " ")
 
 // logCode is the status of the answer to a request for logs. The API server repeats the
 // text of an answer 400 and 500, and replaces that of most others by its own.

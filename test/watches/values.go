@@ -46,6 +46,10 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 		return w.sidesOfAll(in.assigned[variable], in, level)
 	case *ast.UnaryExpr:
 		return w.sidesOf(e.X, in, level+1)
+	case *ast.CallExpr: // the manager's cache is the host's
+		if f := w.callee(e); f != nil && f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/cluster" && f.Name() == "GetCache" {
+			return []side{host}
+		}
 	}
 	return nil
 }

@@ -37,6 +37,12 @@ var exceptions = map[exception]string{
 	{"rootpvc.reconciler", access{host, "Node"}}: "only where the scheduler nominates no node: its next attempt is a change of the Pod",
 	{"promise.Reconciler", access{host, "Node"}}: "whether a Pod's node is a member's, for an event that is emitted once: it never changes",
 
+	{"hostservice.Reconciler", access{host, "Node"}}:                "the same",
+	{"hostservice.Reconciler", access{host, "ClusterRegistration"}}: "for the text of that event",
+
+	{"waitingpod.Reconciler", access{host, "StorageClass"}}:     "the scheduler tries the Pod again when the class of its claim comes, and says so on the Pod",
+	{"waitingpod.Reconciler", access{host, "PersistentVolume"}}: "the volume that a claim is bound to, which was there before: the scheduler's next attempt is a change of the Pod",
+
 	{"leafpv.reconciler", access{host, "Namespace"}}:            "its UID, which does not change while the claim exists; one that is not there yet is an error, and retried",
 	{"leafpv.reconciler", access{host, "Pod"}}:                  "those that get an event when a promise is fulfilled: nothing is decided by them",
 	{"rootpv.reconciler", access{host, "Node"}}:                 "the cluster of a Pod's node; while only Pods on other members' nodes may use a disk, they are looked at again at intervals",
