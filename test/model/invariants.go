@@ -339,6 +339,9 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	if leaf := m.leafNamed(w, root.Spec.VolumeName); host == nil && root.Status.Phase == corev1.ClaimPending && (leaf == nil || leaf.Annotations[v1alpha1.AnnotationRootUID] == "") {
 		return nil // it asks for a volume that is gone, or was never mirrored: the host's PV controller reports that
 	}
+	if root.Status.Phase == corev1.ClaimPending && host != nil && host.Spec.ClaimRef != nil && host.Spec.ClaimRef.UID != "" && host.Spec.ClaimRef.UID != root.UID {
+		return nil // it asks for a volume that another claim has or had: the host's PV controller reports that (FailedBinding)
+	}
 	if host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID || host.Status.Phase != corev1.VolumeBound || root.Status.Phase != corev1.ClaimBound {
 		return []string{"a bound claim and its host PV do not agree"}
 	}
