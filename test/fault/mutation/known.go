@@ -37,9 +37,9 @@ func kosmos() []Mutation { //nolint:funlen // a table
 		{
 			Name: "deaf-after-restart", Class: "a restart during a deletion leaks leaf claim and disk: deletions are seen as events only",
 			Edits: []Edit{
-				{"internal/route/router.go", "return r.Each(owner, object, metav1.NamespaceAll, s.wake)", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n		switch obj.(type) {\n		case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n			return\n		}\n		s.wake(obj)\n	})"},
-				{link, "	\"sigs.k8s.io/controller-runtime/pkg/handler\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/event\"\n	\"sigs.k8s.io/controller-runtime/pkg/handler\"\n"},
-				{link, "handler.EnqueueRequestsFromMapFunc(handler.MapFunc(requests)), only...)", "handler.EnqueueRequestsFromMapFunc(handler.MapFunc(requests)), append(only,\n		predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n			switch e.Object.(type) {\n			case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n				return !e.IsInInitialList\n			}\n			return true\n		}})...)"},
+				{"internal/route/router.go", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.wake(nil, obj) })", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n		switch obj.(type) {\n		case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n			return\n		}\n		s.wake(nil, obj)\n	})"},
+				{link, "	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/event\"\n	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n"},
+				{link, "route.Handler(requests), only...)", "route.Handler(requests), append(only,\n		predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool {\n			switch e.Object.(type) {\n			case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n				return !e.IsInInitialList\n			}\n			return true\n		}})...)"},
 			},
 			Scenario: "delete", Fault: "kill-before@cluster38/delete/persistentvolumeclaims/data#1",
 			Caught: []string{"I1", "I6"},
