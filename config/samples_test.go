@@ -16,7 +16,7 @@ func TestSamplesNeedNoPrivateRegistry(t *testing.T) {
 	}
 	images := 0
 	for _, name := range files {
-		file, err := os.Open(name) //nolint:gosec // A sample of this folder.
+		file, err := os.Open(name)
 		if err != nil {
 			t.Fatal(err)
 		}

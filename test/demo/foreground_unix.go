@@ -14,7 +14,7 @@ import (
 // Ctrl-C reaches it and not make, which would report an error. The returned function gives
 // the terminal back.
 func takeForeground(terminal *os.File) (giveBack func()) {
-	fd := int(terminal.Fd()) //nolint:gosec // A file descriptor.
+	fd := int(terminal.Fd())
 	before, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP)
 	if err != nil || before != unix.Getpgrp() {
 		return func() {} // no terminal, or in the background of one

@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +17,7 @@ var (
 	// heading is a Markdown heading.
 	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
 	// dropped are the characters that GitHub leaves out of a heading's anchor.
-	dropped = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	// code is a block of code, in which nothing is a link or a heading.
 	code = regexp.MustCompile("(?ms)^ *```.*?^ *```")
 )
@@ -67,7 +68,8 @@ func TestAnchors(t *testing.T) {
 // markdown returns the pages below a directory without their blocks of code.
 func markdown(root string) (map[string]string, error) {
 	pages := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+	tree := os.DirFS(root)
+	err := fs.WalkDir(tree, ".", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -76,12 +78,8 @@ func markdown(root string) (map[string]string, error) {
 		case entry.IsDir() || filepath.Ext(path) != ".md":
 			return nil
 		}
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(root, path)
-		pages[name] = code.ReplaceAllString(string(content), "")
+		content, err := fs.ReadFile(tree, path)
+		pages[path] = code.ReplaceAllString(string(content), "")
 		return err
 	})
 	return pages, err

@@ -86,7 +86,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		input := strings.Repeat("a line\n", 50_000)
 		out, err = kubectl(input, "exec", "-i", pod, "--", "/workload", "copy")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out == input).To(BeTrue(), "%d bytes came back of %d", len(out), len(input))
+		Expect(out).To(Equal(input), "%d bytes came back of %d", len(out), len(input))
 
 		By("a member whose admin has not granted it")
 		apply(ctx, world.Host(), workload("default", "unreached", fleet.Second))

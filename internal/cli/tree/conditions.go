@@ -47,6 +47,7 @@ func podConditions(pod *corev1.Pod) []model.Condition {
 			concerns = c.Status != corev1.ConditionTrue && c.Reason == v1alpha1.ReasonMemberAway
 		case corev1.DisruptionTarget:
 			concerns = c.Status == corev1.ConditionTrue
+		default: // it does not say where the Pod is
 		}
 		if concerns {
 			shown = append(shown, model.Condition{Type: string(c.Type), Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime})

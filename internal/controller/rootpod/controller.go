@@ -168,12 +168,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.claims = append(o.claims, claim)
 	}
 	if o.leaf == nil {
-		switch {
-		case !o.awaitsNode():
-			err = r.references(ctx, &o)
-		case o.ran(): // no other member's controller decides on it
-			err = r.observeMirrors(ctx, &o)
-		}
+		err = r.observeUnpushed(ctx, &o)
 		return o, err
 	}
 	if o.others, err = otherNodes(ctx, r.Host, o); err != nil {
@@ -183,6 +178,17 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", name, key)
 	}
 	return o, nil
+}
+
+// observeUnpushed looks for what a Pod without a leaf waits for.
+func (r *reconciler) observeUnpushed(ctx context.Context, o *observed) error {
+	switch {
+	case !o.awaitsNode():
+		return r.references(ctx, o)
+	case o.ran(): // no other member's controller decides on it
+		return r.observeMirrors(ctx, o)
+	}
+	return nil
 }
 
 // observeMirrors looks, live, for the host PVs of this member that claims without a leaf

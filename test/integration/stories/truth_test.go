@@ -123,7 +123,7 @@ func cutOff(ctx context.Context, member string) (back func()) {
 	GinkgoHelper()
 	proxy := x.Fleet.Member(member).Proxy()
 	Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) {
+	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // A cleanup has a context of its own.
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		Expect(x.AwaitReady(ctx, member)).To(Succeed())
 	}, NodeTimeout(settle))
@@ -151,7 +151,7 @@ func whenAway(ctx context.Context, member string, policy v1alpha1.AwayPolicy) {
 		patch(ctx, x.Host, cr, fmt.Sprintf(`{"spec":{"node":{"whenAway":%q}}}`, to))
 	}
 	set(ctx, policy)
-	DeferCleanup(func(ctx SpecContext) { set(ctx, v1alpha1.WhenAwayKeep) }, NodeTimeout(settle))
+	DeferCleanup(func(ctx SpecContext) { set(ctx, v1alpha1.WhenAwayKeep) }, NodeTimeout(settle)) //nolint:contextcheck // As above.
 }
 
 // evicts waits until the host has evicted a Pod of its own from a node that is not Ready
