@@ -42,5 +42,6 @@
 //	N3  two-mirrors                 I3
 //	N4  silent-while-deleted        I6
 //	N5  passes-over-deleted         I6
-//	N6  trusts-a-restored-member    I2
+//
+// N6 has none: it takes four disruptions, and table tests of package proof show it.
 package model
