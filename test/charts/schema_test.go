@@ -120,10 +120,11 @@ var _ = Describe("The flags of the manager", func() {
 		stream, err := render(ctx, "xylem", restricted, full)
 		Expect(err).NotTo(HaveOccurred())
 		own := map[string]string{
-			"namespace":            "POD_NAMESPACE",
-			"metrics-secure":       "metrics are never served to everybody",
-			"zap-devel":            "sets what log.* set",
-			"zap-stacktrace-level": "for developers",
+			"namespace":                  "POD_NAMESPACE",
+			"metrics-secure":             "metrics are never served to everybody",
+			"node-api-advertise-address": "the Pod's own, from POD_IP",
+			"zap-devel":                  "sets what log.* set",
+			"zap-stacktrace-level":       "for developers",
 		}
 		flags.VisitAll(func(f *flag.Flag) {
 			if _, ok := own[f.Name]; !ok {

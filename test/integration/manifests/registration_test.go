@@ -125,7 +125,7 @@ deregistration: Drain`),
 			"kubeconfigSecretRef": map[string]any{"name": "some-kubeconfig"},
 			"deregistration":      "Retain",
 			"namespaces":          map[string]any{},
-			"node":                map[string]any{},
+			"node":                map[string]any{"whenAway": "Keep"},
 			"storage":             map[string]any{"prefix": "virtual-disk-", "reflect": map[string]any{"enabled": false, "max": int64(32)}},
 		}))
 	})
@@ -187,9 +187,9 @@ deregistration: Drain`),
 		out := kubectl(ctx, fleet.Host, "get", "cr", name, "-o", "wide")
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		Expect(lines).To(HaveLen(2))
-		Expect(strings.Fields(lines[0])).To(Equal(strings.Fields("NAME CONNECTED READY NODE VERSION VOLUMES REASON AGE")))
+		Expect(strings.Fields(lines[0])).To(Equal(strings.Fields("NAME CONNECTED READY REASON NODE VERSION VOLUMES MESSAGE AGE")))
 		Expect(strings.Fields(lines[1])[:7]).To(Equal(
-			[]string{name, "True", "False", "kosmos-" + name, "v1.36.3", "7", "Because"}))
+			[]string{name, "True", "False", "Because", "kosmos-" + name, "v1.36.3", "7"}))
 		Expect(admin.Delete(ctx, &r)).To(Succeed())
 	}, SpecTimeout(settle))
 })

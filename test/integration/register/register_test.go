@@ -361,7 +361,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		_, _, err = plugin(ctx, "deregister", one)
 		Expect(err).To(MatchError(ContainSubstring("--yes")))
 		_, _, err = plugin(ctx, "deregister", one, "--yes", "--member-kubeconfig", admin(two))
-		Expect(err).To(MatchError(ContainSubstring("is of cluster")))
+		Expect(err).To(MatchError(ContainSubstring("leads to another cluster")))
 		Expect(registration(ctx, one).DeletionTimestamp).To(BeNil())
 
 		By("deregistering it: the data stay, the account goes")

@@ -118,7 +118,7 @@ var _ = Describe("A class that a member offers", func() {
 		s.running(ctx, "other", nodeTwo)
 		s.claim(ctx, "pinned", ofClass("bronze"))
 		s.pod(ctx, "pinned", using("pinned"), on(nodeOne))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", "offered by "+two, one+" is not among the members"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", "offered by "+two, `member "`+one+`" is excluded`))
 
 		By("following the member: replaced by its like, growth, and a policy, which makes it another class")
 		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"xylem-example/theirs":"kept"}}}`)
