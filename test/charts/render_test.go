@@ -68,6 +68,7 @@ metrics:
   dashboard: {enabled: true, annotations: {folder: Storage}}
 healthPort: 9081
 pprofPort: 6060
+nodeAPI: {port: 10251, sessions: 500, memberSessions: 100, idleTimeout: 1h, certificate: {secretName: node-api}}
 networkPolicy: {metricsFrom: [{podSelector: {}}], extraEgress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]}
 storageClasses:
 - {name: fast, parameters: {xylem.io/member-class: gp3}, reclaimPolicy: Retain, mountOptions: [noatime], annotations: {storageclass.kubernetes.io/is-default-class: "true"}}

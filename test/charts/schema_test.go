@@ -119,6 +119,10 @@ var _ = Describe("The flags of the manager", func() {
 		new(zap.Options).BindFlags(flags)
 		stream, err := render(ctx, "xylem", restricted, full)
 		Expect(err).NotTo(HaveOccurred())
+		// Of the two kinds of certificates, a chart has one.
+		requested, err := render(ctx, "xylem", restricted, `{nodeAPI: {certificate: {request: true}}}`)
+		Expect(err).NotTo(HaveOccurred())
+		stream += requested
 		own := map[string]string{
 			"namespace":                  "POD_NAMESPACE",
 			"metrics-secure":             "metrics are never served to everybody",
