@@ -41,7 +41,8 @@ type Reconciler struct {
 	warned *lru.Cache // UIDs of Services
 }
 
-// +kubebuilder:rbac:groups="",resources=services;pods;nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=services,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=cluster.xylem.io,resources=clusterregistrations,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
