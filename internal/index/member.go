@@ -9,11 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
 const (
 	eventsByObject   = "xylem.events-by-object"
 	volumesByClaimID = "xylem.volumes-by-claim-uid"
+	volumesByRootID  = "xylem.volumes-by-root-uid"
 	segmentsByClass  = "xylem.segments-by-class"
 )
 
@@ -24,6 +27,7 @@ func SetupMember(ctx context.Context, indexer client.FieldIndexer) error {
 		{&corev1.PersistentVolume{}, volumesByClaimID, by(func(pv *corev1.PersistentVolume) string {
 			return string(ptr.Deref(pv.Spec.ClaimRef, corev1.ObjectReference{}).UID)
 		})},
+		{&corev1.PersistentVolume{}, volumesByRootID, by(func(pv *corev1.PersistentVolume) string { return pv.Annotations[v1alpha1.AnnotationRootUID] })},
 		{&storagev1.CSIStorageCapacity{}, segmentsByClass, by(func(capacity *storagev1.CSIStorageCapacity) string { return capacity.StorageClassName })},
 	}...))
 }
@@ -40,6 +44,11 @@ func EventsOf(ctx context.Context, r client.Reader, namespace string, uid types.
 // VolumesForClaim are the member's PVs whose claimRef names a claim by its UID.
 func VolumesForClaim(ctx context.Context, r client.Reader, claim types.UID) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByClaimID: string(claim)})
+}
+
+// VolumesOfRoot are the member's PVs with the stamp of a claim of the host, by its UID.
+func VolumesOfRoot(ctx context.Context, r client.Reader, root types.UID) ([]corev1.PersistentVolume, error) {
+	return volumes(ctx, r, client.MatchingFields{volumesByRootID: string(root)})
 }
 
 // SegmentsOf are the CSIStorageCapacities of a member's class, in all namespaces.

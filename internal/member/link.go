@@ -175,6 +175,12 @@ func (l *Link) RootSource(object client.Object, requests route.Requests, only ..
 	return l.Router.Source(l.Owner(), object, requests, only...)
 }
 
+// RootEnds is a source of the deletions of one kind in the host, also of what does not concern this
+// member: what it has of that is for requests to find out.
+func (l *Link) RootEnds(object client.Object, requests route.Requests) source.Source {
+	return l.Router.Ends(object, requests)
+}
+
 // Own leaves out the objects of the host that are not labelled as this member's:
 // promises, which every member hears of, among them.
 func (l *Link) Own(requests route.Requests) route.Requests {

@@ -8,6 +8,10 @@
 // owners, so that nothing is missed in between. Without the index, looking through all
 // objects for each source of each member would be most of the work of a restart.
 //
+// Of what is deleted, a controller can get the events of all members (Ends): after a restore, or
+// once an admin has taken a promise from a member, that member may have a leaf of a claim that
+// names another member, and nothing of the leaf changes when that claim goes.
+//
 // An informer that has lost its watch lists everything again and reports each object as
 // updated. A claim, volume or Pod with the resourceVersion that it had enqueues nothing, on
 // both sides; otherwise a restart of an API server would enqueue every volume once for each

@@ -36,6 +36,7 @@ const (
 	byNode keyKind = iota
 	byCluster
 	byAll
+	byEnd // of subscriptions alone: what is deleted, whichever member it names
 )
 
 // String is the key in the index by owner.
@@ -45,7 +46,7 @@ func (k key) String() string {
 		return "node/" + k.value
 	case byCluster:
 		return "cluster/" + k.value
-	case byAll:
+	case byAll, byEnd:
 	}
 	return "all"
 }

@@ -264,6 +264,42 @@ func TestDeliver(t *testing.T) {
 	}
 }
 
+// A member may have something of a claim that names another member, or none.
+func TestEnds(t *testing.T) {
+	withUID := func(uid types.UID) *corev1.PersistentVolumeClaim {
+		c := claim("a", "", one.ClusterID)
+		c.UID = uid
+		return c
+	}
+	for name, tc := range map[string]struct {
+		was, is client.Object
+		want    []string
+	}{
+		"made":                               {nil, withUID("1"), nil},
+		"changed":                            {withUID("1"), withUID("1"), nil},
+		"gone":                               {withUID("1"), nil, []string{"a"}},
+		"gone, and one of its name is there": {withUID("1"), withUID("2"), []string{"a"}},
+		"another kind":                       {pod("a", one.NodeName, ""), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := routed(t, &reads{})
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			t.Cleanup(queue.ShutDown)
+			var got []string
+			if err := r.Ends(&corev1.PersistentVolumeClaim{}, func(_ context.Context, obj client.Object) []reconcile.Request {
+				got = append(got, obj.GetName())
+				return nil
+			}).Start(t.Context(), queue); err != nil {
+				t.Fatal(err)
+			}
+			r.deliver(tc.was, tc.is)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("asked for (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // An object that comes while a subscription is being filled is not missed: the
 // subscription is there before the list is.
 func TestSubscribesBeforeItLists(t *testing.T) {

@@ -137,6 +137,11 @@ func (r *Router) deliver(was, is client.Object) {
 	for s := range left {
 		s.wake(was, nil)
 	}
+	if was != nil && (is == nil || was.GetUID() != is.GetUID()) {
+		for s := range r.endsOf(was) {
+			s.wake(was, nil)
+		}
+	}
 }
 
 // sinksOf the owners of an object.
@@ -152,6 +157,11 @@ func (r *Router) sinksOf(obj client.Object) map[*sink]struct{} {
 	return found
 }
 
+// endsOf are the sinks of all members for the ends of objects of a kind.
+func (r *Router) endsOf(obj client.Object) map[*sink]struct{} {
+	return r.sinks[reflect.TypeOf(obj)][key{kind: byEnd}]
+}
+
 // concerned reports whether an update may concern a controller.
 func (s *sink) concerned(was, is client.Object) bool {
 	return was == is || !slices.ContainsFunc(s.only, func(concerns Concerns) bool { return !concerns(was, is) })
@@ -165,24 +175,33 @@ func (s *sink) wake(was, is client.Object) { add(s.ctx, s.queue, was, is, s.requ
 func (r *Router) Source(owner Owner, object client.Object, requests Requests, only ...Concerns) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		s := &sink{ctx: ctx, requests: requests, only: only, queue: q}
-		r.subscribe(owner, reflect.TypeOf(object), s)
+		r.subscribe(owner.keys(), reflect.TypeOf(object), s)
 		return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.wake(nil, obj) })
 	})
 }
 
-func (r *Router) subscribe(owner Owner, t reflect.Type, s *sink) {
+// Ends is a controller's source of the deletions of a host kind, whichever member the object
+// names: a member may have something of a claim that names another one, or none.
+func (r *Router) Ends(object client.Object, requests Requests) source.Source {
+	return source.Func(func(ctx context.Context, q queue) error {
+		r.subscribe([]key{{kind: byEnd}}, reflect.TypeOf(object), &sink{ctx: ctx, requests: requests, queue: q})
+		return nil
+	})
+}
+
+func (r *Router) subscribe(keys []key, t reflect.Type, s *sink) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.sinks[t] == nil {
 		r.sinks[t] = map[key]map[*sink]struct{}{}
 	}
-	for _, name := range owner.keys() {
+	for _, name := range keys {
 		if r.sinks[t][name] == nil {
 			r.sinks[t][name] = map[*sink]struct{}{}
 		}
 		r.sinks[t][name][s] = struct{}{}
 	}
-	context.AfterFunc(s.ctx, func() { r.unsubscribe(owner, t, s) })
+	context.AfterFunc(s.ctx, func() { r.unsubscribe(keys, t, s) })
 }
 
 // Each visits the objects of a host kind that concern a member, in one namespace or,
@@ -212,10 +231,10 @@ func (r *Router) Each(owner Owner, object client.Object, namespace string, visit
 	return nil
 }
 
-func (r *Router) unsubscribe(owner Owner, t reflect.Type, s *sink) {
+func (r *Router) unsubscribe(keys []key, t reflect.Type, s *sink) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, name := range owner.keys() {
+	for _, name := range keys {
 		delete(r.sinks[t][name], s)
 		if len(r.sinks[t][name]) == 0 {
 			delete(r.sinks[t], name)

@@ -58,6 +58,7 @@ func Setup(link *member.Link, o Options) error {
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolume{}, link.Own(r.ofHostVolume), route.VolumeChanged)),
 		route.Unhurried(route.Never, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
 		link.RootSource(&storagev1.StorageClass{}, r.asking),
+		route.Unhurried(route.Never, link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd)),
 	)
 }
 
@@ -126,18 +127,38 @@ func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	return named(claim.Spec.VolumeName)
 }
 
-// ofHostVolume wakes the leaf PV that a host PV stands for, or, of a promise, the
-// one that is to fulfil it.
+// ofHostVolume enqueues the leaf PV that a host PV represents, or, of a promise, those that may
+// fulfil it: the one of its leaf claim, and one that was made before that claim was lost.
 func (r *reconciler) ofHostVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.CSI == nil {
 		return nil
 	}
 	if hostpv.IsUnfulfilled(pv) && pv.Spec.ClaimRef != nil {
-		return r.ofLeafClaim(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+		ref := pv.Spec.ClaimRef
+		return r.made(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, ref.UID)
 	}
 	_, leaf, _, _ := hostpv.LeafOf(pv)
 	return named(leaf)
+}
+
+// made enqueues the volumes that were made for a root: that of its leaf claim, and those that have
+// its stamp.
+func (r *reconciler) made(ctx context.Context, root types.NamespacedName, uid types.UID) []reconcile.Request {
+	found := r.ofLeafClaim(ctx, root)
+	volumes, err := index.VolumesOfRoot(ctx, r.Cache, uid)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the volumes of a claim", "root", root)
+	}
+	for i := range volumes {
+		found = append(found, named(volumes[i].Name)...)
+	}
+	return found
+}
+
+// ofEnd enqueues what was made for a claim that is gone.
+func (r *reconciler) ofEnd(ctx context.Context, root client.Object) []reconcile.Request {
+	return r.made(ctx, client.ObjectKeyFromObject(root), root.GetUID())
 }
 
 // ofRootClaim wakes the leaf PV of the leaf claim of that name, and the one that

@@ -2,6 +2,7 @@ package rootpv
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -47,6 +49,7 @@ func Setup(link *member.Link) error {
 		route.Unhurried(ending, link.RootSource(&corev1.PersistentVolume{}, link.Own(sameName))),
 		route.Unhurried(route.Never, link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged)),
 		route.Unhurried(route.Goes, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, route.ClaimChanged)),
+		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
 		route.Unhurried(policy, link.LeafSource(&corev1.PersistentVolume{}, r.ofLeaf, route.Concerning(route.VolumeChanged))),
 		route.Unhurried(route.Goes, link.LeafSource(&corev1.PersistentVolumeClaim{}, r.ofLeafClaim, route.Concerning(route.LeafClaimChanged))),
 	)
@@ -99,6 +102,12 @@ func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []rec
 		return found
 	}
 	return append(found, r.standFor(ctx, leaf.Spec.VolumeName)...)
+}
+
+// ofEnd enqueues the host PVs of this member that refer to a claim which is gone.
+func (r *reconciler) ofEnd(ctx context.Context, claim client.Object) []reconcile.Request {
+	hosts, err := index.VolumesOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
+	return requests(ctx, slices.DeleteFunc(hosts, func(pv corev1.PersistentVolume) bool { return pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID }), err)
 }
 
 // ofLeaf enqueues the host PVs that represent a leaf PV.

@@ -66,6 +66,7 @@ func Setup(link *member.Link, o Options) error {
 	r := &reconciler{link, o, newPace()}
 	return link.Controller(Name, workers, r,
 		route.Unhurried(placing, link.RootSource(&corev1.PersistentVolumeClaim{}, r.ofRootClaim, rootClaimChanged)),
+		link.RootEnds(&corev1.PersistentVolumeClaim{}, r.ofEnd),
 		route.Unhurried(promising, link.RootSource(&corev1.PersistentVolume{}, r.ofRootVolume, route.VolumeChanged)),
 		link.RootSource(&corev1.Pod{}, r.ofPod, route.PodChanged),
 		link.RootSource(&storagev1.StorageClass{}, r.waiting),

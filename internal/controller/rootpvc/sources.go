@@ -185,6 +185,19 @@ func (r *reconciler) ofRootClaim(ctx context.Context, obj client.Object) []recon
 	return requests
 }
 
+// ofEnd enqueues a claim that is gone, if this member has a leaf claim of its name.
+func (r *reconciler) ofEnd(ctx context.Context, root client.Object) []reconcile.Request {
+	key := client.ObjectKeyFromObject(root)
+	leaf, _, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf claim of a claim that is gone", "root", key)
+	}
+	if leaf == nil {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: key}}
+}
+
 // ofRootVolume enqueues the claim that a host PV is for: of promises that this member
 // does not have, only if a Pod of it is here.
 func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
