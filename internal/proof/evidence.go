@@ -186,15 +186,15 @@ func (e Releasing) Covers(action Action, object client.Object) error {
 	if e.Promise.w == nil || !hostpv.Releasing(e.Promise.pv) || e.Promise.pv.Spec.ClaimRef == nil {
 		return unproven("no promise is marked as releasing")
 	}
-	ref := e.Promise.pv.Spec.ClaimRef
+	ref, destroys := e.Promise.pv.Spec.ClaimRef, e.Promise.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	switch object := object.(type) {
 	case *corev1.PersistentVolume:
-		if action != SetDelete || object.UID != leafOf(e.Promise.pv) || e.Pods.claim != (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
+		if action != SetDelete || !destroys || object.UID != leafOf(e.Promise.pv) || e.Pods.claim != (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
 			return unproven("the evidence is not for leaf volume %s", object.Name)
 		}
 		return spend(e.Promise.w, e.Pods.w)
 	case *corev1.PersistentVolumeClaim:
-		if action != DeleteClaim || stampedRoot(object) != ref.UID || !e.Leaf.ends(object, e.Promise.pv, true) {
+		if action != DeleteClaim || stampedRoot(object) != ref.UID || !e.Leaf.ends(object, e.Promise.pv, destroys) {
 			return unproven("the evidence is not for leaf claim %s", client.ObjectKeyFromObject(object))
 		}
 		return spend(e.Promise.w, e.Leaf.w)

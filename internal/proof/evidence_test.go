@@ -84,6 +84,11 @@ func (g given) promise(marked bool) HostUnchanged {
 	return HostUnchanged{hostVolume{g.testify(g.at, pv.UID, ""), pv}}
 }
 
+func retained(promise HostUnchanged) HostUnchanged {
+	promise.pv.Spec.PersistentVolumeReclaimPolicy = retains
+	return promise
+}
+
 func (g given) leaf(pv *corev1.PersistentVolume) LeafVolume {
 	l := LeafVolume{w: g.testify(g.at, "", ""), name: "pv-1", pv: pv}
 	if pv != nil {
@@ -217,9 +222,18 @@ func TestCovers(t *testing.T) {
 		"release: not marked": {func(g given) Evidence {
 			return Releasing{Promise: g.promise(false), Pods: Unused{g.testify(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "data"}}}
 		}, SetDelete, leafPV(retains), false},
-		"release: Pods are not listed":             {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, SetDelete, leafPV(retains), false},
-		"release: the leaf claim":                  {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(), true},
-		"release: the leaf PV is gone":             {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(nil)} }, DeleteClaim, leafClaim(), true},
+		"release: Pods are not listed": {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, SetDelete, leafPV(retains), false},
+		"release: the leaf claim":      {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(), true},
+		"release: the leaf PV is gone": {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(nil)} }, DeleteClaim, leafClaim(), true},
+		"release: an admin retains it": {func(g given) Evidence {
+			return Releasing{Promise: retained(g.promise(true)), Leaf: g.leaf(leafPV(deletes))}
+		}, DeleteClaim, leafClaim(), false},
+		"release: an admin retains it, its leaf PV": {func(g given) Evidence {
+			return Releasing{Promise: retained(g.promise(true)), Pods: Unused{g.testify(g.at, "", ""), client.ObjectKey{Namespace: "shop", Name: "data"}}}
+		}, SetDelete, leafPV(retains), false},
+		"release: an admin retains it, and it is retained there": {func(g given) Evidence {
+			return Releasing{Promise: retained(g.promise(true)), Leaf: g.leaf(leafPV(retains))}
+		}, DeleteClaim, leafClaim(), true},
 		"release: the leaf PV is not read":         {func(g given) Evidence { return Releasing{Promise: g.promise(true)} }, DeleteClaim, leafClaim(), false},
 		"release: of another root":                 {func(g given) Evidence { return Releasing{Promise: g.promise(true), Leaf: g.leaf(leafPV(deletes))} }, DeleteClaim, leafClaim(ofAnother), false},
 		"nothing at all: Destroying, a leaf PV":    {func(given) Evidence { return Destroying{} }, SetDelete, leafPV(retains), false},

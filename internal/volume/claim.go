@@ -292,11 +292,29 @@ func (s *Snapshot) ReportNeverPlaced() *mirror.Refusal {
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
+// ReportTaken says that the member still has a volume of a promise that an admin took from it.
+func (s *Snapshot) ReportTaken() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which has no volume any more: an admin abandoned PersistentVolume %q while that member had it. "+
+		"Xylem keeps the data, and uses them only for a Pod of the claim that is scheduled to that member. If nobody needs them, delete claim \"%s/%s\" in that member",
+		s.Member.Registration, s.Claim.Spec.VolumeName, s.Promise.Name, s.Claim.Namespace, s.Claim.Name)
+}
+
+// ReportVanished says that the leaf claim waits for a volume that the member does not have any more.
+func (s *Snapshot) ReportVanished() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q waits for volume %q, which is gone there, perhaps because the host was restored from before it went. "+
+		"Delete claim \"%s/%s\" in that member, and Xylem provisions a new disk", s.Member.Registration, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
+}
+
 const terminated = "%s, which was made for the claim, is being deleted, so that the claim cannot be bound to it any more. Delete the claim and create it again"
 
 // ReportMirrorTerminating says that the host PV of the claim is being deleted.
 func (s *Snapshot) ReportMirrorTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, terminated, "PersistentVolume "+strconv.Quote(s.Placement.Mirror.Name))
+}
+
+// ReportPromiseTerminating says that the promise of the claim is being deleted, and abandoned.
+func (s *Snapshot) ReportPromiseTerminating() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonVolumeTerminating, "PersistentVolume %q of the claim has no disk yet, and is being deleted and abandoned: it gets none. Delete the claim and create it again", s.Promise.Name)
 }
 
 // ReportProvisionedTerminating says that the leaf PV of the claim is being deleted.

@@ -170,6 +170,10 @@ func (s *Snapshot) ReportUnsupported() *mirror.Refusal {
 
 // ReportKept says why a disk stays that no Pod uses.
 func (s *Snapshot) ReportKept() *mirror.Refusal {
+	if s.Host.Annotations[v1alpha1.AnnotationConsumer] == "" {
+		return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and Xylem keeps its disk in member %q: it has no record of a Pod that used it, perhaps because the host was restored. "+
+			"The disk goes with the claim: delete the claim if nobody needs the data", s.Member.Registration)
+	}
 	return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and its disk in member %s is kept all the same, since its reclaim policy is Retain here or there", s.Member.Registration)
 }
 

@@ -211,14 +211,16 @@ func (s *Snapshot) PromisedHere() bool {
 	return s.Promise != nil && hostpv.IsPromiseIn(s.Promise, s.Member.ClusterID) && !hostpv.Abandoned(s.Promise)
 }
 
-// Promised reports whether the root is bound to its promise, and that is not fulfilled by
-// another volume. A promise that is not there is not seen yet, or lost and about to be made
-// again.
+// Promised reports whether the root is bound to its promise, or is to be, and that is not fulfilled
+// by another volume. A promise that is not there is not seen yet, or lost and about to be made
+// again. A host that was restored may have a root that is not bound to its promise yet, or that
+// has none yet.
 func (s *Snapshot) Promised() bool {
+	unbound := s.Root.Spec.VolumeName == ""
 	if s.Promise == nil {
-		return s.Host == nil && (s.PromiseLost || s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID))
+		return s.Host == nil && (s.PromiseLost || unbound && hostclass.Own(s.Class) && s.Class.Parameters[v1alpha1.ParameterProvisioning] == v1alpha1.ProvisioningPromise || s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID))
 	}
-	return s.Promise.Name == s.Root.Spec.VolumeName && hostpv.IsUnfulfilled(s.Promise)
+	return (unbound || s.Promise.Name == s.Root.Spec.VolumeName) && hostpv.IsUnfulfilled(s.Promise)
 }
 
 // HostName of the volume for a claim: the one that the claim names already, if it can be one

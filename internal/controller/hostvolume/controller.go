@@ -83,8 +83,6 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 		return r.release(ctx, host, pv)
 	case lifecycle.FreePromise:
 		return r.letGo(ctx, host, pv)
-	case lifecycle.UnplaceAbandoned:
-		return r.unplace(ctx, host, pv)
 	case lifecycle.DropPromise:
 		if proven, err := r.neverUsed(ctx, pv); err != nil || !proven {
 			return err
@@ -103,8 +101,10 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 // release gives up the volume that a host PV represents: the record comes first.
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
-	if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("volume %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
-		return err
+	if clusterID != "" {
+		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("volume %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+			return err
+		}
 	}
 	if err := drop(ctx, host, pv); err != nil {
 		return client.IgnoreNotFound(err)
@@ -122,36 +122,35 @@ func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
 }
 
 // letGo takes a promise from its member, which may be lost, so that another one can
-// fulfil it. What is there stays, and is an orphan when the member is back.
+// fulfil it: first its claim, then the promise itself. What is there stays, and is an orphan when
+// the member is back.
 func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	claim, err := r.claimOf(ctx, pv)
 	if err != nil {
 		return err
 	}
-	if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("promise %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+	if clusterID == "" && claim != nil { // the member had the claim, and not yet the promise
+		clusterID = claim.Annotations[v1alpha1.AnnotationPlacedIn]
+	}
+	if same, err := r.unchanged(ctx, pv); err != nil || !same {
 		return err
+	}
+	if clusterID != "" {
+		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("promise %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+			return err
+		}
+	}
+	if after := hostpv.LeaveMember(claim, clusterID); after != nil {
+		if err := host.AnnotateClaim(ctx, actor, claim, after); client.IgnoreNotFound(err) != nil {
+			return err
+		}
 	}
 	if err := host.Patch(ctx, actor, pv, hostpv.LetGo(pv, claim, clusterID)); err != nil {
 		return err
 	}
 	r.eventAbandoned(pv, leaf, clusterID)
-	return nil // its event brings us back to unplace the claim
-}
-
-// unplace takes the member that a promise was taken from off its claim, if no member
-// has taken it since.
-func (r *Reconciler) unplace(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
-	claim, err := r.claimOf(ctx, pv)
-	if err != nil || claim == nil || claim.Annotations[v1alpha1.AnnotationPlacedIn] != pv.Annotations[v1alpha1.AnnotationAbandon] {
-		return err
-	}
-	if same, err := r.unchanged(ctx, pv); err != nil || !same {
-		return err
-	}
-	after := claim.DeepCopy()
-	delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
-	return client.IgnoreNotFound(host.AnnotateClaim(ctx, actor, claim, after))
+	return nil
 }
 
 // claimOf is the claim that a host PV is for, by a live read; nil if it is gone.

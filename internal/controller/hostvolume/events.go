@@ -7,6 +7,11 @@ import (
 )
 
 func (r *Reconciler) eventAbandoned(pv *corev1.PersistentVolume, leaf, clusterID string) {
+	if clusterID == "" {
+		r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
+			"abandoned the volume, as annotation %s asks: no member has it, so that nothing is left anywhere", v1alpha1.AnnotationAbandon)
+		return
+	}
 	r.Recorder.Eventf(pv, nil, corev1.EventTypeWarning, v1alpha1.ReasonAbandoned, "Release",
 		"abandoned volume %q in member %q (cluster ID %s), as annotation %s asks: its data stay there. Nothing in this cluster uses the volume any more",
 		leaf, pv.Labels[v1alpha1.LabelCluster], clusterID, v1alpha1.AnnotationAbandon)

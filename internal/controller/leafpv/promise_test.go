@@ -16,7 +16,7 @@ import (
 
 // promised: the root is bound to a promise that this member has.
 func promised(s *volume.Snapshot) {
-	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
+	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
 	promise := hostpv.PromiseFor(s.Root, s.Class)
 	promise.Status.Phase = corev1.VolumeBound
 	s.Root.Spec.VolumeName = promise.Name
@@ -49,6 +49,9 @@ func madeAgain(s *volume.Snapshot) {
 	s.Promise.Name = s.Root.Spec.VolumeName
 }
 
+// unbound: the host was restored from before the root was bound.
+func unbound(s *volume.Snapshot) { s.Root.Spec.VolumeName = "" }
+
 func noPromise(s *volume.Snapshot)   { s.Promise = nil }
 func notLabelled(s *volume.Snapshot) { s.Promise.Labels = nil }
 
@@ -61,13 +64,14 @@ func keptByOther(s *volume.Snapshot) {
 
 func TestNextOfPromise(t *testing.T) {
 	const (
-		none     = ""
-		stamp    = "leaf_pv Stamp"
-		hold     = "leaf_pv SetRetain"
-		fulfil   = "leaf_pv Fulfil"
-		keepHost = "leaf_pv UpdateHost"
-		surplus  = "leaf_pv Surplus"
-		orphan   = "leaf_pv Orphaned"
+		none       = ""
+		stamp      = "leaf_pv Stamp"
+		hold       = "leaf_pv SetRetain"
+		fulfil     = "leaf_pv Fulfil"
+		keepHost   = "leaf_pv UpdateHost"
+		createHost = "leaf_pv CreateHost"
+		surplus    = "leaf_pv Surplus"
+		orphan     = "leaf_pv Orphaned"
 	)
 	for name, tc := range map[string]struct {
 		there *volume.Snapshot
@@ -103,8 +107,14 @@ func TestNextOfPromise(t *testing.T) {
 		"fulfilled, the volume has grown": {seen(promised, stamped, kept, func(s *volume.Snapshot) {
 			s.Leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 		}), keepHost},
-		"fulfilled, somebody put it to Delete":              {seen(promised, stamped, kept, leafPolicy(deletes)), stamp},
-		"released: root_pv puts it to Delete":               {seen(promised, scratch, stamped, kept, releasing), none},
+		"fulfilled, somebody put it to Delete": {seen(promised, stamped, kept, leafPolicy(deletes)), stamp},
+		"released: root_pv puts it to Delete":  {seen(promised, scratch, stamped, kept, releasing), none},
+		"released, and an admin sets the host PV to Retain": {seen(promised, scratch, stamped, kept, releasing, func(s *volume.Snapshot) {
+			s.Host.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+		}), hold},
+		"the host was restored from before it was bound":    {seen(promised, stamped, unbound), fulfil},
+		"the same, before it was promised":                  {seen(promised, stamped, unbound, noPromise), none},
+		"the same, and the class is one of mirror mode now": {seen(promised, stamped, unbound, noPromise, func(s *volume.Snapshot) { s.Class.Parameters = nil }), createHost},
 		"released, the leaf claim is gone":                  {seen(promised, scratch, stamped, kept, releasing, noClaim), none},
 		"released, and its finalizer went with its cluster": {seen(promised, scratch, stamped, kept, releasing, noFinalizer), keepHost},
 		"the same, and its claim goes":                      {seen(promised, scratch, stamped, kept, releasing, noFinalizer, rootGone, released), keepHost},

@@ -102,11 +102,12 @@
 //
 // If the member that has a promise is lost, an admin abandons the bound PV (host_volume),
 // or forces the deregistration (cluster_registration). If there is no disk yet, or it was
-// not to outlive its Pods, that is recorded: the promise becomes unused again, with the ID
-// of that cluster in its abandon annotation, and then placed-in is removed. Another member
-// may fulfill it; what was left in the first one is an orphan. Because of that annotation,
-// the first member does not take the promise back for its leaf claim alone, as it does in a
-// restored host; it does for a Pod that is scheduled there.
+// not to outlive its Pods, that is recorded, and placed-in is removed. Then the promise becomes
+// unused again, with the ID of that cluster in its abandon annotation: from here on, the claim
+// is the members' to place. Another member may fulfill the promise; what was left in the first
+// one is an orphan. Because of that annotation, the first member does not take the promise
+// back for its leaf claim alone, as it does in a restored host; it does for a Pod that is
+// scheduled there, which removes the annotation.
 //
 // # Never twice
 //

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/proof"
 	"github.com/xylem-io/xylem/internal/volume"
 	"github.com/xylem-io/xylem/internal/volume/lifecycle"
@@ -112,7 +113,7 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Snapshot) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
-	if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {
+	if gone, err := r.leafGone(ctx, s); err != nil || !gone {
 		return err
 	}
 	return r.deleteHost(ctx, s)
@@ -130,10 +131,24 @@ func (r *reconciler) endPromise(ctx context.Context, s *volume.Snapshot) error {
 	if _, same, err := r.Proof().HostUnchanged(ctx, s.Host); err != nil || !same {
 		return err
 	}
-	if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {
+	if gone, err := r.leafGone(ctx, s); err != nil || !gone {
 		return err
 	}
 	return r.deleteHost(ctx, s)
+}
+
+// leafGone proves that the member has nothing left of a volume. If it has a leaf claim that the
+// cache lacks, and that goes before the cache has it, no event says so: the step is tried again.
+func (r *reconciler) leafGone(ctx context.Context, s *volume.Snapshot) (bool, error) {
+	gone, err := r.Proof().LeafGone(ctx, s.Host)
+	if err != nil || gone {
+		return gone, err
+	}
+	claim, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Cache, claimOf(s.Host))
+	if err == nil && claim == nil && s.Leaf == nil {
+		err = fmt.Errorf("the member has a leaf of volume %s, which the cache lacks", s.Host.Name)
+	}
+	return false, err
 }
 
 func (r *reconciler) deleteHost(ctx context.Context, s *volume.Snapshot) error {

@@ -113,6 +113,8 @@ func TestDecideUnused(t *testing.T) {
 		"releasing, and a Pod was bound before":      {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
 		"releasing, of another disk":                 {unused(markedFor(2*grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
 		"put to Delete":                              {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
+		"put to Delete, and an admin retains it":     {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
+		"the same, and it is held again":             {unused(releasing, hostPolicy(retains)), lifecycle.None},
 		"put to Delete, and a Pod comes":             {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
 		"the leaf claim is being deleted":            {unused(releasing, leafPolicy(deletes), func(s *volume.Snapshot) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
 		"the leaf claim is gone":                     {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},

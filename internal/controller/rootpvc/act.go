@@ -201,9 +201,14 @@ func (r *reconciler) touch(ctx context.Context, o observe.Claim) error {
 	return r.Leaf.Patch(ctx, actor, o.Leaf, after)
 }
 
-// unplace takes placed-in off, once the member is proven empty of the claim.
+// unplace removes placed-in, once the member is proven empty of the claim; or, if an admin took the
+// claim's promise from it, what is left there to be that promise's.
 func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
-	if gone, err := r.Proof().LeafClaimGone(ctx, o.Root); err != nil || !gone {
+	if s := o.Snapshot; s.Alone() && s.Promise != nil && hostpv.LetGoIn(s.Promise, r.ClusterID) {
+		if _, same, err := r.Proof().HostUnchanged(ctx, s.Promise); err != nil || !same {
+			return err
+		}
+	} else if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {
 		return err
 	}
 	if mirrored, err := r.mirroredFor(ctx, o.Root); err != nil || mirrored {
@@ -216,10 +221,20 @@ func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
 	return nil
 }
 
+// leafClaimGone proves that the member has no leaf claim of the root. If it has one that the cache
+// lacks, and that goes before the cache has it, no event says so: the step is tried again.
+func (r *reconciler) leafClaimGone(ctx context.Context, o observe.Claim) (bool, error) {
+	gone, err := r.Proof().LeafClaimGone(ctx, o.Root)
+	if err == nil && !gone && o.Leaf == nil {
+		err = fmt.Errorf("the member has a leaf claim of %s, which the cache lacks", client.ObjectKeyFromObject(o.Root))
+	}
+	return gone, err
+}
+
 // unlabel takes the labels off a promise, once the member is proven empty of the claim. What was
 // reported of it here is taken back first: nobody reports on a claim that no member has.
 func (r *reconciler) unlabel(ctx context.Context, o observe.Claim) error {
-	if gone, err := r.Proof().LeafClaimGone(ctx, o.Root); err != nil || !gone {
+	if gone, err := r.leafClaimGone(ctx, o); err != nil || !gone {
 		return err
 	}
 	if o.Reports(r.Member) {

@@ -166,10 +166,14 @@ func MarkedUnused(pv *corev1.PersistentVolume) bool {
 	return marked
 }
 
-// WithMember is a promise with the record that a member has it, and for which Pod.
+// WithMember is a promise with the record that a member has it, and for which Pod; also if an
+// admin took it from that member before.
 func WithMember(pv *corev1.PersistentVolume, m mirror.Member, consumer *corev1.Pod) *corev1.PersistentVolume {
 	after := pv.DeepCopy()
 	after.Labels = fields.Merged(after.Labels, map[string]string{v1alpha1.LabelCluster: m.Registration, v1alpha1.LabelClusterID: m.ClusterID})
+	if LetGoIn(pv, m.ClusterID) {
+		delete(after.Annotations, v1alpha1.AnnotationAbandon)
+	}
 	if consumer != nil {
 		after.Annotations = fields.Merged(after.Annotations, map[string]string{v1alpha1.AnnotationConsumer: ConsumerOf(consumer)})
 	}
@@ -250,13 +254,28 @@ func Movable(pv *corev1.PersistentVolume) bool {
 
 // LetGo is a promise that an admin takes from a member without the member's doing:
 // what is there of it stays. It says so, so that the member does not take it back
-// by itself. Its claim may be gone.
+// by itself, if any had it. Its claim may be gone.
 func LetGo(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolume {
 	after := Unfulfil(pv, claim)
-	after.Annotations = fields.Merged(after.Annotations, map[string]string{v1alpha1.AnnotationAbandon: clusterID})
+	if clusterID == "" {
+		delete(after.Annotations, v1alpha1.AnnotationAbandon)
+	} else {
+		after.Annotations = fields.Merged(after.Annotations, map[string]string{v1alpha1.AnnotationAbandon: clusterID})
+	}
 	if after.DeletionTimestamp == nil && !slices.Contains(after.Finalizers, v1alpha1.FinalizerLeafVolume) {
 		after.Finalizers = append(after.Finalizers, v1alpha1.FinalizerLeafVolume)
 	}
+	return after
+}
+
+// LeaveMember is the claim of such a promise without its placement in that member; nil if it is not
+// placed there. It has to come before LetGo: after that, the claim is the members' to place.
+func LeaveMember(claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolumeClaim {
+	if claim == nil || clusterID == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != clusterID {
+		return nil
+	}
+	after := claim.DeepCopy()
+	delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
 	return after
 }
 

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	volumehelpers "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -66,14 +67,11 @@ var (
 
 // Facts of promises.
 var (
-	movable   = fact{"Bound, and no disk that is to outlive its Pods", "", func(s *volume.Snapshot) bool { return hostpv.Movable(s.Host) }}
-	placeless = fact{"a promise that no member has", "not a promise that no member has", func(s *volume.Snapshot) bool { return s.Host != nil && hostpv.IsUnused(s.Host) }}
-	unwanted  = fact{"its claim has another volume", "", func(s *volume.Snapshot) bool { return s.Superseded() }}
-	taken     = fact{"an admin took it from a member", "", func(s *volume.Snapshot) bool {
-		return hostpv.LetGoIn(s.Host, s.Host.Annotations[v1alpha1.AnnotationAbandon])
-	}}
+	movable      = fact{"Bound, and no disk that is to outlive its Pods", "", func(s *volume.Snapshot) bool { return hostpv.Movable(s.Host) }}
+	placeless    = fact{"a promise that no member has", "not a promise that no member has", func(s *volume.Snapshot) bool { return s.Host != nil && hostpv.IsUnused(s.Host) }}
+	unwanted     = fact{"its claim has another volume", "", func(s *volume.Snapshot) bool { return s.Superseded() }}
 	unfulfilled  = fact{"a promise without a disk", "", func(s *volume.Snapshot) bool { return s.Host != nil && hostpv.IsUnfulfilled(s.Host) }}
-	promised     = fact{"root claim bound to a promise", "root claim not bound to a promise", func(s *volume.Snapshot) bool { return s.Promised() }}
+	promised     = fact{"root claim has a promise, or is to have one", "root claim has no promise", func(s *volume.Snapshot) bool { return s.Promised() }}
 	promisedHere = fact{"this member has its promise", "this member has no promise of it", func(s *volume.Snapshot) bool { return s.PromisedHere() }}
 	scratch      = fact{"a Bound promise, released when unused", "", func(s *volume.Snapshot) bool { return s.Scratch() }}
 	releasing    = fact{"marked as released", "not marked as released", func(s *volume.Snapshot) bool { return s.Host != nil && hostpv.Releasing(s.Host) }}
@@ -175,6 +173,9 @@ var (
 	refused         = fact{"the member refuses it", "", func(s *volume.Snapshot) bool { return s.ReportRefused() != nil }}
 	namespaced      = fact{"the member has its namespace", "the member lacks its namespace", func(s *volume.Snapshot) bool { return s.Placement == nil || !s.Answer().Waits }}
 
+	vanished = fact{"leaf claim was made for a volume that is gone", "", func(s *volume.Snapshot) bool {
+		return s.Claim != nil && s.Placement.Provisioned == nil && !metav1.HasAnnotation(s.Claim.ObjectMeta, volumehelpers.AnnBindCompleted)
+	}}
 	provisionedDeleting = fact{"leaf PV terminating", "leaf PV not terminating", func(s *volume.Snapshot) bool { return terminatingPV(s.Placement.Provisioned) }}
 
 	asks        = fact{"the leaf PV is here, and no host PV has its name or represents it", "a host PV has its name, or represents it", func(s *volume.Snapshot) bool { return s.Placement == nil || s.Placement.Asked != nil }}
@@ -194,8 +195,10 @@ var (
 	labelledElsewhere = fact{"promise labelled for another member", "", func(s *volume.Snapshot) bool {
 		return s.LabelledFor() != "" && s.LabelledFor() != s.Member.ClusterID
 	}}
-	podHere = fact{"a Pod here uses it", "no Pod here uses it", func(s *volume.Snapshot) bool { return len(s.Placement.Pods) > 0 }}
-	kept    = fact{"leaf claim of a promise that is not abandoned", "", (*volume.Snapshot).KeepsPromise}
+	podHere         = fact{"a Pod here uses it", "no Pod here uses it", func(s *volume.Snapshot) bool { return len(s.Placement.Pods) > 0 }}
+	givenUp         = fact{"promise annotated " + v1alpha1.AnnotationAbandon, "", func(s *volume.Snapshot) bool { return hostpv.Abandoned(s.Promise) }}
+	promiseDeleting = fact{"promise terminating", "", func(s *volume.Snapshot) bool { return terminatingPV(s.Promise) }}
+	kept            = fact{"leaf claim of a promise that is not abandoned", "", (*volume.Snapshot).KeepsPromise}
 )
 
 // terminatingPV reports whether somebody has deleted a PV. While it is Bound, Kubernetes keeps

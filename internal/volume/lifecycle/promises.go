@@ -15,6 +15,10 @@ var promises = []section{
 		{phase: Unpromised, when: []fact{unpromisable}, owner: Promise, until: "the claim is re-created: host_claim reports why"},
 		{phase: Unpromised, step: CreatePromise, owner: Promise},
 	}},
+	{title: "An admin abandons the promise, and host_volume has not yet taken it from its member", when: []fact{alone, diskless, givenUp}, rows: []row{
+		{phase: Terminating, when: []fact{promiseDeleting, either(podHere, hasClaim)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Snapshot).ReportPromiseTerminating, until: "the claim is gone"},
+		{phase: Abandoned, owner: HostVolume, until: "host_volume has taken it"},
+	}},
 	{title: "The claim of a promise without a disk, placed in another member", when: []fact{alone, diskless, placedAway}, rows: []row{
 		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
 		{phase: Unplacing, when: []fact{not(hasClaim), labelledHere}, step: Unlabel, owner: RootPVC},
@@ -24,6 +28,8 @@ var promises = []section{
 	{title: "The claim of a promise without a disk, placed nowhere", when: []fact{alone, diskless, not(placed)}, rows: slices.Concat([]row{
 		{phase: Placing, when: []fact{podHere, not(rootDeleting)}, step: Place, owner: RootPVC},
 	}, unrecorded(kept), []row{
+		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
+		{phase: Surplus, when: []fact{hasClaim}, owner: RootPVC, reason: v1alpha1.ReasonSurplusVolume, report: (*volume.Snapshot).ReportTaken, until: "a Pod of the claim is bound here, or the leaf claim is gone"},
 		{phase: Promised, when: []fact{labelledElsewhere}, owner: RootPVC, until: "the other member releases the promise"},
 		{phase: Promised, when: []fact{not(labelledHere)}, owner: RootPVC, until: "a Pod of the claim is bound to this member's node"},
 	})},
@@ -40,19 +46,19 @@ var promises = []section{
 	}},
 	{title: "The claim of a promise without a disk, which this member has", when: []fact{alone, diskless}, rows: []row{
 		{phase: Unplacing, when: []fact{not(hasClaim)}, step: Unlabel, owner: RootPVC},
+		{phase: Lost, when: []fact{not(claimUnbound), vanished}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost, report: (*volume.Snapshot).ReportVanished, until: "the leaf claim is gone, or its volume is back"},
 		{phase: Provisioned, when: []fact{not(claimUnbound), not(provisionedDeleting)}, owner: RootPVC, until: "leaf_pv fulfils the promise"},
 		{phase: Withdrawing, when: []fact{claimUnbound, not(podHere)}, step: Withdraw, owner: RootPVC},
 		{phase: Terminating, when: []fact{provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Snapshot).ReportProvisionedTerminating, until: "the claim is gone"},
 		{phase: Provisioning, owner: RootPVC, reason: failures, report: (*volume.Snapshot).ReportFailure, until: "the member provisions the disk, or no Pod uses the claim"},
 	}},
-	{title: "A promise that no member has", when: []fact{placeless}, rows: []row{
+	{title: "A promise that no member has", when: []fact{placeless, not(abandoned)}, rows: []row{
 		{phase: Ending, when: []fact{ended, either(not(hostDeleting), finalizer)}, step: DropPromise, owner: HostVolume},
 		{phase: Ending, when: []fact{hostDeleting, finalizer, free}, step: DropFinalizer, owner: HostVolume},
-		{phase: Abandoned, when: []fact{movable, taken}, step: UnplaceAbandoned, owner: HostVolume},
 		{phase: Ending, when: []fact{unwanted}, step: DropPromise, owner: HostVolume},
 		{phase: Promised, owner: RootPVC, until: "a Pod that uses it has a node"},
 	}},
-	{title: "A volume, or a promise that a member has, which an admin gives up", when: []fact{abandoned}, rows: []row{
+	{title: "A volume, or a promise, that an admin abandons", when: []fact{abandoned}, rows: []row{
 		{phase: Abandoned, when: []fact{movable}, step: FreePromise, owner: HostVolume, reason: v1alpha1.ReasonAbandoned},
 		{phase: Abandoned, when: []fact{either(ended, unclaimed), not(hostDeleting)}, step: DeleteHost, owner: HostVolume},
 		{phase: Abandoned, when: []fact{finalizer}, step: AbandonHost, owner: HostVolume, reason: v1alpha1.ReasonAbandoned},
@@ -64,12 +70,13 @@ var promises = []section{
 	}},
 	{title: "A promise that is being released: no Pod used its disk any more", when: []fact{scratch, not(abandoned), releasing}, rows: []row{
 		{phase: Mirrored, when: []fact{unguarded}, step: UpdateHost, owner: LeafPV},
+		{phase: Holding, when: []fact{hasLeaf, leafDelete, not(destroyed), not(terminating)}, step: SetRetain, owner: LeafPV},
 		{phase: Releasing, when: []fact{either(not(hasLeaf), leafDelete), claimed, not(claimDeleting)}, step: DeleteUnused, owner: RootPV},
 		{phase: Releasing, when: []fact{not(hasLeaf), not(claimed)}, step: Unfulfil, owner: RootPV},
 		{phase: Releasing, when: []fact{either(not(hasLeaf), leafDelete)}, owner: RootPV, until: "leaf claim and leaf PV are gone"},
 		{phase: Idle, when: []fact{used}, step: Unmark, owner: RootPV},
 		{phase: Releasing, when: []fact{consumed, destroyed}, step: SetDeleteUnused, owner: RootPV},
-		{phase: Idle, when: []fact{consumed, hasLeaf}, owner: RootPV, reason: v1alpha1.ReasonReleaseRefused, report: (*volume.Snapshot).ReportKept, until: "the policies change, or a Pod uses it"},
+		{phase: Idle, when: []fact{hasLeaf}, owner: RootPV, reason: v1alpha1.ReasonReleaseRefused, report: (*volume.Snapshot).ReportKept, until: "the policies change, or a Pod uses it"},
 	}},
 	{title: "A promise that is marked as unused, and that a Pod uses again", when: []fact{scratch, not(abandoned)}, rows: []row{
 		{phase: Idle, when: []fact{finalizer, used, marked}, step: Unmark, owner: RootPV},

@@ -20,7 +20,6 @@ const (
 	Fulfil            Step = "Fulfil"
 	UpdateHost        Step = "UpdateHost"
 	FreePromise       Step = "FreePromise"
-	UnplaceAbandoned  Step = "UnplaceAbandoned"
 	DeleteHost        Step = "DeleteHost"
 	AbandonHost       Step = "AbandonHost"
 	DropPromise       Step = "DropPromise"
@@ -96,7 +95,7 @@ var steps = []struct {
 }{
 	{CreatePromise, "create the promise of a claim", Needs{}},
 	{Place, "record that the claim is placed in this member", Needs{}},
-	{Unplace, "remove the record: nothing of the claim is left in the member", proofs("LivePodsOfClaim", "LeafClaimGone")},
+	{Unplace, "remove the record: nothing of the claim is left in the member, or an admin took its promise from it", proofs("LivePodsOfClaim", "LeafClaimGone", "HostUnchanged")},
 	{Unselect, "remove the selected node, so that the scheduler selects again", Needs{}},
 	{Label, "label the promise for this member, with the Pod that its disk is for", Needs{}},
 	{Unlabel, "remove the labels: nothing of the claim is left in the member", proofs("LivePodsOfClaim", "LeafClaimGone")},
@@ -113,8 +112,7 @@ var steps = []struct {
 	{Secure, "set the leaf PV to Retain, and stamp it if a leaf claim has it", Needs{}},
 	{SetRetain, "set the leaf PV to Retain", Needs{}},
 	{Repoint, "point the leaf PV at its new leaf claim", Needs{}},
-	{FreePromise, "take an abandoned promise from its member", Needs{}},
-	{UnplaceAbandoned, "remove the placement of the claim of such a promise", proofs("HostUnchanged")},
+	{FreePromise, "remove the placement of the claim of an abandoned promise, then take the promise from its member", proofs("HostUnchanged")},
 	{DeleteHost, "delete the host PV of an abandoned volume", Needs{}},
 	{AbandonHost, "record that the volume is abandoned, and remove our finalizer", Needs{}},
 	{DropPromise, "delete a promise that no member has, then remove our finalizer", proofs("HostUnchanged")},

@@ -56,7 +56,7 @@ var volumes = []section{
 		{phase: Ending, when: []fact{not(mirrored), not(replaced), not(hasLeaf), not(claimBound)}, step: DeleteLost, owner: RootPVC},
 		{phase: Ending, when: []fact{not(mirrored), not(replaced), held, not(stamped), not(mayBeKnown)}, step: DestroyUnmirrored, owner: RootPVC},
 		{phase: Ending, when: []fact{not(mirrored), replaced, held, stamped}, owner: RootPVC, reason: v1alpha1.ReasonVolumeReplaced, report: (*volume.Snapshot).ReportHeldByEarlier, until: "the earlier host PV is released"},
-		{phase: Ending, when: []fact{not(mirrored), held, stamped, leafRetain, not(promisedHere)}, step: DeleteRetained, owner: RootPVC},
+		{phase: Ending, when: []fact{not(mirrored), held, stamped, leafRetain, either(not(promisedHere), terminating)}, step: DeleteRetained, owner: RootPVC},
 		{phase: Ending, owner: RootPVC, until: "the host PV is released, or the leaf PV changes"},
 	}},
 	{title: "Its claim is gone, and nothing is left to do", when: []fact{not(hasRoot)}, rows: []row{
@@ -121,7 +121,7 @@ var volumes = []section{
 		{phase: Reusing, when: []fact{slow}, step: Touch, owner: RootPVC},
 		{phase: Mirrored, when: []fact{outdated, not(abandoned), either(releasing, provisioned)}, step: UpdateHost, owner: LeafPV},
 		{phase: Bound, when: []fact{grown}, step: Grow, owner: RootPVC},
-		{phase: Idle, when: []fact{scratch, not(abandoned), finalizer, not(used), consumed}, owner: RootPV, reason: v1alpha1.ReasonReleaseRefused, report: (*volume.Snapshot).ReportKept, until: "the policies change, or a Pod uses it"},
+		{phase: Idle, when: []fact{scratch, not(abandoned), finalizer, not(used)}, owner: RootPV, reason: v1alpha1.ReasonReleaseRefused, report: (*volume.Snapshot).ReportKept, until: "the policies change, or a Pod uses it"},
 		{phase: Bound, when: []fact{modified}, owner: RootPVC, reason: v1alpha1.ReasonModifyUnsupported, report: (*volume.Snapshot).ReportModified, until: "the claim asks for the class that it has"},
 		{phase: Bound, owner: RootPVC, until: "the claim changes"},
 	}},

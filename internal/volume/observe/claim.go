@@ -73,7 +73,7 @@ func (c *Claim) Reports(m mirror.Member) bool {
 		return placed == m.ClusterID
 	case c.Root.Spec.VolumeName != "":
 		p := c.Snapshot.Placement
-		return p.Asked != nil && len(p.Rivals) == 0
+		return p.Asked != nil && len(p.Rivals) == 0 || c.Snapshot.Promise != nil && hostpv.LetGoIn(c.Snapshot.Promise, m.ClusterID)
 	}
 	return true // no member has it: what was reported of it is taken back
 }

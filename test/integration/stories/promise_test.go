@@ -393,6 +393,84 @@ var _ = Describe("A promise", func() {
 		until[corev1.Pod](ctx, s, x.Host, "job", phase(corev1.PodSucceeded))
 	}, SpecTimeout(storyTime))
 
+	It("keeps a disk that an admin sets to Retain while it is being released, for the next Pod (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "scratch", ofClass(classPromiseUnused))
+		s.pod(ctx, "first", using("scratch"), on(nodeOne))
+		s.running(ctx, "first", nodeOne)
+		host, leaf := s.fulfilled(ctx, "scratch", one)
+		disks := s.book(one, "scratch").LiveIDs()
+
+		By("a Pod of the member that holds up the end of the leaf claim")
+		first := until[corev1.Pod](ctx, s, x.Member(one), "first", phase(corev1.PodRunning))
+		holder := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "holder"},
+			Spec: corev1.PodSpec{
+				NodeName: first.Spec.NodeName, Containers: []corev1.Container{{Name: "c", Image: "registry.k8s.io/pause:3.10"}},
+				Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "scratch"}}}},
+			},
+		}
+		Expect(x.Member(one).API.Create(ctx, holder)).To(Succeed())
+		s.deletePod(ctx, "first")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "scratch", HaveField("DeletionTimestamp", Not(BeNil())))
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimDelete))
+
+		By("the admin, who wants the data after all")
+		patch(ctx, x.Host, host, `{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}`)
+		until[corev1.PersistentVolume](ctx, s, x.Member(one), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
+		Expect(x.Member(one).API.Delete(ctx, holder, client.GracePeriodSeconds(0))).To(Succeed())
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "scratch")
+		s.noted(ctx, "PersistentVolume", host.Name, "ReleaseRefused", "Retain")
+
+		s.pod(ctx, "second", using("scratch"), on(nodeOne))
+		s.running(ctx, "second", nodeOne)
+		Expect(s.book(one, "scratch").LiveIDs()).To(Equal(disks))
+		Expect(s.book(one, "scratch").Count(ledger.CreateVolume)).To(Equal(1))
+	}, SpecTimeout(storyTime))
+
+	It("is taken from a member that is away by an admin, and fulfilled in another one (I1, I3)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "scratch", ofClass(classPromiseUnused))
+		s.pod(ctx, "first", using("scratch"), on(nodeTwo))
+		s.running(ctx, "first", nodeTwo)
+		host, leaf := s.fulfilled(ctx, "scratch", two)
+
+		proxy := x.Fleet.Member(two).Proxy()
+		Expect(proxy.SetMode(controlplane.Blackhole)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+			Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		}, NodeTimeout(settle))
+		registration(ctx, two, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationAbandon+`":"true"}}}`)
+		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, And(
+			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationAbandon, idOf(ctx, x.Member(two)))), HaveField("Labels", Not(HaveKey(v1alpha1.LabelClusterID)))))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "scratch", HaveField("Annotations", Not(HaveKey(v1alpha1.AnnotationPlacedIn))))
+		s.recorded(ctx, idOf(ctx, x.Member(two)), v1alpha1.AnnotationAbandon, host.Name)
+		s.pod(ctx, "second", using("scratch"), on(nodeOne))
+		s.running(ctx, "second", nodeOne)
+		s.fulfilled(ctx, "scratch", one)
+
+		By("the member coming back, which keeps its disk, and says so")
+		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		Expect(x.AwaitReady(ctx, two)).To(Succeed())
+		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
+		until[corev1.PersistentVolume](ctx, s, x.Member(two), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))
+		s.noted(ctx, "PersistentVolumeClaim", "scratch", v1alpha1.ReasonSurplusVolume, leaf.Name)
+		Expect(s.book(two, "scratch").LiveIDs()).To(HaveLen(1))
+		s.fulfilled(ctx, "scratch", one)
+
+		By("its admin, who removes it once the claim is gone")
+		s.deletePod(ctx, "first")
+		s.deletePod(ctx, "second")
+		s.deleteClaim(ctx, "scratch")
+		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(two), "scratch")
+		orphan := until[corev1.PersistentVolume](ctx, s, x.Member(two), leaf.Name, And(
+			phase(corev1.VolumeReleased), HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
+		patch(ctx, x.Member(two), orphan, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		gone[corev1.PersistentVolume](ctx, s, x.Member(two), leaf.Name)
+	}, SpecTimeout(storyTime))
+
 	It("is what the sample promise.yaml says", func(ctx SpecContext) {
 		s := sample(ctx, "promise.yaml", one)
 		s.bound(ctx, "data")
