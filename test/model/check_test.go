@@ -14,7 +14,7 @@ import (
 var (
 	disruptions = flag.Uint("disruptions", 3, "at most so many disruptions lie on the way to a world")
 	fewer       = flag.Uint("fewer", 2, "the same, of the checks that look at more: of two claims, wake-ups, ends, and what users ask for")
-	promised    = flag.Uint("promised", 1, "the same, of the check of promises")
+	promised    = flag.Uint("promised", 2, "the same, of the check of promises")
 )
 
 // searched visits all worlds within some bounds.

@@ -8,6 +8,7 @@ import (
 	volumehelpers "k8s.io/component-helpers/storage/volume"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
@@ -126,6 +127,10 @@ func (ms *moves) hostAdmin(n int) {
 	}
 	if pv.DeletionTimestamp == nil {
 		edit("deletes the host PV", func(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &deleted })
+	}
+	if root := m.rootReferredBy(ms.from, pv); hostpv.IsUnused(pv) && pv.Status.Phase == corev1.VolumeBound && pv.DeletionTimestamp == nil && !hostpv.Abandoned(pv) &&
+		root != nil && root.Spec.VolumeName == pv.Name && root.Annotations[v1alpha1.AnnotationPlacedIn] == "" {
+		ms.add("the other member fulfills the promise", func(to *world) { m.fulfillThere(to, n) })
 	}
 	edit("abandons the host PV", func(pv *corev1.PersistentVolume) {
 		metav1.SetMetaDataAnnotation(&pv.ObjectMeta, v1alpha1.AnnotationAbandon, "true")

@@ -109,14 +109,15 @@ func (m *Model) releasing(w world) bool {
 	return slices.ContainsFunc(w.hostState.pvs[:], func(i id) bool { pv := m.objects.pv(i); return pv != nil && hostpv.Releasing(pv) })
 }
 
-// releasedInUse says why the disk of a promise is not to go with its last Pod: I2 (c).
-func (m *Model) releasedInUse(w world, host *corev1.PersistentVolume) []string {
+// releasedInUse says why the disk of a promise is not to go with its last Pod: I2 (c). Once its
+// leaf PV is at Delete, a new Pod waits for a new disk, and its leaf claim goes.
+func (m *Model) releasedInUse(w world, host *corev1.PersistentVolume, by *corev1.PersistentVolumeClaim) []string {
 	switch {
 	case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 		return []string{"I2: destroyed although the promise retains"}
 	case host.Annotations[v1alpha1.AnnotationConsumer] == "":
 		return []string{"I2: released although no consumer was recorded"}
-	case m.podUses(w):
+	case by == nil && m.podUses(w):
 		return []string{"I2: released while a Pod uses it"}
 	}
 	return nil
@@ -149,8 +150,8 @@ func (m *Model) destroyed(w world, n int, by *corev1.PersistentVolumeClaim) []st
 	for _, host := range hosts {
 		_, _, uid, _ := hostpv.LeafOf(host)
 		switch ref := host.Spec.ClaimRef; {
-		case hostpv.Releasing(host):
-			found = append(found, m.releasedInUse(w, host)...)
+		case hostpv.Releasing(host) && !hostpv.Ended(host):
+			found = append(found, m.releasedInUse(w, host, by)...)
 		case hostpv.Abandoned(host):
 			found = append(found, "I2: destroyed although its host PV is abandoned")
 		case host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
@@ -273,6 +274,9 @@ func (m *Model) inUse(w world, leaf *corev1.PersistentVolume) bool {
 }
 
 func (m *Model) unsettledHost(w world, pv *corev1.PersistentVolume) []string { //nolint:gocyclo // a table
+	if isThere(pv) {
+		return nil
+	}
 	held := controllerutil.ContainsFinalizer(pv, v1alpha1.FinalizerLeafVolume)
 	_, name, uid, _ := hostpv.LeafOf(pv)
 	leaf := m.leafNamed(w, name)
@@ -314,15 +318,12 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 		}
 		return []string{"a claim is Pending"}
 	case elsewhereNames[c]:
-		if current {
-			return []string{"a leaf claim stays whose claim has a volume elsewhere"}
-		}
-		if root.Annotations[v1alpha1.AnnotationPlacedIn] == here.ClusterID {
-			return []string{"a claim is placed here that has a volume elsewhere"}
-		}
-		return nil
+		return unsettledElsewhere(root, current)
 	}
 	host := m.objects.pv(w.hostState.pvs[slices.Index(hostNames[:], root.Spec.VolumeName)])
+	if isThere(host) {
+		return unsettledElsewhere(root, current)
+	}
 	if host != nil && hostpv.IsUnfulfilled(host) && host.Status.Phase == corev1.VolumeBound {
 		pod := m.objects.pod(w.pod)
 		switch {
@@ -357,6 +358,18 @@ func (m *Model) unsettledRoot(w world, c int, root, claim *corev1.PersistentVolu
 	wants, has := root.Spec.Resources.Requests[corev1.ResourceStorage], host.Spec.Capacity[corev1.ResourceStorage]
 	if has.Cmp(wants) < 0 && leaf.DeletionTimestamp == nil && host.DeletionTimestamp == nil {
 		return []string{"a claim has grown, and its volume has not"}
+	}
+	return nil
+}
+
+// unsettledElsewhere says the same of a claim that has a volume in the other member, and perhaps a
+// leaf claim here.
+func unsettledElsewhere(root *corev1.PersistentVolumeClaim, leaf bool) []string {
+	switch {
+	case leaf:
+		return []string{"a leaf claim stays whose claim has a volume elsewhere"}
+	case root.Annotations[v1alpha1.AnnotationPlacedIn] == here.ClusterID:
+		return []string{"a claim is placed here that has a volume elsewhere"}
 	}
 	return nil
 }

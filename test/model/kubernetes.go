@@ -43,6 +43,7 @@ func (m *Model) kubernetes(w world) []move {
 	}
 	for n := range w.hostState.pvs {
 		ms.syncVolume(hostSide, n)
+		ms.endThere(n)
 	}
 	for n := range w.memberState.pvs {
 		ms.syncVolume(memberSide, n)
@@ -382,5 +383,32 @@ func (ms *moves) otherMember(c int) {
 		})
 	case placed == there.ClusterID:
 		change("releases the claim", func(root *corev1.PersistentVolumeClaim) { delete(root.Annotations, v1alpha1.AnnotationPlacedIn) })
+	}
+}
+
+// fulfillThere is what the other member does for a Pod there: it places the claim, and records a disk
+// on the promise.
+func (m *Model) fulfillThere(to *world, n int) {
+	pv := m.objects.pv(to.hostState.pvs[n])
+	leaf := newLeafVolume(&corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{UID: "there"}}, "l-there", corev1.PersistentVolumeReclaimDelete)
+	to.hostState.pvs[n] = m.objects.keep(hostpv.Fulfil(hostpv.WithMember(pv, there, nil), leaf, corev1.PersistentVolumeReclaimDelete, there))
+	for c, i := range to.roots {
+		if root := m.objects.claim(i); root != nil && root.UID == pv.Spec.ClaimRef.UID {
+			to.roots[c] = m.objects.changeClaim(i, func(root *corev1.PersistentVolumeClaim) {
+				metav1.SetMetaDataAnnotation(&root.ObjectMeta, v1alpha1.AnnotationPlacedIn, there.ClusterID)
+			})
+		}
+	}
+}
+
+// isThere reports whether a PV of the host is the other member's.
+func isThere(pv *corev1.PersistentVolume) bool {
+	return pv != nil && pv.Labels[v1alpha1.LabelClusterID] == there.ClusterID
+}
+
+// endThere is what the other member does with a promise whose claim is gone.
+func (ms *moves) endThere(n int) {
+	if pv := ms.model.objects.pv(ms.from.hostState.pvs[n]); isThere(pv) && hostpv.Ended(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+		ms.add("the other member destroys the disk of the promise", func(to *world) { to.hostState.pvs[n] = 0 })
 	}
 }

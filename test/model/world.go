@@ -191,6 +191,7 @@ func (m *Model) referred(w world) map[string]bool {
 				continue
 			}
 			note(pv, pv.Spec.ClaimRef)
+			found[strings.TrimPrefix(pv.Name, "pvc-mock-")] = true
 			if _, leaf, uid, ours := hostpv.LeafOf(pv); ours {
 				found[string(uid)] = true
 				found[strings.TrimPrefix(leaf, "pvc-")] = true

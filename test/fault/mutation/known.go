@@ -10,6 +10,7 @@ const (
 	rootPodAct     = "internal/controller/rootpod/act.go"
 	leafPVAct      = "internal/controller/leafpv/act.go"
 	volumeTable    = "internal/volume/lifecycle/volumes.go"
+	promiseTable   = "internal/volume/lifecycle/promises.go"
 	volumeFacts    = "internal/volume/lifecycle/facts.go"
 	volumeSnapshot = "internal/volume/snapshot.go"
 	volumeObserve  = "internal/volume/observe/observe.go"
@@ -26,7 +27,7 @@ const (
 )
 
 // unproven drops host PVs without the proof that their leaf PVs are gone.
-var unproven = Edit{rootPVAct, "	if gone, err := r.Proof().LeafGone(ctx, s.Host); err != nil || !gone {\n		return err\n	}\n	return r.deleteHost(ctx, s)\n}\n\n// endPromise", "	return r.deleteHost(ctx, s)\n}\n\n// endPromise"}
+var unproven = Edit{rootPVAct, "	if gone, err := r.leafGone(ctx, s); err != nil || !gone {\n		return err\n	}\n	return r.deleteHost(ctx, s)\n}\n\n// endPromise", "	return r.deleteHost(ctx, s)\n}\n\n// endPromise"}
 
 // panics end the process, as they do where nobody recovers them.
 var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPanic: ptr.To(false), SkipNameValidation: ptr.To(true),"}

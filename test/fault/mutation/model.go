@@ -6,7 +6,7 @@ import "slices"
 // named, and those of All that it can show.
 func Model() []Mutation {
 	shared := []string{"other-uid-unmirrored", "failed-is-not-ended", "absence-deletes", "forgetful-deletion"}
-	return append(modelled(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) })...)
+	return slices.Concat(modelled(), ofPromises(), slices.DeleteFunc(All(), func(m Mutation) bool { return !slices.Contains(shared, m.Name) }))
 }
 
 func modelled() []Mutation {
@@ -84,6 +84,25 @@ func modelled() []Mutation {
 			Name: "notes-its-own-policy", Class: "a volume whose leaf claim was lost is retained for ever: the policy that Xylem gave it is noted as the member's",
 			Edits: []Edit{{volumeChange, "		s.stamp(after, s.Origin)\n		after.Spec.ClaimRef", "		s.stamp(after, s.Origin)\n		after.Annotations[v1alpha1.AnnotationReclaimPolicy] = string(s.Leaf.Spec.PersistentVolumeReclaimPolicy)\n		after.Spec.ClaimRef"}},
 			Check: "TestConfluence", Caught: []string{"the end depends", "other ends"},
+		},
+	}
+}
+
+// ofPromises are those of promise mode.
+func ofPromises() []Mutation {
+	return []Mutation{
+		{
+			Name: "mirrors-beside-its-promise", Class: "a host that was restored from before a claim was bound to its promise gets a second PV for it",
+			Edits: []Edit{{volumeSnapshot, "	unbound := s.Root.Spec.VolumeName == \"\"\n", "	unbound := false\n"}},
+			Check: "TestPromises", Caught: []string{"I3"},
+		},
+		{
+			Name: "releases-what-is-retained", Class: "the disk of a promise goes with its last Pod although an admin set the promise to Retain meanwhile",
+			Edits: []Edit{
+				{promiseTable, "not(destroyed), not(terminating)}, step: SetRetain", "not(destroyed), terminating}, step: SetRetain"},
+				{"internal/proof/evidence.go", "e.Promise.pv.Spec.ClaimRef, e.Promise.pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete", "e.Promise.pv.Spec.ClaimRef, true"},
+			},
+			Check: "TestPromises", Caught: []string{"I2"},
 		},
 	}
 }
