@@ -1,6 +1,6 @@
-// Package tree is kubectl xylem tree: where a claim's, or a Pod's, volume really
-// is. It reads (gather.go, member.go), builds a model of what was read, which is
-// pure (build.go, conditions.go), and prints it (print.go).
+// Package tree is kubectl xylem tree: where a claim's, or a Pod's, volume really is. It
+// reads the object that was asked for (package gather), builds the tree of what was read
+// (build), and prints it (render).
 //
 // What the host's objects say is enough for a tree. The member's side is read where
 // the user has a kubeconfig of it, or asks for the registration's own; else the tree

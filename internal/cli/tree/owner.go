@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xylem-io/xylem/internal/cli/tree/build"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/internal/text"
 )
@@ -38,7 +39,7 @@ func (r reading) owner(ctx context.Context, t target) (*model.Node, labels.Selec
 	if err := r.get(ctx, t, &namespace); err != nil {
 		return nil, nil, err
 	}
-	n := object(t.kind, "", &namespace, phase(string(namespace.Status.Phase)), model.Good)
+	n := build.Object(t.kind, "", &namespace, build.Phase(string(namespace.Status.Phase)), model.Good)
 	return &n, labels.Everything(), nil
 }
 
@@ -51,7 +52,7 @@ func workload(kind string, obj client.Object, wanted *int32, ready int32, select
 	if replicas := ptr.Deref(wanted, 1); ready < replicas {
 		state, health = "NotReady", model.Waiting
 	}
-	n := object(kind, "", obj, state, health)
+	n := build.Object(kind, "", obj, state, health)
 	n.Details = append(n.Details, fmt.Sprintf("%d of %s ready", ready, text.Count(int(ptr.Deref(wanted, 1)), "Pod")))
 	return &n, pods, nil
 }

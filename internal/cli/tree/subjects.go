@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/tree/build"
 	"github.com/xylem-io/xylem/internal/cli/tree/gather"
 	"github.com/xylem-io/xylem/internal/cli/tree/model"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
@@ -115,7 +116,7 @@ func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
 	if err := g.ReadMembers(ctx, r.env, r.way); err != nil {
 		return nil, err
 	}
-	return build(&g.Facts), nil
+	return build.Tree(&g.Facts), nil
 }
 
 // parts of a workload or a namespace: its Pods with claims, and the claims of a namespace that

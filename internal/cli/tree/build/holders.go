@@ -1,4 +1,4 @@
-package tree
+package build
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package tree
+package build
 
 import (
 	"fmt"
@@ -23,8 +23,8 @@ import (
 // builder makes nodes of what was read.
 type builder struct{ *gather.Facts }
 
-// build makes the tree of what was read.
-func build(read *gather.Facts) *model.Tree {
+// Tree of what was read.
+func Tree(read *gather.Facts) *model.Tree {
 	f := builder{read}
 	t := &model.Tree{TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: model.Kind}, Missing: f.Missing}
 	if f.Pod != nil {
@@ -52,8 +52,8 @@ func (f builder) volumeIn(clusterID string) *corev1.PersistentVolume {
 	return nil
 }
 
-// object is the node of an object that was read.
-func object(kind, cluster string, obj client.Object, state string, health model.Health) model.Node {
+// Object is the node of an object that was read.
+func Object(kind, cluster string, obj client.Object, state string, health model.Health) model.Node {
 	n := model.Node{Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName(), Cluster: cluster, State: state, Health: health}
 	if created := obj.GetCreationTimestamp(); !created.IsZero() {
 		n.Created = &created
@@ -81,7 +81,7 @@ func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 		return f.claimGone(c)
 	}
 	health := map[corev1.PersistentVolumeClaimPhase]model.Health{corev1.ClaimBound: model.Good, corev1.ClaimPending: model.Waiting, corev1.ClaimLost: model.Bad}[c.Claim.Status.Phase]
-	n := object(gather.KindClaim, "", c.Claim, phase(string(c.Claim.Status.Phase)), health)
+	n := Object(gather.KindClaim, "", c.Claim, Phase(string(c.Claim.Status.Phase)), health)
 	n.Details = append(n.Details, sizes(c.Claim)...)
 	if class := hostclass.NameOf(c.Claim); class != "" {
 		n.Details = append(n.Details, "class "+class)
@@ -160,7 +160,7 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 // volumeNode is a PV of the host and what it stands for.
 func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
 	pv := c.Volume
-	n := object(gather.KindVolume, "", pv, phase(string(pv.Status.Phase)), volumeHealth(pv))
+	n := Object(gather.KindVolume, "", pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
 	n.Details = append(n.Details, volumeDetails(pv)...)
 	n.Events = matter(c.VolumeEvents, false, since(&n, volumeWell(pv)))
 	_, _, _, hasLeaf := hostpv.LeafOf(pv)
@@ -237,7 +237,7 @@ func registrationNode(r *v1alpha1.ClusterRegistration) model.Node {
 	if !gather.Connected(r) {
 		state, health = "Disconnected", model.Bad
 	}
-	n := object(gather.KindRegistration, "", r, state, health)
+	n := Object(gather.KindRegistration, "", r, state, health)
 	if r.Status.KubernetesVersion != "" {
 		n.Details = append(n.Details, gather.Plain(r.Status.KubernetesVersion))
 	}
@@ -282,7 +282,7 @@ func (f builder) leafClaimNode(cluster, id string, c *gather.ClaimFacts) []model
 // leafClaim is a claim of a member that was read.
 func leafClaim(cluster string, c *gather.ClaimFacts) model.Node {
 	health := map[corev1.PersistentVolumeClaimPhase]model.Health{corev1.ClaimBound: model.Good, corev1.ClaimPending: model.Waiting, corev1.ClaimLost: model.Bad}[c.Leaf.Status.Phase]
-	n := object(gather.KindClaim, cluster, c.Leaf, phase(string(c.Leaf.Status.Phase)), health)
+	n := Object(gather.KindClaim, cluster, c.Leaf, Phase(string(c.Leaf.Status.Phase)), health)
 	n.Details = append(n.Details, sizes(c.Leaf)...)
 	if class := hostclass.NameOf(c.Leaf); class != "" {
 		n.Details = append(n.Details, "class "+class)
@@ -323,7 +323,7 @@ func isNil(obj client.Object) bool {
 // leafVolumeNode is the real volume.
 func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts) []model.Node {
 	if pv := c.LeafVolume; pv != nil {
-		n := object(gather.KindVolume, cluster, pv, phase(string(pv.Status.Phase)), volumeHealth(pv))
+		n := Object(gather.KindVolume, cluster, pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
 		n.Details = append(n.Details, volumeDetails(pv)...)
 		n.Driver, n.Handle = hostpv.SourceOf(pv)
 		n.Driver, n.Handle = gather.Plain(n.Driver), gather.Plain(n.Handle)
@@ -394,14 +394,14 @@ func podOf(cluster string, pod *corev1.Pod) model.Node {
 	default:
 		health = model.Waiting
 	}
-	state := phase(string(pod.Status.Phase))
+	state := Phase(string(pod.Status.Phase))
 	if reason := podReason(pod); reason != "" {
 		state = reason
 		if health == model.Good {
 			health = model.Bad
 		}
 	}
-	n := object(gather.KindPod, cluster, pod, state, health)
+	n := Object(gather.KindPod, cluster, pod, state, health)
 	if pod.Spec.NodeName != "" {
 		n.Details = append(n.Details, "node "+pod.Spec.NodeName)
 	} else if nominated := pod.Status.NominatedNodeName; nominated != "" {
@@ -440,7 +440,8 @@ func sizes(claim *corev1.PersistentVolumeClaim) []string {
 	return []string{has.String()}
 }
 
-func phase(p string) string {
+// Phase is a phase, for a State.
+func Phase(p string) string {
 	if p == "" {
 		return "Unknown"
 	}

@@ -1,4 +1,4 @@
-package tree
+package build
 
 import (
 	"bytes"
@@ -262,7 +262,7 @@ func TestTrees(t *testing.T) {
 			}
 			t.Run(name+suffix, func(t *testing.T) {
 				var out bytes.Buffer
-				render.Page{Width: width, Now: now}.Print(&out, build(&f))
+				render.Page{Width: width, Now: now}.Print(&out, Tree(&f))
 				if strings.Contains(out.String(), "\x1b") {
 					t.Error("colour, though none was asked for")
 				}
@@ -296,7 +296,7 @@ func golden(t *testing.T, name, got string) {
 func TestPrintedAsJSON(t *testing.T) {
 	f := cases()["pending-live"]
 	var out bytes.Buffer
-	if err := (&command.Output{Format: "json"}).Print(&out, build(&f)); err != nil {
+	if err := (&command.Output{Format: "json"}).Print(&out, Tree(&f)); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "pending-live.json", out.String())
