@@ -11,49 +11,51 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-func (r *reconciler) act(ctx context.Context, o observed, d decision) error {
+func (r *reconciler) act(ctx context.Context, o lifecycle.Snapshot, d lifecycle.Decision) error {
 	switch d := d.(type) {
-	case nothing:
-		if d.problem != nil {
-			return r.tell(ctx, o.root, d.problem)
+	case lifecycle.Nothing:
+		if d.Problem != nil {
+			return r.tell(ctx, o.Root, d.Problem)
 		}
 		return nil
-	case repeat:
-		return r.report(ctx, o.root, r.reporter(d.claim), d.problem)
-	case awaitReferences:
-		if d.problem != nil {
-			return r.tell(ctx, o.root, d.problem)
+	case lifecycle.Repeat:
+		return r.report(ctx, o.Root, r.reporter(d.Claim), d.Problem)
+	case lifecycle.AwaitReferences:
+		if d.Problem != nil {
+			return r.tell(ctx, o.Root, d.Problem)
 		}
 		return nil
-	case create:
+	case lifecycle.Create:
 		return r.create(ctx, o)
-	case markPushed:
-		return r.Root.ApplyStatus(ctx, actor, o.root, report.PushedCondition(o.root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.leaf, r.Member), o.leaf.UID, r.Clock.Now()))
-	case markWithdrawn:
-		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("taken back from member %q before the Pod was bound", r.Registration))
-	case markAwaiting:
-		return r.condition(ctx, o.root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %q in member %q", d.claim, r.Registration))
-	case update:
-		return r.refusedByMember(ctx, o.root, "update", r.Leaf.Patch(ctx, actor, o.leaf, podspec.ApplyDrift(o.leaf, d.drift)))
-	case remove:
+	case lifecycle.MarkPushed:
+		return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.Leaf, r.Member), o.Leaf.UID, r.Clock.Now()))
+	case lifecycle.MarkWithdrawn:
+		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("taken back from member %q before the Pod was bound", r.Registration))
+	case lifecycle.MarkAwaiting:
+		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %q in member %q", d.Claim, r.Registration))
+	case lifecycle.Update:
+		return r.refusedByMember(ctx, o.Root, "update", r.Leaf.Patch(ctx, actor, o.Leaf, podspec.ApplyDrift(o.Leaf, d.Drift)))
+	case lifecycle.Remove:
 		return r.remove(ctx, o, d)
-	case finish:
-		return r.finish(ctx, o.root)
+	case lifecycle.Finish:
+		return r.finish(ctx, o.Root)
 	}
 	return fmt.Errorf("unknown decision %T", d)
 }
 
 // create makes the leaf Pod, if live reads still ask for it. One that is there
 // already and was not seen in the cache is either ours, just made, or somebody else's.
-func (r *reconciler) create(ctx context.Context, o observed) error {
+func (r *reconciler) create(ctx context.Context, o lifecycle.Snapshot) error {
 	if settled, err := r.settled(ctx, o); err != nil || !settled {
 		return err
 	}
@@ -87,20 +89,20 @@ func (r *reconciler) create(ctx context.Context, o observed) error {
 // stillCreate decides again on the root as it is, by a live read: to a cache that
 // lags behind, a Pod that ran, ended or was replaced looks like one that is to be
 // pushed, and would run twice. A nil leaf is for the cache to catch up with.
-func (r *reconciler) stillCreate(ctx context.Context, o observed) (root, leaf *corev1.Pod, err error) {
-	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.root))
+func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Snapshot) (root, leaf *corev1.Pod, err error) {
+	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
 	if err != nil {
-		return nil, nil, fmt.Errorf("prove that Pod %s has not run yet: %w", client.ObjectKeyFromObject(o.root), err)
+		return nil, nil, fmt.Errorf("prove that Pod %s has not run yet: %w", client.ObjectKeyFromObject(o.Root), err)
 	}
-	if live == nil || live.UID != o.root.UID {
+	if live == nil || live.UID != o.Root.UID {
 		return nil, nil, nil
 	}
-	if namespace, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.copies.Namespace {
+	if namespace, err := index.Find[corev1.Namespace](ctx, r.HostLive, index.Named(live.Namespace)); err != nil || namespace == nil || namespace.UID != o.Copies.Namespace {
 		return nil, nil, err // the copies are an earlier namespace's: its event enqueues the Pod
 	}
-	o.root, o.nominated = live, r.nominated(live)
-	if d, still := decide(o).(create); still {
-		return live, d.leaf, nil
+	o.Root, o.Nominated = live, r.nominated(live)
+	if d, still := lifecycle.Next(o).(lifecycle.Create); still {
+		return live, d.Leaf, nil
 	}
 	return nil, nil, nil
 }
@@ -118,35 +120,35 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doin
 	return err
 }
 
-func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
-	if d.rootGone {
+func (r *reconciler) remove(ctx context.Context, o lifecycle.Snapshot, d lifecycle.Remove) error {
+	if d.RootGone {
 		// After a restore of the host, absence is no evidence: the host lacks Pods that run.
 		// After one of the member alone, it is: the member runs Pods again whose roots are gone.
 		if err := r.MayDestroy(); err != nil && r.LastRestores().HostUnconfirmed {
 			return err
 		}
-		root, err := index.Find[corev1.Pod](ctx, r.HostLive, o.origin.Root)
+		root, err := index.Find[corev1.Pod](ctx, r.HostLive, o.Origin.Root)
 		if err != nil {
-			return fmt.Errorf("prove that Pod %s is gone: %w", o.origin.Root, err)
+			return fmt.Errorf("prove that Pod %s is gone: %w", o.Origin.Root, err)
 		}
-		if root != nil && root.UID == o.origin.UID {
+		if root != nil && root.UID == o.Origin.UID {
 			return nil // the cache was behind
 		}
 	}
-	if alive := o.root != nil && o.root.DeletionTimestamp == nil && !d.rootGone; alive {
+	if alive := o.Root != nil && o.Root.DeletionTimestamp == nil && !d.RootGone; alive {
 		if still, err := r.stillRemove(ctx, o); err != nil || !still {
 			return err
 		}
 	}
-	grace := d.grace
+	grace := d.Grace
 	if grace == nil {
-		grace = o.leaf.Spec.TerminationGracePeriodSeconds
+		grace = o.Leaf.Spec.TerminationGracePeriodSeconds
 	}
-	if err := r.Leaf.Delete(ctx, o.leaf, guarded.Grace(grace)); client.IgnoreNotFound(err) != nil {
+	if err := r.Leaf.Delete(ctx, o.Leaf, guarded.Grace(grace)); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	if o.root != nil && o.root.DeletionTimestamp == nil && !d.rootGone {
-		r.eventWithdrawn(o.root, d.why)
+	if o.Root != nil && o.Root.DeletionTimestamp == nil && !d.RootGone {
+		r.eventWithdrawn(o.Root, d.Why)
 	}
 	return nil
 }
@@ -155,32 +157,32 @@ func (r *reconciler) remove(ctx context.Context, o observed, d remove) error {
 // reads, and reports whether the leaf is to go: in a cache that was filled by an API
 // server that lags behind, after a restart, a claim may be missing that is there, and
 // a leaf may run that has ended.
-func (r *reconciler) stillRemove(ctx context.Context, o observed) (bool, error) {
+func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Snapshot) (bool, error) {
 	var err error
-	if podstatus.Finished(o.root) {
-		cached := o.leaf.UID
-		if o.leaf, _, err = index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(o.leaf)); err != nil || o.leaf == nil || o.leaf.UID != cached {
+	if podstatus.Finished(o.Root) {
+		cached := o.Leaf.UID
+		if o.Leaf, _, err = index.Leaf[corev1.Pod](ctx, r.Live, r.HostID, client.ObjectKeyFromObject(o.Leaf)); err != nil || o.Leaf == nil || o.Leaf.UID != cached {
 			return false, err
 		}
 	}
-	if o.root, err = index.Find[corev1.Pod](ctx, r.HostLive, o.origin.Root); err != nil || o.root == nil || o.root.UID != o.origin.UID || o.root.DeletionTimestamp != nil {
+	if o.Root, err = index.Find[corev1.Pod](ctx, r.HostLive, o.Origin.Root); err != nil || o.Root == nil || o.Root.UID != o.Origin.UID || o.Root.DeletionTimestamp != nil {
 		return false, err // seen by the cache before long
 	}
-	o.claims = slices.Clone(o.claims)
-	for i := range o.claims {
-		c := &o.claims[i]
-		key := types.NamespacedName{Namespace: o.root.Namespace, Name: c.name}
-		if c.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, key); err != nil {
+	o.Claims = slices.Clone(o.Claims)
+	for i := range o.Claims {
+		c := &o.Claims[i]
+		key := types.NamespacedName{Namespace: o.Root.Namespace, Name: c.Name}
+		if c.Root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, key); err != nil {
 			return false, err
 		}
-		if c.volume, err = boundVolume(ctx, r.HostLive, c.root); err != nil {
+		if c.Volume, err = boundVolume(ctx, r.HostLive, c.Root); err != nil {
 			return false, err
 		}
 	}
-	if o.others, err = otherNodes(ctx, r.HostLive, o); err != nil {
+	if o.Others, err = otherNodes(ctx, r.HostLive, o); err != nil {
 		return false, err
 	}
-	_, still := decide(o).(remove)
+	_, still := lifecycle.Next(o).(lifecycle.Remove)
 	return still, nil
 }
 
@@ -221,4 +223,26 @@ func (r *reconciler) condition(ctx context.Context, root *corev1.Pod, by mirror.
 // reporter of what concerns the Pod itself, or else a claim of it.
 func (r *reconciler) reporter(claim string) mirror.Reporter {
 	return mirror.Reporter{ClusterID: r.ClusterID, Claim: claim}
+}
+
+// settled proves by live reads that none of the Pod's disks is being released: who
+// releases one marks it first, and looks for Pods like this one then. Nor may one
+// say that it is unused: the mark of a time that is over could outlive this Pod, if
+// the manager ends, and the grace would be measured from then.
+func (r *reconciler) settled(ctx context.Context, o lifecycle.Snapshot) (bool, error) {
+	for _, c := range o.Claims {
+		if c.Volume == nil || !hostpv.WhenUnused(c.Volume) {
+			continue
+		}
+		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(c.Volume.Name))
+		if err != nil || pv == nil || pv.UID != c.Volume.UID || hostpv.Releasing(pv) || hostpv.MarkedUnused(pv) || pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID {
+			return false, err // its event wakes us
+		}
+	}
+	return true, nil
+}
+
+// pushedMessage of the condition names the leaf.
+func pushedMessage(leaf *corev1.Pod, m mirror.Member) string {
+	return fmt.Sprintf("runs in member %s as Pod %s/%s with UID %s", m.Registration, leaf.Namespace, leaf.Name, leaf.UID)
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/fencing"
@@ -104,12 +105,12 @@ func TestWithdrawalIsLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running)
-			live := &reads{pod: o.root.DeepCopy(), claim: o.claims[0].root.DeepCopy()}
+			live := &reads{pod: o.Root.DeepCopy(), claim: o.Claims[0].Root.DeepCopy()}
 			tc.change(live)
-			o.claims[0].root = nil // as the cache has it
-			d, removal := decide(o).(remove)
+			o.Claims[0].Root = nil // as the cache has it
+			d, removal := lifecycle.Next(o).(lifecycle.Remove)
 			if !removal {
-				t.Fatalf("decision is %T, want remove", decide(o))
+				t.Fatalf("decision is %T, want remove", lifecycle.Next(o))
 			}
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: live, Recorder: events.NewFakeRecorder(1),
@@ -136,12 +137,12 @@ func TestRemovalAfterARestore(t *testing.T) {
 		"the host was, and it is settled": {nil, fencing.Restores{Host: now.Time}, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(running, func(o *observed) { o.root = nil })
+			o := seen(running, func(o *lifecycle.Snapshot) { o.Root = nil })
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{}, MayDestroy: func() error { return tc.suspended }, Restores: func() fencing.Restores { return tc.restores },
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
 			}}
-			if err := r.act(t.Context(), o, decide(o)); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), o, lifecycle.Next(o)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -157,24 +158,24 @@ func TestCreationIsLive(t *testing.T) {
 		want   error
 	}{
 		"it has not run":             {func(*reads) {}, errWrite},
-		"it ran: marked Pushed":      {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).root }, nil},
-		"it has failed":              {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).root }, nil},
+		"it ran: marked Pushed":      {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionTrue)).Root }, nil},
+		"it has failed":              {func(r *reads) { r.pod = seen(onNode, phase(corev1.PodFailed)).Root }, nil},
 		"it is being deleted":        {func(r *reads) { r.pod.DeletionTimestamp = &metav1.Time{} }, nil},
 		"it is gone":                 {func(r *reads) { r.pod = nil }, nil},
 		"another one has its name":   {func(r *reads) { r.pod.UID = "newer" }, nil},
 		"its namespace was replaced": {func(r *reads) { r.namespace = "newer-uid" }, nil},
 		"it is on another node":      {func(r *reads) { r.pod.Spec.NodeName = there.NodeName }, nil},
 		"the host does not answer":   {func(r *reads) { r.err = down }, down},
-		"it was withdrawn meanwhile": {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).root }, errWrite},
+		"it was withdrawn meanwhile": {func(r *reads) { r.pod = seen(onNode, pushed(here, corev1.ConditionFalse)).Root }, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(onNode) // as the cache has it: bound, not marked
-			o.claims[0].leaf.Spec.VolumeName = "pv-data"
-			d, creation := decide(o).(create)
+			o.Claims[0].Leaf.Spec.VolumeName = "pv-data"
+			d, creation := lifecycle.Next(o).(lifecycle.Create)
 			if !creation {
-				t.Fatalf("decision is %T, want create", decide(o))
+				t.Fatalf("decision is %T, want create", lifecycle.Next(o))
 			}
-			live := &reads{pod: o.root.DeepCopy()}
+			live := &reads{pod: o.Root.DeepCopy()}
 			tc.change(live)
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: live, Recorder: events.NewFakeRecorder(1),
@@ -202,11 +203,11 @@ func TestRemovalOfAnEndedRootsLeafIsLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed))
-			d, removal := decide(o).(remove)
+			d, removal := lifecycle.Next(o).(lifecycle.Remove)
 			if !removal {
-				t.Fatalf("decision is %T, want remove", decide(o))
+				t.Fatalf("decision is %T, want remove", lifecycle.Next(o))
 			}
-			host, live := &reads{pod: o.root.DeepCopy(), claim: o.claims[0].root, volume: o.claims[0].volume}, &reads{pod: o.leaf.DeepCopy()}
+			host, live := &reads{pod: o.Root.DeepCopy(), claim: o.Claims[0].Root, volume: o.Claims[0].Volume}, &reads{pod: o.Leaf.DeepCopy()}
 			tc.host(host)
 			tc.member(live)
 			r := &reconciler{Link: &member.Link{
@@ -254,7 +255,7 @@ func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.List
 // claims wait there for a disk of it.
 func TestClassEnqueuesPods(t *testing.T) {
 	ofClass := func(class string) corev1.PersistentVolumeClaim {
-		leaf := asked("data", here).leaf.DeepCopy()
+		leaf := asked("data", here).Leaf.DeepCopy()
 		leaf.Spec.StorageClassName = &class
 		return *leaf
 	}
@@ -292,16 +293,16 @@ func TestNodeIsAwaited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := seen(running, on(tc.boundTo))
-			o.root.Spec.Volumes = nil
-			host := listed{objects: []client.Object{o.root, virtualNode()}}
+			o.Root.Spec.Volumes = nil
+			host := listed{objects: []client.Object{o.Root, virtualNode()}}
 			if tc.knows != nil {
 				host.objects = append(host.objects, tc.knows)
 			}
-			leaf := o.leaf.DeepCopy()
-			o.origin.Stamp(leaf)
+			leaf := o.Leaf.DeepCopy()
+			o.Origin.Stamp(leaf)
 			r := &reconciler{Link: &member.Link{Member: here, Host: host, Cache: listed{objects: []client.Object{leaf}}}}
-			got, err := r.observe(t.Context(), client.ObjectKeyFromObject(o.root))
-			if got.leaf == nil {
+			got, err := r.observe(t.Context(), client.ObjectKeyFromObject(o.Root))
+			if got.Leaf == nil {
 				t.Fatal("the leaf was not seen")
 			}
 			if failed := err != nil; failed != tc.fails {
@@ -346,8 +347,8 @@ func TestReferencesObserved(t *testing.T) {
 		"optional, and of a type that is not copied": {optional: true, host: token},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := observed{member: here, root: rootPod()}
-			o.root.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{
+			o := lifecycle.Snapshot{Member: here, Root: rootPod()}
+			o.Root.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "password"}, Optional: &tc.optional}}}
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.Namespace}}
 			has := func(objects ...client.Object) listed {
@@ -358,11 +359,11 @@ func TestReferencesObserved(t *testing.T) {
 				t.Fatal(err)
 			}
 			lacking := ""
-			if o.lacking != nil {
-				lacking = o.lacking.Reason
+			if o.Lacking != nil {
+				lacking = o.Lacking.Reason
 			}
-			if !slices.Equal(o.missing, tc.missing) || lacking != tc.lacking || o.copies != copies {
-				t.Errorf("missing %v, want %v; lacking %q, want %q; copies %v", o.missing, tc.missing, lacking, tc.lacking, o.copies)
+			if !slices.Equal(o.Missing, tc.missing) || lacking != tc.lacking || o.Copies != copies {
+				t.Errorf("missing %v, want %v; lacking %q, want %q; copies %v", o.Missing, tc.missing, lacking, tc.lacking, o.Copies)
 			}
 		})
 	}
@@ -394,11 +395,11 @@ func TestNominated(t *testing.T) {
 
 // Whether a volume was mirrored for a claim whose leaf claim is gone is read live.
 func TestMirrorsObserved(t *testing.T) {
-	unbound := asked("data", here).root
+	unbound := asked("data", here).Root
 	down := errors.New("connection refused")
 	elsewhere := bound("data", there)
 	another := bound("data", here)
-	another.volume.Spec.ClaimRef.UID = "another"
+	another.Volume.Spec.ClaimRef.UID = "another"
 	for name, tc := range map[string]struct {
 		root   *corev1.PersistentVolumeClaim
 		volume *corev1.PersistentVolume
@@ -406,18 +407,18 @@ func TestMirrorsObserved(t *testing.T) {
 		want   bool
 	}{
 		"none, and none is about to be bound": {root: unbound},
-		"about to be bound":                   {root: unbound, volume: bound("data", here).volume, want: true},
-		"bound":                               {root: bound("data", here).root, volume: bound("data", here).volume, want: true},
-		"of another member":                   {root: elsewhere.root, volume: elsewhere.volume},
-		"of another claim":                    {root: another.root, volume: another.volume},
-		"the host does not answer":            {root: bound("data", here).root, err: down},
+		"about to be bound":                   {root: unbound, volume: bound("data", here).Volume, want: true},
+		"bound":                               {root: bound("data", here).Root, volume: bound("data", here).Volume, want: true},
+		"of another member":                   {root: elsewhere.Root, volume: elsewhere.Volume},
+		"of another claim":                    {root: another.Root, volume: another.Volume},
+		"the host does not answer":            {root: bound("data", here).Root, err: down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			live := volumes{reads{volume: tc.volume, err: tc.err}}
 			r := &reconciler{Link: &member.Link{Member: here, HostLive: live}, Options: Options{Mirrors: account.NewMirrors(&reads{}, live)}}
-			o := observed{claims: []claim{{name: "data", root: tc.root}}}
-			if err := r.observeMirrors(t.Context(), &o); !errors.Is(err, tc.err) || o.claims[0].mirrored != tc.want {
-				t.Errorf("mirrored is %t, %v; want %t, %v", o.claims[0].mirrored, err, tc.want, tc.err)
+			o := lifecycle.Snapshot{Claims: []lifecycle.Claim{{Name: "data", Root: tc.root}}}
+			if err := r.observeMirrors(t.Context(), &o); !errors.Is(err, tc.err) || o.Claims[0].Mirrored != tc.want {
+				t.Errorf("mirrored is %t, %v; want %t, %v", o.Claims[0].Mirrored, err, tc.want, tc.err)
 			}
 		})
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -113,79 +114,79 @@ func ofRecord(before, after client.Object) bool {
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	o, err := r.observe(ctx, request.NamespacedName)
 	if err != nil {
-		return reconcile.Result{}, r.reportUnreadable(ctx, o.root, err)
+		return reconcile.Result{}, r.reportUnreadable(ctx, o.Root, err)
 	}
 	r.reportDebug(o)
-	d := decide(o)
+	d := lifecycle.Next(o)
 	if err := r.act(ctx, o, d); err != nil {
 		return reconcile.Result{}, err
 	}
-	if _, awaits := d.(awaitReferences); awaits {
+	if _, awaits := d.(lifecycle.AwaitReferences); awaits {
 		return reconcile.Result{RequeueAfter: referencesAgain}, nil
 	}
 	return reconcile.Result{}, nil
 }
 
 // reportDebug reports once that ephemeral containers of a Pod that runs here do not.
-func (r *reconciler) reportDebug(o observed) {
-	if o.root == nil || o.leaf == nil || len(o.root.Spec.EphemeralContainers) <= len(o.leaf.Spec.EphemeralContainers) {
+func (r *reconciler) reportDebug(o lifecycle.Snapshot) {
+	if o.Root == nil || o.Leaf == nil || len(o.Root.Spec.EphemeralContainers) <= len(o.Leaf.Spec.EphemeralContainers) {
 		return
 	}
-	count := len(o.root.Spec.EphemeralContainers)
-	if known, _ := r.debugged.Get(o.root.UID); known != count {
-		r.debugged.Add(o.root.UID, count)
-		r.eventNotDebugged(o.root)
+	count := len(o.Root.Spec.EphemeralContainers)
+	if known, _ := r.debugged.Get(o.Root.UID); known != count {
+		r.debugged.Add(o.Root.UID, count)
+		r.eventNotDebugged(o.Root)
 	}
 }
 
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
-	o := observed{member: r.Member, rules: r.Rules}
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lifecycle.Snapshot, error) {
+	o := lifecycle.Snapshot{Member: r.Member, Rules: r.Rules}
 	var err error
-	if o.root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil {
+	if o.Root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil {
 		return o, err
 	}
-	if o.leaf, o.origin, err = index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, key); err != nil {
+	if o.Leaf, o.Origin, err = index.Leaf[corev1.Pod](ctx, r.Cache, r.HostID, key); err != nil {
 		return o, err
 	}
-	if o.root == nil || o.root.DeletionTimestamp != nil || !o.concerns() {
+	if o.Root == nil || o.Root.DeletionTimestamp != nil || !o.Concerns() {
 		return o, nil
 	}
-	o.nominated = r.nominated(o.root)
-	if o.node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
+	o.Nominated = r.nominated(o.Root)
+	if o.Node, err = index.Find[corev1.Node](ctx, r.Host, index.Named(r.NodeName)); err != nil {
 		return o, err
 	}
-	if o.node == nil && o.root.Spec.NodeName == r.NodeName {
+	if o.Node == nil && o.Root.Spec.NodeName == r.NodeName {
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", r.NodeName, key)
 	}
-	if o.namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(key.Namespace)); err != nil {
+	if o.Namespace, err = index.Find[corev1.Namespace](ctx, r.Cache, index.Named(key.Namespace)); err != nil {
 		return o, err
 	}
-	for _, name := range podspec.ClaimNames(o.root) {
-		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, o.root)
+	for _, name := range podspec.ClaimNames(o.Root) {
+		claim, err := r.claim(ctx, types.NamespacedName{Namespace: key.Namespace, Name: name}, o.Root)
 		if err != nil {
 			return o, err
 		}
-		o.claims = append(o.claims, claim)
+		o.Claims = append(o.Claims, claim)
 	}
-	if o.leaf == nil {
+	if o.Leaf == nil {
 		err = r.observeUnpushed(ctx, &o)
 		return o, err
 	}
-	if o.others, err = otherNodes(ctx, r.Host, o); err != nil {
+	if o.Others, err = otherNodes(ctx, r.Host, o); err != nil {
 		return o, err
 	}
-	if name := o.root.Spec.NodeName; name != "" && name != r.NodeName && o.others[name] == nil {
+	if name := o.Root.Spec.NodeName; name != "" && name != r.NodeName && o.Others[name] == nil {
 		return o, fmt.Errorf("node %s, which Pod %s is bound to, is not in the cache yet", name, key)
 	}
 	return o, nil
 }
 
 // observeUnpushed looks for what a Pod without a leaf waits for.
-func (r *reconciler) observeUnpushed(ctx context.Context, o *observed) error {
+func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Snapshot) error {
 	switch {
-	case !o.awaitsNode():
+	case !o.AwaitsNode():
 		return r.references(ctx, o)
-	case o.ran(): // no other member's controller decides on it
+	case o.Ran(): // no other member's controller decides on it
 		return r.observeMirrors(ctx, o)
 	}
 	return nil
@@ -194,26 +195,26 @@ func (r *reconciler) observeUnpushed(ctx context.Context, o *observed) error {
 // observeMirrors looks, live, for the host PVs of this member that claims without a leaf
 // claim are bound to, or are about to be: their leaf claims were bound, and somebody in the
 // member has deleted them, or restored it to before them.
-func (r *reconciler) observeMirrors(ctx context.Context, o *observed) error {
-	for i := range o.claims {
-		c := &o.claims[i]
-		if c.root == nil || c.leaf != nil {
+func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Snapshot) error {
+	for i := range o.Claims {
+		c := &o.Claims[i]
+		if c.Root == nil || c.Leaf != nil {
 			continue
 		}
-		name := c.root.Spec.VolumeName
+		name := c.Root.Spec.VolumeName
 		if name == "" {
 			var err error
-			if name, err = r.Mirrors.Of(ctx, c.root); err != nil {
+			if name, err = r.Mirrors.Of(ctx, c.Root); err != nil {
 				return err
 			}
 		}
 		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(name))
 		if err != nil {
-			return fmt.Errorf("read the volume of claim %s: %w", client.ObjectKeyFromObject(c.root), err)
+			return fmt.Errorf("read the volume of claim %s: %w", client.ObjectKeyFromObject(c.Root), err)
 		}
 		if pv != nil {
 			cluster, _, _, ours := hostpv.LeafOf(pv)
-			c.mirrored = ours && cluster == r.ClusterID && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == c.root.UID
+			c.Mirrored = ours && cluster == r.ClusterID && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == c.Root.UID
 		}
 	}
 	return nil
@@ -221,16 +222,16 @@ func (r *reconciler) observeMirrors(ctx context.Context, o *observed) error {
 
 // otherNodes are those that the root and its unbound claims name beside the
 // member's own, as far as they are known.
-func otherNodes(ctx context.Context, from client.Reader, o observed) (map[string]*corev1.Node, error) {
-	names := []string{o.root.Spec.NodeName}
-	for _, c := range o.claims {
-		if c.root != nil && c.root.Spec.VolumeName == "" {
-			names = append(names, c.root.Annotations[route.AnnSelectedNode])
+func otherNodes(ctx context.Context, from client.Reader, o lifecycle.Snapshot) (map[string]*corev1.Node, error) {
+	names := []string{o.Root.Spec.NodeName}
+	for _, c := range o.Claims {
+		if c.Root != nil && c.Root.Spec.VolumeName == "" {
+			names = append(names, c.Root.Annotations[route.AnnSelectedNode])
 		}
 	}
 	others := map[string]*corev1.Node{}
 	for _, name := range names {
-		if name == "" || name == o.member.NodeName || others[name] != nil {
+		if name == "" || name == o.Member.NodeName || others[name] != nil {
 			continue
 		}
 		node, err := index.Find[corev1.Node](ctx, from, index.Named(name))
@@ -251,28 +252,28 @@ func (r *reconciler) nominated(pod *corev1.Pod) bool {
 }
 
 // claim observes one claim of the Pod on both sides.
-func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (claim, error) {
-	c := claim{name: key.Name}
+func (r *reconciler) claim(ctx context.Context, key types.NamespacedName, pod *corev1.Pod) (lifecycle.Claim, error) {
+	c := lifecycle.Claim{Name: key.Name}
 	var err error
-	if c.root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key); err != nil || c.root == nil {
+	if c.Root, err = index.Find[corev1.PersistentVolumeClaim](ctx, r.Host, key); err != nil || c.Root == nil {
 		return c, err
 	}
-	c.foreign = podspec.IsEphemeralClaim(pod, key.Name) && !metav1.IsControlledBy(c.root, pod)
-	if c.volume, err = boundVolume(ctx, r.Host, c.root); err != nil {
+	c.Foreign = podspec.IsEphemeralClaim(pod, key.Name) && !metav1.IsControlledBy(c.Root, pod)
+	if c.Volume, err = boundVolume(ctx, r.Host, c.Root); err != nil {
 		return c, err
 	}
 	leaf, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, r.Cache, r.HostID, key)
 	if err != nil {
 		return c, err
 	}
-	if leaf != nil && origin.UID == c.root.UID {
-		c.leaf = leaf
-		if c.leafWaits, err = r.waits(ctx, leaf); err != nil {
+	if leaf != nil && origin.UID == c.Root.UID {
+		c.Leaf = leaf
+		if c.LeafWaits, err = r.waits(ctx, leaf); err != nil {
 			return c, err
 		}
 	}
-	if c.root.Spec.VolumeName == "" && !r.nominated(pod) {
-		c.shared, err = r.shared(ctx, key, pod.UID)
+	if c.Root.Spec.VolumeName == "" && !r.nominated(pod) {
+		c.Shared, err = r.shared(ctx, key, pod.UID)
 	}
 	return c, err
 }
@@ -308,14 +309,14 @@ func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeCla
 // references observes which of the ConfigMaps and Secrets that the Pod refers to have no
 // copy in the member yet. One that is optional and that the host lacks is not waited for:
 // nothing but its copy ever has the copy's name.
-func (r *reconciler) references(ctx context.Context, o *observed) error {
-	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.root.Namespace))
+func (r *reconciler) references(ctx context.Context, o *lifecycle.Snapshot) error {
+	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
 	if err != nil || namespace == nil {
 		return err
 	}
-	o.copies = mirror.Copies{HostID: r.HostID, Namespace: namespace.UID}
+	o.Copies = mirror.Copies{HostID: r.HostID, Namespace: namespace.UID}
 	var absent []string
-	for _, ref := range refs.Of(o.root) {
+	for _, ref := range refs.Of(o.Root) {
 		copied, err := r.copied(ctx, o, ref)
 		if err != nil {
 			return err
@@ -328,24 +329,25 @@ func (r *reconciler) references(ctx context.Context, o *observed) error {
 		case err != nil:
 			return err
 		case found && refusal == nil:
-			o.missing = append(o.missing, ref.Kind+" "+ref.Name)
+			o.Missing = append(o.Missing, ref.Kind+" "+ref.Name)
 		case ref.Optional:
 		case refusal != nil:
-			o.lacking = refusal
+			o.Lacking = refusal
 		default:
 			absent = append(absent, fmt.Sprintf("%s %q", ref.Kind, ref.Name))
 		}
 	}
-	if o.lacking == nil && len(absent) > 0 {
-		o.lacking = refuse(v1alpha1.ReasonReferenceMissing, "the Pod is not pushed to member %q: it needs what namespace %q of the host does not have: %s. Create it there, or mark the reference as optional",
-			r.Registration, o.root.Namespace, strings.Join(absent, ", ")).problem
+	if o.Lacking == nil && len(absent) > 0 {
+		o.Lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: fmt.Sprintf(
+			"the Pod is not pushed to member %q: it needs what namespace %q of the host does not have: %s. Create it there, or mark the reference as optional",
+			r.Registration, o.Root.Namespace, strings.Join(absent, ", "))}
 	}
 	return nil
 }
 
 // copied reports whether the member has the copy of what a Pod refers to.
-func (r *reconciler) copied(ctx context.Context, o *observed, ref refs.Reference) (bool, error) {
-	key := types.NamespacedName{Namespace: o.root.Namespace, Name: o.copies.Name(ref.Name)}
+func (r *reconciler) copied(ctx context.Context, o *lifecycle.Snapshot, ref refs.Reference) (bool, error) {
+	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: o.Copies.Name(ref.Name)}
 	var origin mirror.Origin
 	var err error
 	if ref.Kind == refs.KindSecret {
@@ -358,8 +360,8 @@ func (r *reconciler) copied(ctx context.Context, o *observed, ref refs.Reference
 
 // inHost looks, live, since Secrets are not watched there, whether the host has what a
 // Pod refers to, and why it is not copied.
-func (r *reconciler) inHost(ctx context.Context, o *observed, ref refs.Reference) (found bool, refusal *mirror.Refusal, err error) {
-	key := types.NamespacedName{Namespace: o.root.Namespace, Name: ref.Name}
+func (r *reconciler) inHost(ctx context.Context, o *lifecycle.Snapshot, ref refs.Reference) (found bool, refusal *mirror.Refusal, err error) {
+	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: ref.Name}
 	if ref.Kind == refs.KindConfigMap {
 		root, err := index.Find[corev1.ConfigMap](ctx, r.HostLive, key)
 		return root != nil, nil, err
@@ -368,7 +370,7 @@ func (r *reconciler) inHost(ctx context.Context, o *observed, ref refs.Reference
 	if root == nil {
 		return false, nil, err
 	}
-	_, err = refs.TranslateSecret(root, o.copies)
+	_, err = refs.TranslateSecret(root, o.Copies)
 	if err != nil && !errors.As(err, &refusal) {
 		return true, nil, fmt.Errorf("translate Secret %s: %w", key, err)
 	}

@@ -6,7 +6,7 @@ const (
 	rootPVCDelete  = "internal/controller/rootpvc/delete.go"
 	rootPVCReport  = "internal/controller/rootpvc/report.go"
 	rootPVCAct     = "internal/controller/rootpvc/act.go"
-	rootPodDecide  = "internal/controller/rootpod/decide.go"
+	rootPodNext    = "internal/controller/rootpod/lifecycle/next.go"
 	rootPodAct     = "internal/controller/rootpod/act.go"
 	leafPVAct      = "internal/controller/leafpv/act.go"
 	volumeTable    = "internal/volume/lifecycle/volumes.go"

@@ -24,12 +24,12 @@ func reviewed() []Mutation {
 		},
 		{
 			Name: "runs-from-cache", Class: "I6: a leaf Pod is created for what the cache shows: a Pod that ran, and is gone, runs again",
-			Edits:    []Edit{{rootPodAct, "	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.root))", "	live, err := index.Find[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(o.root))"}},
+			Edits:    []Edit{{rootPodAct, "	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))", "	live, err := index.Find[corev1.Pod](ctx, r.Host, client.ObjectKeyFromObject(o.Root))"}},
 			Scenario: "pod-once", Fault: "stale-pods@cluster38/delete/pods/app#1", Caught: []string{"I6"},
 		},
 		{
 			Name: "leaves-unfinished", Class: "I6: the leaf Pod of a root that has ended runs again after the member was restored, and goes on",
-			Edits:    []Edit{{rootPodDecide, "	return remove{why: \"the Pod has ended as \" + string(o.root.Status.Phase)}\n", "	return nil\n"}},
+			Edits:    []Edit{{rootPodNext, "	return Remove{Why: \"the Pod has ended as \" + string(o.Root.Status.Phase)}\n", "	return nil\n"}},
 			Scenario: "pod-ends", Fault: "restore-member@host/patch/pods.status/app#1", Caught: []string{"I6"},
 		},
 		{

@@ -1,0 +1,24 @@
+package lifecycle_test
+
+import "github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle/lifecycletest"
+
+// What the tests of this package observe.
+var (
+	here        = lifecycletest.Here
+	there       = lifecycletest.There
+	now         = lifecycletest.Now
+	seen        = lifecycletest.Seen
+	rootPod     = lifecycletest.RootPod
+	virtualNode = lifecycletest.VirtualNode
+	asked       = lifecycletest.Asked
+	bound       = lifecycletest.Bound
+	pushed      = lifecycletest.Pushed
+	leafOf      = lifecycletest.LeafOf
+	running     = lifecycletest.Running
+	on          = lifecycletest.On
+	onNode      = lifecycletest.OnNode
+	phase       = lifecycletest.Phase
+	promised    = lifecycletest.Promised
+	keptIn      = lifecycletest.KeptIn
+	scratch     = lifecycletest.Scratch
+)

@@ -1,0 +1,167 @@
+package lifecycletest
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// PodUID of RootPod.
+const PodUID = types.UID("pod-uid")
+
+// Copies of the namespace that Pods are in.
+var Copies = mirror.Copies{HostID: Here.HostID, Namespace: "shop-uid"}
+
+// Members, and a time.
+var (
+	Here  = mirror.Member{Registration: "cluster38", ClusterID: "id38", NodeName: "kosmos-cluster38", HostID: "host-id"}
+	There = mirror.Member{Registration: "cluster39", ClusterID: "id39", NodeName: "kosmos-cluster39", HostID: "host-id"}
+
+	Now = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+)
+
+// Seen is a Pod with one claim that the scheduler has just put on this member's
+// node: the leaf claim is there and waits for its consumer.
+func Seen(change ...func(*lifecycle.Snapshot)) lifecycle.Snapshot {
+	o := lifecycle.Snapshot{
+		Member: Here, Nominated: true,
+		Root:      RootPod(),
+		Node:      VirtualNode(),
+		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: Here.HostID}}},
+		Claims:    []lifecycle.Claim{Asked("data", Here)},
+		Copies:    Copies,
+	}
+	o.Root.Status.NominatedNodeName = Here.NodeName
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+// RootPod is a Pod with one claim.
+func RootPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: PodUID},
+		Spec: corev1.PodSpec{
+			Containers:  []corev1.Container{{Name: "web", Image: "web:1"}},
+			Tolerations: []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}},
+		},
+		Status: corev1.PodStatus{Phase: corev1.PodPending},
+	}
+}
+
+// VirtualNode of Here.
+func VirtualNode() *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: Here.NodeName, Labels: map[string]string{
+			v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelClusterID: Here.ClusterID,
+		}},
+		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
+	}
+}
+
+// Asked is an unbound claim whose volume was asked for in a member.
+func Asked(name string, m mirror.Member) lifecycle.Claim {
+	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name + "-uid"),
+		Annotations: map[string]string{route.AnnSelectedNode: m.NodeName, v1alpha1.AnnotationPlacedIn: m.ClusterID}}}
+	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: "leaf-claim"}}
+	mirror.OriginFor(m.HostID, root).Stamp(leaf)
+	return lifecycle.Claim{Name: name, Root: root, Leaf: leaf, LeafWaits: true}
+}
+
+// Bound is a claim whose volume is in a member.
+func Bound(name string, m mirror.Member) lifecycle.Claim {
+	c := Asked(name, m)
+	c.Root.Spec.VolumeName = "pv-" + name
+	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name, UID: "leaf-pv"},
+		Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
+			CSI: &corev1.CSIPersistentVolumeSource{Driver: "disk.example.com", VolumeHandle: "d-1"}}}}
+	c.Volume = hostpv.Mirror(leaf, c.Root, corev1.PersistentVolumeReclaimDelete, m)
+	return c
+}
+
+// Pushed has the root say that its leaf runs in a member, or does not.
+func Pushed(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Snapshot) {
+	return func(o *lifecycle.Snapshot) {
+		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: v1alpha1.ReasonPushed, Message: "runs in member " + m.Registration}
+		if status == corev1.ConditionTrue {
+			metav1.SetMetaDataAnnotation(&o.Root.ObjectMeta, v1alpha1.AnnotationLeafUID, "leaf-uid")
+		}
+		if status == corev1.ConditionFalse {
+			c.Reason, c.Message = v1alpha1.ReasonWithdrawn, "taken back"
+		}
+		o.Root.Status.Conditions = append(o.Root.Status.Conditions, c)
+		metav1.SetMetaDataAnnotation(&o.Root.ObjectMeta, v1alpha1.AnnotationReportedBy, m.ClusterID)
+	}
+}
+
+// LeafOf is a root's leaf in Here.
+func LeafOf(root *corev1.Pod) *corev1.Pod {
+	leaf, err := podspec.Translate(root, Here)
+	if err != nil {
+		panic(err)
+	}
+	leaf.UID = "leaf-uid"
+	return leaf
+}
+
+// Running has the leaf there.
+func Running(o *lifecycle.Snapshot) {
+	o.Leaf = LeafOf(o.Root)
+	o.Origin = mirror.OriginFor(Here.HostID, o.Root)
+}
+
+// On has the root bound to a node.
+func On(node string) func(*lifecycle.Snapshot) {
+	return func(o *lifecycle.Snapshot) { o.Root.Spec.NodeName = node }
+}
+
+// OnNode has the host bind the Pod here, and so its claim.
+func OnNode(o *lifecycle.Snapshot) {
+	On(Here.NodeName)(o)
+	o.Claims = []lifecycle.Claim{Bound("data", Here)}
+}
+
+// Phase of the root.
+func Phase(p corev1.PodPhase) func(*lifecycle.Snapshot) {
+	return func(o *lifecycle.Snapshot) { o.Root.Status.Phase = p }
+}
+
+// Promised is a Pod that is bound here, whose claim is bound to a promise, placed
+// here, with a leaf claim that waits.
+func Promised(change ...func(*lifecycle.Snapshot)) lifecycle.Snapshot {
+	return Seen(append([]func(*lifecycle.Snapshot){func(o *lifecycle.Snapshot) {
+		o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = Here.NodeName, ""
+		c := &o.Claims[0]
+		c.Volume = hostpv.WithMember(hostpv.PromiseFor(c.Root, &storagev1.StorageClass{Parameters: map[string]string{}}), Here, o.Root)
+		c.Root.Spec.VolumeName = c.Volume.Name
+	}}, change...)...)
+}
+
+// KeptIn has the disk of the promise in a member.
+func KeptIn(m mirror.Member) func(*lifecycle.Snapshot) {
+	return func(o *lifecycle.Snapshot) {
+		leaf := &corev1.PersistentVolume{}
+		leaf.Name, leaf.UID = "pv-1", "leaf-pv-uid"
+		o.Claims[0].Volume = hostpv.Fulfil(hostpv.WithMember(o.Claims[0].Volume, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
+	}
+}
+
+// Scratch has the disk go with its last Pod; to be called before KeptIn.
+func Scratch(o *lifecycle.Snapshot) {
+	class := hostpv.PromiseClass(o.Claims[0].Volume)
+	class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
+	o.Claims[0].Volume = hostpv.PromiseFor(o.Claims[0].Root, class)
+}

@@ -1,0 +1,112 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
+)
+
+func releasing(o *lifecycle.Snapshot) {
+	o.Claims[0].Volume.Annotations[v1alpha1.AnnotationReleasing] = "leaf-pv-uid"
+}
+
+func placed(in string) func(*lifecycle.Snapshot) {
+	return func(o *lifecycle.Snapshot) { o.Claims[0].Root.Annotations[v1alpha1.AnnotationPlacedIn] = in }
+}
+
+func noLeafClaim(o *lifecycle.Snapshot) { o.Claims[0].Leaf = nil }
+
+func ended(o *lifecycle.Snapshot) {
+	running(o)
+	o.Root.Status.Phase, o.Leaf.Status.Phase = corev1.PodSucceeded, corev1.PodSucceeded
+}
+
+func TestDecidePromised(t *testing.T) {
+	for name, tc := range map[string]struct {
+		observed     lifecycle.Snapshot
+		want, reason string
+	}{
+		"the leaf claim is there":                    {promised(), "Create", ""},
+		"the leaf claim is not there yet":            {promised(noLeafClaim), "Nothing", ""},
+		"not placed yet":                             {promised(noLeafClaim, placed("")), "Nothing", ""},
+		"placed elsewhere":                           {promised(noLeafClaim, placed(there.ClusterID)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
+		"the promise is not seen yet":                {promised(func(o *lifecycle.Snapshot) { o.Claims[0].Volume = nil }), "Nothing", ""},
+		"the claim is being deleted":                 {promised(noLeafClaim, func(o *lifecycle.Snapshot) { o.Claims[0].Root.DeletionTimestamp = &now }), "Nothing", v1alpha1.ReasonClaimNotBound},
+		"being deleted, the disk is being made":      {promised(func(o *lifecycle.Snapshot) { o.Claims[0].Root.DeletionTimestamp = &now }), "Create", ""},
+		"fulfilled here":                             {promised(keptIn(here)), "Create", ""},
+		"fulfilled elsewhere, for good":              {promised(keptIn(there)), "Nothing", ""},
+		"fulfilled elsewhere, until it is unused":    {promised(scratch, keptIn(there)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
+		"fulfilled here, until it is unused":         {promised(scratch, keptIn(here)), "Create", ""},
+		"being released here":                        {promised(scratch, keptIn(here), releasing), "Nothing", ""},
+		"it has ended, the disk stays":               {promised(scratch, keptIn(here), ended), "MarkPushed", ""},
+		"it has ended, the disk goes":                {promised(scratch, keptIn(here), ended, releasing), "Remove", ""},
+		"it runs, the disk goes: not its leaf Pod":   {promised(scratch, keptIn(here), running, releasing), "MarkPushed", ""},
+		"early, beside a claim that waits for it":    {promised(early), "Create", ""},
+		"early, the promise's leaf claim is to come": {promised(early, noLeafClaim), "Nothing", ""},
+		"the claim says why it cannot be made":       {promised(noLeafClaim, claimSays), "Repeat", lacksClass},
+		"the same, of before it was placed here":     {promised(noLeafClaim, claimSays, placed("")), "Nothing", ""},
+		"it is made, for a Pod that it waits for":    {promised(claimSays), "Create", ""},
+		"what was said is over":                      {promised(noLeafClaim, podSays(v1alpha1.ReasonPlacedElsewhere)), "MarkAwaiting", ""},
+		"what was said is taken back":                {promised(noLeafClaim, podSays(v1alpha1.ReasonVolumeAwaited)), "Nothing", ""},
+		"early, and the claim says why: it stays":    {promised(early, running, noLeafClaim, claimSays), "MarkPushed", ""},
+		"fulfilled elsewhere, and retained there":    {promised(scratch, keptIn(there), retained), "Nothing", v1alpha1.ReasonVolumeUnreachable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := lifecycle.Next(tc.observed)
+			reason := ""
+			switch d := d.(type) {
+			case lifecycle.Nothing:
+				if d.Problem != nil {
+					reason = d.Problem.Reason
+				}
+			case lifecycle.Repeat:
+				reason = d.Problem.Reason
+			}
+			if got := fmt.Sprintf("%T", d)[len("lifecycle."):]; got != tc.want || reason != tc.reason {
+				t.Errorf("decision is %s %s, want %s %s", got, reason, tc.want, tc.reason)
+			}
+		})
+	}
+}
+
+const lacksClass = "MemberClassNotFound"
+
+// claimSays: root_pvc says on the claim why its counterpart cannot be made.
+func claimSays(o *lifecycle.Snapshot) {
+	o.Claims[0].Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
+		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: lacksClass, Message: "member cluster38 has no StorageClass",
+	}}
+}
+
+// podSays: the root was told of a problem before.
+func podSays(reason string) func(*lifecycle.Snapshot) {
+	return func(o *lifecycle.Snapshot) {
+		o.Root.Status.Conditions = append(o.Root.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionFalse, Reason: reason})
+	}
+}
+
+func retained(o *lifecycle.Snapshot) {
+	o.Claims[0].Volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
+}
+
+// TestClaimsProblemOnPod: what a member has against a claim is repeated on the Pod, and is
+// not taken for something against the Pod.
+func TestClaimsProblemOnPod(t *testing.T) {
+	d, ok := lifecycle.Next(promised(noLeafClaim, claimSays)).(lifecycle.Repeat)
+	if !ok || d.Claim != "data" {
+		t.Fatalf("got %#v, want the claim's problem", d)
+	}
+	if want := "claim \"data\": member cluster38 has no StorageClass"; d.Problem.Message != want {
+		t.Errorf("message is %q, want %q", d.Problem.Message, want)
+	}
+}
+
+// early: the Pod is about to be bound here, and has another claim that waits for it.
+func early(o *lifecycle.Snapshot) {
+	o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = "", here.NodeName
+	o.Claims = append(o.Claims, asked("other", here))
+}

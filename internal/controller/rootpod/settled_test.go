@@ -1,0 +1,48 @@
+package rootpod
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+// A Pod is pushed to a disk that goes with its last Pod only while nothing of a
+// release stands on the promise, by a live read.
+func TestSettled(t *testing.T) {
+	down := errors.New("connection refused")
+	annotated := func(key, value string) func(*reads) {
+		return func(r *reads) { r.volume.Annotations[key] = value }
+	}
+	for name, tc := range map[string]struct {
+		change func(*reads)
+		want   error
+	}{
+		"in use":                       {func(*reads) {}, errWrite},
+		"being released":               {annotated(v1alpha1.AnnotationReleasing, "leaf-pv-uid"), nil},
+		"another disk was released":    {annotated(v1alpha1.AnnotationReleasing, "earlier-uid"), errWrite},
+		"unused so far":                {annotated(v1alpha1.AnnotationUnusedSince, "2026-11-20T12:00:00Z"), nil},
+		"unused since what is no time": {annotated(v1alpha1.AnnotationUnusedSince, ""), nil},
+		"without a disk by now":        {func(r *reads) { r.volume = hostpv.WithoutMember(r.volume) }, nil},
+		"in another member by now":     {func(r *reads) { r.volume.Labels[v1alpha1.LabelClusterID] = there.ClusterID }, nil},
+		"made anew":                    {func(r *reads) { r.volume.UID = "newer" }, nil},
+		"gone":                         {func(r *reads) { r.volume = nil }, nil},
+		"not known: no answer":         {func(r *reads) { r.err = down }, down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := promised(scratch, keptIn(here))
+			live := &reads{pod: o.Root.DeepCopy(), volume: o.Claims[0].Volume.DeepCopy()}
+			tc.change(live)
+			r := &reconciler{Link: &member.Link{
+				Member: here, HostLive: live, Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
+			}}
+			if err := r.act(t.Context(), o, lifecycle.Next(o)); !errors.Is(err, tc.want) {
+				t.Errorf("error is %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
