@@ -13,7 +13,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
-	"github.com/xylem-io/xylem/internal/placement"
 )
 
 const (
@@ -83,26 +82,6 @@ func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]
 		return nil, fmt.Errorf("list the registrations of cluster %s: %w", clusterID, err)
 	}
 	return list.Items, nil
-}
-
-// Members are those of all registrations that have a virtual node.
-func Members(ctx context.Context, r client.Reader) ([]placement.Member, error) {
-	var nodes corev1.NodeList
-	if err := r.List(ctx, &nodes, client.MatchingLabels{v1alpha1.LabelVirtualNode: "true"}, ReadOnly); err != nil {
-		return nil, fmt.Errorf("list virtual nodes: %w", err)
-	}
-	var members []placement.Member
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
-		registration, err := Find[v1alpha1.ClusterRegistration](ctx, r, Named(node.Labels[v1alpha1.LabelCluster]))
-		if err != nil {
-			return nil, err
-		}
-		if registration != nil && registration.NodeName() == node.Name && registration.Status.ClusterID == node.Labels[v1alpha1.LabelClusterID] {
-			members = append(members, placement.MemberOf(registration, node))
-		}
-	}
-	return members, nil
 }
 
 // PromiseOf is the promise whose claimRef names a claim; nil if there is none, or

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -18,15 +19,14 @@ import (
 func TestTakesOffNoSelectionOfAConnectedMember(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}
-	kinds := map[string]selection{"": none, "kosmos-a": virtual, "kosmos-b": virtual, "worker": plain, "gone": missing}
+	kinds := map[string]selection{"": none, "node-a": virtual, "node-b": virtual, "worker": plain, "gone": missing}
 	taken := 0
 	for node, kind := range kinds {
-		for _, placed := range []string{"", "a", "b", "elsewhere"} {
+		for _, placed := range []string{"", "id-a", "id-b", "elsewhere"} {
 			for flags := range 32 {
-				members := []memberSeen{
-					{name: "a", cluster: "a", node: "kosmos-a", connected: flags&1 != 0, connecting: flags&2 != 0},
-					{name: "b", cluster: "b", node: "kosmos-b", connected: flags&4 != 0, connecting: flags&8 != 0},
-				}
+				members := []index.Member{registered("a"), registered("b")}
+				members[0].Connection = index.Connection{Connected: flags&1 != 0, Connecting: flags&2 != 0}
+				members[1].Connection = index.Connection{Connected: flags&4 != 0, Connecting: flags&8 != 0}
 				claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", Annotations: map[string]string{}}}
 				claim.Spec.StorageClassName, claim.Status.Phase = ptr.To("disk"), corev1.ClaimPending
 				if node != "" {
@@ -44,8 +44,8 @@ func TestTakesOffNoSelectionOfAConnectedMember(t *testing.T) {
 				}
 				taken++
 				for _, m := range members {
-					if m.node == node && (m.connected || m.cluster == placed) {
-						t.Errorf("the selection of member %s is taken off: %+v, placed in %q", m.name, m, placed)
+					if m.NodeName == node && (m.Connected || m.ClusterID == placed) {
+						t.Errorf("the selection of member %s is taken off: %+v, placed in %q", m.Registration, m, placed)
 					}
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -17,13 +18,13 @@ import (
 func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	for _, m := range o.members {
-		if placed != "" && m.cluster == placed && m.lost() {
+		if placed != "" && m.ClusterID == placed && lost(m) {
 			return say(v1alpha1.ReasonMemberAway, "member %q is not connected: it may have a volume for the claim, so no other member may provision one. Wait until it is back, or delete the claim: what is there is deleted when the member is back. If it is lost for good, delete its ClusterRegistration and annotate that with %s=true",
-				m.name, v1alpha1.AnnotationForceDeregister)
+				m.Registration, v1alpha1.AnnotationForceDeregister)
 		}
 	}
 	for _, m := range o.members {
-		if m.node == o.claim.Annotations[route.AnnSelectedNode] && m.lost() {
+		if m.NodeName == o.claim.Annotations[route.AnnSelectedNode] && lost(m) {
 			return o.lost(m, timeout)
 		}
 	}
@@ -32,10 +33,10 @@ func away(o observed, timeout time.Duration) decision {
 
 // lost reports whether a member is known not to be connected; one that the manager
 // is still to connect to, after a start, is not.
-func (m memberSeen) lost() bool { return !m.connected && !m.connecting }
+func lost(m index.Member) bool { return !m.Connected && !m.Connecting }
 
 // lost has the selection of a member taken off that is away for too long.
-func (o observed) lost(m memberSeen, timeout time.Duration) decision {
+func (o observed) lost(m index.Member, timeout time.Duration) decision {
 	since := o.now
 	for _, c := range o.claim.Status.Conditions {
 		if c.Type == v1alpha1.ClaimPlaceable && c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.ReasonMemberAway {
@@ -44,11 +45,11 @@ func (o observed) lost(m memberSeen, timeout time.Duration) decision {
 	}
 	wait := since.Add(timeout).Sub(o.now)
 	if wait > 0 {
-		d := say(v1alpha1.ReasonMemberAway, "member %q was selected and is not connected: nothing was created there. If it is not back within %s, the scheduler chooses again", m.name, timeout)
+		d := say(v1alpha1.ReasonMemberAway, "member %q was selected and is not connected: nothing was created there. If it is not back within %s, the scheduler chooses again", m.Registration, timeout)
 		d.again = wait
 		return d
 	}
 	return decision{unselect: true, reason: v1alpha1.ReasonMemberAway, note: fmt.Sprintf(
 		"member %q was selected and has not been connected since %s: nothing was created there. Xylem takes the selection back, and the scheduler chooses again",
-		m.name, since.UTC().Format(time.RFC3339))}
+		m.Registration, since.UTC().Format(time.RFC3339))}
 }

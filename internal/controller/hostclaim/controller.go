@@ -2,11 +2,10 @@ package hostclaim
 
 import (
 	"context"
-	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -24,7 +23,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
-	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -73,7 +71,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(r.ofNode), builder.WithPredicates(relabelled())).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
 		Watches(&storagev1.CSIStorageCapacity{}, handler.EnqueueRequestsFromMapFunc(r.ofCapacity)).
-		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(changedForClaims())).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(guarded.Settling(r))
@@ -141,21 +139,16 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		return o, nil
 	}
 	o.claim = claim
-	selected := claim.Annotations[route.AnnSelectedNode]
 	class, err := index.Find[storagev1.StorageClass](ctx, r.Client, index.Named(hostclass.NameOf(claim)))
 	if err != nil || !hostclass.Own(class) {
 		return o, err
 	}
 	o.class = class
 
-	var registrations v1alpha1.ClusterRegistrationList
-	if err := r.Client.List(ctx, &registrations, index.ReadOnly); err != nil {
-		return o, fmt.Errorf("list registrations: %w", err)
-	}
-	if o.selected, err = r.selection(ctx, selected, registrations.Items); err != nil {
+	if o.members, err = index.Registered(ctx, r.Client, r.Namespace); err != nil {
 		return o, err
 	}
-	if o.members, err = r.members(ctx, claim, class, registrations.Items); err != nil {
+	if o.selected, err = r.selection(ctx, claim.Annotations[route.AnnSelectedNode], o.members); err != nil {
 		return o, err
 	}
 	o.stuck, err = r.stuck(ctx, key)
@@ -164,7 +157,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 
 // selection says what the selected node is; by a live read if the cache does
 // not have it as a virtual one, since the cache may lag.
-func (r *Reconciler) selection(ctx context.Context, name string, registrations []v1alpha1.ClusterRegistration) (selection, error) {
+func (r *Reconciler) selection(ctx context.Context, name string, members []index.Member) (selection, error) {
 	if name == "" {
 		return none, nil
 	}
@@ -180,43 +173,10 @@ func (r *Reconciler) selection(ctx context.Context, name string, registrations [
 	case node != nil:
 		return plain, nil
 	}
-	for i := range registrations {
-		if registrations[i].NodeName() == name && registrations[i].DeletionTimestamp == nil {
-			return virtual, nil // deleted by mistake, and about to be made again
-		}
+	if slices.ContainsFunc(members, func(m index.Member) bool { return m.NodeName == name }) {
+		return virtual, nil // deleted by mistake, and about to be made again
 	}
 	return missing, nil
-}
-
-func (r *Reconciler) members(ctx context.Context, claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, registrations []v1alpha1.ClusterRegistration) ([]memberSeen, error) {
-	var capacities storagev1.CSIStorageCapacityList
-	if err := r.Client.List(ctx, &capacities, client.InNamespace(r.Namespace), index.ReadOnly); err != nil {
-		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)
-	}
-	offering := map[string]bool{}
-	for i := range capacities.Items {
-		if capacities.Items[i].StorageClassName == class.Name {
-			offering[capacities.Items[i].Labels[v1alpha1.LabelClusterID]] = true
-		}
-	}
-	var members []memberSeen
-	for i := range registrations {
-		cr := &registrations[i]
-		if cr.DeletionTimestamp != nil {
-			continue
-		}
-		m := memberSeen{name: cr.Name, node: cr.NodeName(), cluster: cr.Status.ClusterID, connected: meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)}
-		condition := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
-		m.connecting = condition == nil || condition.Reason == v1alpha1.ReasonConnecting || condition.Reason == v1alpha1.ReasonWaitingForFence
-		node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
-		if err != nil {
-			return nil, err
-		}
-		m.answer = placement.MemberOf(cr, node).Answer(placement.Request{Namespace: claim.Namespace, Class: class})
-		m.offers = offering[cr.Status.ClusterID]
-		members = append(members, m)
-	}
-	return members, nil
 }
 
 func (r *Reconciler) stuck(ctx context.Context, claim types.NamespacedName) (bool, error) {

@@ -11,6 +11,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
@@ -34,26 +35,12 @@ const (
 	missing
 )
 
-// memberSeen is a registration as far as a claim's class is concerned.
-type memberSeen struct {
-	name string
-	// node that stands for it, cluster that it is known to be.
-	node, cluster string
-	connected     bool
-	// connecting: the first attempt of this manager has not ended.
-	connecting bool
-	// answer to whether the claim may go there, as far as the host knows; offers: the
-	// member has the class that it names.
-	answer placement.Answer
-	offers bool
-}
-
 // observed is all that is known of a claim.
 type observed struct {
 	claim    *corev1.PersistentVolumeClaim // nil: gone
 	class    *storagev1.StorageClass       // nil: there is none of that name
 	selected selection
-	members  []memberSeen
+	members  []index.Member
 	// stuck: a Pod that uses the claim cannot be scheduled.
 	stuck bool
 	now   time.Time
@@ -131,19 +118,21 @@ func unplaced(o observed) decision {
 	var refusal *mirror.Refusal
 	connecting := 0
 	for _, m := range o.members {
+		answer := m.Answer(placement.Request{Namespace: o.claim.Namespace, Class: o.class})
+		_, offers := m.Largest[o.class.Name]
 		switch {
-		case m.answer.Refusal != nil && !m.answer.ByClass(): // whether it is connected or not
-			refusing, refusal = append(refusing, m.name), cmp.Or(refusal, m.answer.Refusal)
-		case !m.connected && m.connecting:
+		case answer.Refusal != nil && !answer.ByClass(): // whether it is connected or not
+			refusing, refusal = append(refusing, m.Registration), cmp.Or(refusal, answer.Refusal)
+		case !m.Connected && m.Connecting:
 			connecting++
-		case !m.connected:
-			away = append(away, m.name)
-		case m.answer.ByClass():
-			lacking = append(lacking, fmt.Sprintf("member %q is excluded by the class's allowedTopologies", m.name))
-		case m.offers:
-			offering = append(offering, m.name)
+		case !m.Connected:
+			away = append(away, m.Registration)
+		case answer.ByClass():
+			lacking = append(lacking, fmt.Sprintf("member %q is excluded by the class's allowedTopologies", m.Registration))
+		case offers:
+			offering = append(offering, m.Registration)
 		default:
-			lacking = append(lacking, fmt.Sprintf("member %q has no StorageClass %q (by %s)", m.name, m.answer.Class, m.answer.Rule))
+			lacking = append(lacking, fmt.Sprintf("member %q has no StorageClass %q (by %s)", m.Registration, answer.Class, answer.Rule))
 		}
 	}
 	switch {

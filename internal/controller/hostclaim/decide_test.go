@@ -7,11 +7,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
@@ -31,7 +32,7 @@ func seen(change ...func(*observed)) observed {
 			Provisioner:       v1alpha1.ProvisionerName,
 			VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
 		},
-		members: []memberSeen{offers("a")},
+		members: []index.Member{offers("a")},
 	}
 	for _, c := range change {
 		c(&o)
@@ -39,25 +40,56 @@ func seen(change ...func(*observed)) observed {
 	return o
 }
 
-func offers(name string) memberSeen {
-	return memberSeen{name: name, connected: true, answer: placement.Answer{Class: "fast", Rule: "the same name"}, offers: true}
-}
-
-func lacks(name string) memberSeen {
-	return memberSeen{name: name, connected: true, answer: placement.Answer{Class: "gp3", Rule: "parameter"}}
-}
-
-func excluded(name string) memberSeen {
-	m := offers(name)
-	m.answer.Refusal = &mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff}
+// registered is a member, by change.
+func registered(name string, change ...func(*v1alpha1.ClusterRegistration, *index.Member)) index.Member {
+	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cr.Spec.Node.Name, cr.Status.ClusterID = "node-"+name, "id-"+name
+	var m index.Member
+	for _, c := range change {
+		c(cr, &m)
+	}
+	m.Member = placement.MemberOf(cr, m.Node)
 	return m
 }
 
-// refuses is a member, connected or not, whose registration does not admit the namespace.
-func refuses(m memberSeen) memberSeen {
-	m.answer.Refusal = &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceNotAdmitted, Message: m.name + " does not admit it"}
-	return m
+func connected(_ *v1alpha1.ClusterRegistration, m *index.Member) { m.Connected = true }
+
+func connecting(_ *v1alpha1.ClusterRegistration, m *index.Member) { m.Connecting = true }
+
+func withClass(_ *v1alpha1.ClusterRegistration, m *index.Member) {
+	m.Largest = map[string]resource.Quantity{"fast": resource.MustParse("1Gi")}
 }
+
+// refuses the namespace.
+func refuses(cr *v1alpha1.ClusterRegistration, _ *index.Member) {
+	cr.Spec.Namespaces.Allow = []string{"other"}
+}
+
+func mapped(cr *v1alpha1.ClusterRegistration, _ *index.Member) {
+	cr.Spec.Storage.Classes = []v1alpha1.ClassMapping{{Host: "fast", Member: "gp3"}}
+}
+
+func inZone(zone string) func(*v1alpha1.ClusterRegistration, *index.Member) {
+	return func(_ *v1alpha1.ClusterRegistration, m *index.Member) {
+		m.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1.LabelTopologyZone: zone}}}
+	}
+}
+
+// onlyIn: the class allows one zone.
+func onlyIn(zone string) func(*observed) {
+	return func(o *observed) {
+		o.class.AllowedTopologies = []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{
+			{Key: corev1.LabelTopologyZone, Values: []string{zone}}}}}
+	}
+}
+
+func onNode(name string) func(*v1alpha1.ClusterRegistration, *index.Member) {
+	return func(cr *v1alpha1.ClusterRegistration, _ *index.Member) { cr.Spec.Node.Name = name }
+}
+
+func offers(name string) index.Member { return registered(name, connected, withClass) }
+
+func lacks(name string) index.Member { return registered(name, connected, mapped) }
 
 func selected(s selection) func(*observed) {
 	return func(o *observed) {
@@ -66,7 +98,7 @@ func selected(s selection) func(*observed) {
 	}
 }
 
-func members(of ...memberSeen) func(*observed) { return func(o *observed) { o.members = of } }
+func members(of ...index.Member) func(*observed) { return func(o *observed) { o.members = of } }
 
 // named: the claim waits for a certain volume.
 func named(volume string) func(*observed) {
@@ -74,8 +106,8 @@ func named(volume string) func(*observed) {
 }
 
 // off is a member that is not connected.
-func off(name, node string) memberSeen {
-	return memberSeen{name: name, node: node, cluster: "id-" + name}
+func off(name, node string) index.Member {
+	return registered(name, onNode(node))
 }
 
 func placed(cluster string) func(*observed) {
@@ -134,28 +166,28 @@ func TestDecide(t *testing.T) {
 		"a member that is away":                       {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`"a" was selected`, "within 1m0s"}, again: time.Minute},
 		"the same, for a while":                       {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
 		"the same, for the timeout":                   {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"nothing was created"}, unselect: true},
-		"the same, the manager has only started":      {observed: seen(selected(virtual), members(memberSeen{name: "a", node: "worker-1", connecting: true}), awayFor(time.Hour))},
+		"the same, the manager has only started":      {observed: seen(selected(virtual), members(registered("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
 		"away, and not selected":                      {observed: seen(selected(virtual), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
 		"away, and may have a volume: kept (I3)":      {observed: seen(selected(virtual), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
 		"another is away that may have a volume (I3)": {observed: seen(selected(virtual), members(off("a", "worker-2"), offers("b")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway},
 		"away, placed in one that is there":           {observed: seen(selected(virtual), members(off("a", "worker-1"), offers("b")), placed("id-b"), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, unselect: true},
 
 		"no member":                           {observed: seen(members()), reason: v1alpha1.ReasonNoMembers, says: []string{"ClusterRegistration"}},
-		"none connected":                      {observed: seen(members(memberSeen{name: "a"}, memberSeen{name: "b"})), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},
-		"being connected":                     {observed: seen(members(memberSeen{name: "a", connecting: true}))},
+		"none connected":                      {observed: seen(members(registered("a"), registered("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},
+		"being connected":                     {observed: seen(members(registered("a", connecting)))},
 		"not offered":                         {observed: seen(members(lacks("a")))},
-		"not offered, stuck":                  {observed: seen(members(lacks("a"), memberSeen{name: "b"}), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by parameter)`, "not connected: b"}},
+		"not offered, stuck":                  {observed: seen(members(lacks("a"), registered("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by rule in storage.classes of ClusterRegistration a)`, "not connected: b"}},
 		"partly offered, stuck":               {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"offered by a", `"b" has no StorageClass`}},
 		"partly offered":                      {observed: seen(members(offers("a"), lacks("b")))},
-		"offered by one, another is left out": {observed: seen(members(offers("a"), excluded("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"offered by a", `member "b" is excluded by the class's allowedTopologies`}},
-		"no member admits the namespace":      {observed: seen(members(refuses(offers("a")), refuses(memberSeen{name: "b"}))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"a does not admit it; the same is true of b"}},
-		"the same, and it lacks the class":    {observed: seen(members(refuses(lacks("a"))), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
-		"none that admits it is connected":    {observed: seen(members(refuses(offers("a")), memberSeen{name: "b"})), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},
-		"one that admits it may be connected": {observed: seen(members(refuses(offers("a")), memberSeen{name: "b", connecting: true}))},
-		"one admits it":                       {observed: seen(members(refuses(offers("a")), offers("b")), stuck)},
-		"the one that admits it lacks it":     {observed: seen(members(refuses(offers("a")), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"no connected member", `"b" has no StorageClass`}},
+		"offered by one, another is left out": {observed: seen(onlyIn("a"), members(registered("a", connected, withClass, inZone("a")), registered("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"offered by a", `member "b" is excluded by the class's allowedTopologies`}},
+		"no member admits the namespace":      {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team"`, "; the same is true of b"}},
+		"the same, and it lacks the class":    {observed: seen(members(registered("a", connected, mapped, refuses)), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
+		"none that admits it is connected":    {observed: seen(members(registered("a", connected, withClass, refuses), registered("b"))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},
+		"one that admits it may be connected": {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", connecting)))},
+		"one admits it":                       {observed: seen(members(registered("a", connected, withClass, refuses), offers("b")), stuck)},
+		"the one that admits it lacks it":     {observed: seen(members(registered("a", connected, withClass, refuses), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"no connected member", `"b" has no StorageClass`}},
 		"many members, named":                 {observed: seen(members(lacks("a"), lacks("b"), lacks("c"), lacks("d"), lacks("e"), lacks("f"), lacks("g")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"and 2 more"}},
-		"offered by one, others":              {observed: seen(members(offers("a"), memberSeen{name: "b"}), stuck)},
+		"offered by one, others":              {observed: seen(members(offers("a"), registered("b")), stuck)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := decide(tc.observed)

@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -87,25 +86,4 @@ func relabelled() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
 	}}
-}
-
-// changedForClaims drops the updates of registrations that no claim cares for.
-func changedForClaims() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*v1alpha1.ClusterRegistration)
-		after, okay := e.ObjectNew.(*v1alpha1.ClusterRegistration)
-		return !ok || !okay || before.Generation != after.Generation ||
-			before.Status.ClusterID != after.Status.ClusterID ||
-			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
-			connection(before) != connection(after)
-	}}
-}
-
-// connection is what claims have to do with of the Connected condition.
-func connection(cr *v1alpha1.ClusterRegistration) [2]string {
-	condition := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
-	if condition == nil {
-		return [2]string{}
-	}
-	return [2]string{string(condition.Status), condition.Reason}
 }

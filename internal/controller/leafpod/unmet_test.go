@@ -118,13 +118,13 @@ func (h host) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 }
 
 func (h host) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	nodes, ok := list.(*corev1.NodeList)
+	registrations, ok := list.(*v1alpha1.ClusterRegistrationList)
 	if !ok {
 		return fmt.Errorf("list of %T", list)
 	}
 	for _, obj := range h.objects {
-		if node, ok := obj.(*corev1.Node); ok {
-			nodes.Items = append(nodes.Items, *node)
+		if registration, ok := obj.(*v1alpha1.ClusterRegistration); ok {
+			registrations.Items = append(registrations.Items, *registration)
 		}
 	}
 	return nil
@@ -183,9 +183,10 @@ func TestElsewhere(t *testing.T) {
 					cr.Spec.Namespaces.Deny = &[]string{"shop"}
 				}
 				objects = append(objects, cr, &corev1.Node{
-					ObjectMeta: metav1.ObjectMeta{Name: cr.NodeName(), Labels: map[string]string{v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: id}},
-					Spec:       corev1.NodeSpec{Unschedulable: registration == tc.cordoned},
-					Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+					ObjectMeta: metav1.ObjectMeta{Name: cr.NodeName(), Labels: map[string]string{v1alpha1.LabelVirtualNode: "true", v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue,
+						v1alpha1.LabelCluster: registration, v1alpha1.LabelClusterID: id}},
+					Spec:   corev1.NodeSpec{Unschedulable: registration == tc.cordoned},
+					Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 				})
 			}
 			r := &reconciler{Link: &member.Link{Member: here, Host: host{objects: objects}}}

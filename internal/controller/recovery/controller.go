@@ -1,17 +1,14 @@
 package recovery
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -212,21 +209,9 @@ func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 	if err != nil {
 		return err
 	}
-	var published storagev1.CSIStorageCapacityList
-	if err := r.Host.List(ctx, &published, client.InNamespace(r.Namespace), client.MatchingLabels{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}, index.ReadOnly); err != nil {
-		return fmt.Errorf("list CSIStorageCapacities: %w", err)
-	}
-	rooms := map[string]map[string]resource.Quantity{}
-	for i := range published.Items {
-		capacity := &published.Items[i]
-		cluster := capacity.Labels[v1alpha1.LabelClusterID]
-		if rooms[cluster] == nil {
-			rooms[cluster] = map[string]resource.Quantity{}
-		}
-		// As the scheduler reads it (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding).
-		if room := cmp.Or(capacity.MaximumVolumeSize, capacity.Capacity); room != nil {
-			rooms[cluster][capacity.StorageClassName] = *room
-		}
+	rooms, err := index.Largest(ctx, r.Host, r.Namespace)
+	if err != nil {
+		return err
 	}
 	for _, m := range members {
 		o.places = append(o.places, place{m, rooms[m.ClusterID]})

@@ -2,15 +2,12 @@ package waitingpod
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -18,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -29,7 +25,6 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
-	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -74,11 +69,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	around := route.After(aroundPause, r.all)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(ofPod)).
-		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(r.ofClaim)).
+		Watches(&corev1.Pod{}, route.After(route.Lull, ofPod)).
+		Watches(&corev1.PersistentVolumeClaim{}, route.After(route.Lull, r.ofClaim)).
 		Watches(&corev1.Node{}, around, builder.WithPredicates(route.Concerning(changedForPods))).
 		Watches(&storagev1.CSIStorageCapacity{}, around).
-		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.Concerning(route.Of(ruledAndConnected)))).
+		Watches(&v1alpha1.ClusterRegistration{}, around, builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(guarded.Settling(r))
@@ -134,7 +129,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	// Before what is around it is read, so that no change of that is missed.
 	r.waiting.Store(key, struct{}{})
 	if _, unschedulable := unschedulableSince(o.pod); unschedulable {
-		o.members, err = r.members(ctx)
+		o.members, err = index.Registered(ctx, r.Client, r.Namespace)
 	}
 	return o, err
 }
@@ -163,58 +158,6 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 		c.class = class
 	}
 	return c, nil
-}
-
-func (r *Reconciler) members(ctx context.Context) ([]memberSeen, error) {
-	var registrations v1alpha1.ClusterRegistrationList
-	if err := r.Client.List(ctx, &registrations, index.ReadOnly); err != nil {
-		return nil, fmt.Errorf("list registrations: %w", err)
-	}
-	largest, err := r.largest(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var members []memberSeen
-	for i := range registrations.Items {
-		cr := &registrations.Items[i]
-		if cr.DeletionTimestamp != nil {
-			continue
-		}
-		node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
-		if err != nil {
-			return nil, err
-		}
-		if node != nil && nodes.Taken(node, cr.Status.ClusterID) {
-			node = nil
-		}
-		m := memberSeen{Member: placement.MemberOf(cr, node), largest: largest[cr.Status.ClusterID]}
-		condition := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
-		m.connecting = condition == nil || condition.Reason == v1alpha1.ReasonConnecting || condition.Reason == v1alpha1.ReasonWaitingForFence
-		m.connected = meta.IsStatusConditionTrue(cr.Status.Conditions, v1alpha1.ConditionConnected)
-		members = append(members, m)
-	}
-	return members, nil
-}
-
-// largest volume by member and class.
-func (r *Reconciler) largest(ctx context.Context) (map[string]map[string]resource.Quantity, error) {
-	var list storagev1.CSIStorageCapacityList
-	if err := r.Client.List(ctx, &list, client.InNamespace(r.Namespace), index.ReadOnly); err != nil {
-		return nil, fmt.Errorf("list CSIStorageCapacities: %w", err)
-	}
-	found := map[string]map[string]resource.Quantity{}
-	for i := range list.Items {
-		c := &list.Items[i]
-		cluster := c.Labels[v1alpha1.LabelClusterID]
-		if c.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue || c.MaximumVolumeSize == nil {
-			continue
-		}
-		if found[cluster] == nil {
-			found[cluster] = map[string]resource.Quantity{}
-		}
-		found[cluster][c.StorageClassName] = *c.MaximumVolumeSize
-	}
-	return found, nil
 }
 
 // ofPod is a Pod with claims that has no node, or that still shows why.
@@ -263,19 +206,4 @@ func changedForPods(before, after client.Object) bool {
 	}
 	return nodes.IsVirtual(is) && (nodes.Away(was) != nodes.Away(is) || was.Spec.Unschedulable != is.Spec.Unschedulable ||
 		!equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints) || !equality.Semantic.DeepEqual(was.Labels, is.Labels))
-}
-
-// ruled is what of a registration decides on Pods.
-type ruled struct {
-	generation int64
-	leaving    bool
-	connected  string
-}
-
-func ruledAndConnected(cr *v1alpha1.ClusterRegistration) ruled {
-	is := ruled{generation: cr.Generation, leaving: cr.DeletionTimestamp != nil}
-	if c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected); c != nil {
-		is.connected = string(c.Status) + c.Reason
-	}
-	return is
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
@@ -34,7 +35,7 @@ const (
 type observed struct {
 	pod     *corev1.Pod
 	claims  []claimSeen
-	members []memberSeen
+	members []index.Member
 	now     time.Time
 }
 
@@ -46,16 +47,6 @@ type claimSeen struct {
 	class *storagev1.StorageClass
 	// volume of the host that the claim is bound to.
 	volume *corev1.PersistentVolume
-}
-
-// memberSeen is a registered member.
-type memberSeen struct {
-	placement.Member
-	// connected, connecting: as the registration's Connected condition reports. A member is
-	// connecting until the manager's first attempt has ended.
-	connected, connecting bool
-	// largest volume of each class that the member offers.
-	largest map[string]resource.Quantity
 }
 
 // decision is what the Pod is to show, nil for nothing, and when to look again.
@@ -143,7 +134,7 @@ func (o observed) obstacles() *mirror.Refusal {
 	var found []obstacle
 	var named []string
 	for _, m := range members {
-		if m.connecting {
+		if m.Connecting {
 			return nil
 		}
 		ob := o.obstacle(m)
@@ -163,7 +154,7 @@ func (o observed) obstacles() *mirror.Refusal {
 
 // candidates are the members that can reach all volumes that the Pod's claims are bound to,
 // and the claims that are bound to a volume of certain members.
-func (o observed) candidates() (members []memberSeen, pinned []claimSeen) {
+func (o observed) candidates() (members []index.Member, pinned []claimSeen) {
 	for _, c := range o.claims {
 		if c.volume != nil && c.volume.Spec.NodeAffinity != nil {
 			pinned = append(pinned, c)
@@ -216,7 +207,7 @@ func summary(found []obstacle) (reason string, remedies []string) {
 }
 
 // obstacle of one member; nil if Xylem knows of none.
-func (o observed) obstacle(m memberSeen) *obstacle {
+func (o observed) obstacle(m index.Member) *obstacle {
 	if ob := o.refused(m); ob != nil {
 		return ob
 	}
@@ -231,7 +222,7 @@ func (o observed) obstacle(m memberSeen) *obstacle {
 		away := nodes.Condition(m.Node, v1alpha1.NodeMemberAway)
 		return &obstacle{v1alpha1.ReasonMemberAway, fmt.Sprintf("has been away since %s (%s)", away.LastTransitionTime.UTC().Format(time.RFC3339), away.Reason),
 			"The Pod is scheduled when a member is back."}
-	case !m.connected:
+	case !m.Connected:
 		return &obstacle{v1alpha1.ReasonMemberAway, "is not connected", "The Pod is scheduled when a member is back."}
 	case m.Node.Spec.Unschedulable:
 		return &obstacle{v1alpha1.ReasonCordoned, "is cordoned", fmt.Sprintf("To let Pods in again, run `kubectl uncordon %s`.", m.NodeName)}
@@ -243,7 +234,7 @@ func (o observed) obstacle(m memberSeen) *obstacle {
 }
 
 // refused: the rules of the member's registration, or of a class, exclude the Pod.
-func (o observed) refused(m memberSeen) *obstacle {
+func (o observed) refused(m index.Member) *obstacle {
 	requests := []placement.Request{{Namespace: o.pod.Namespace}}
 	for _, c := range o.claims {
 		requests = append(requests, placement.Request{Namespace: o.pod.Namespace, Class: c.class})
@@ -275,12 +266,12 @@ func untolerated(taints []corev1.Taint) *obstacle {
 }
 
 // noCapacity: the member does not have a class of the Pod's claims, or not the capacity.
-func (o observed) noCapacity(m memberSeen) *obstacle {
+func (o observed) noCapacity(m index.Member) *obstacle {
 	for _, c := range o.claims {
 		if c.class == nil {
 			continue
 		}
-		largest, offered := m.largest[c.class.Name]
+		largest, offered := m.Largest[c.class.Name]
 		if !offered {
 			class, rule := m.ClassFor(c.class)
 			return &obstacle{v1alpha1.ReasonNotOffered, fmt.Sprintf("has no StorageClass %q (for class %q of claim %q, by %s)", class, c.class.Name, c.claim.Name, rule),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -40,7 +41,7 @@ func seen(change ...func(*observed)) observed {
 			},
 			class: class,
 		}},
-		members: []memberSeen{there("a"), there("b")},
+		members: []index.Member{there("a"), there("b")},
 		now:     now,
 	}
 	for _, f := range change {
@@ -50,7 +51,7 @@ func seen(change ...func(*observed)) observed {
 }
 
 // there is a member that is connected and has 100Gi of class fast.
-func there(name string) memberSeen {
+func there(name string) index.Member {
 	cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cr.Status.ClusterID = "id-" + name
 	node := &corev1.Node{
@@ -59,14 +60,14 @@ func there(name string) memberSeen {
 		}},
 		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: v1alpha1.DefaultTaintKey, Value: "true", Effect: corev1.TaintEffectNoSchedule}}},
 	}
-	return memberSeen{
-		Member: placement.MemberOf(cr, node), connected: true,
-		largest: map[string]resource.Quantity{"fast": *resource.NewQuantity(100*gib, resource.BinarySI)},
+	return index.Member{
+		Member: placement.MemberOf(cr, node), Connection: index.Connection{Connected: true},
+		Largest: map[string]resource.Quantity{"fast": *resource.NewQuantity(100*gib, resource.BinarySI)},
 	}
 }
 
 // each changes every member.
-func each(change func(*memberSeen)) func(*observed) {
+func each(change func(*index.Member)) func(*observed) {
 	return func(o *observed) {
 		for i := range o.members {
 			change(&o.members[i])
@@ -74,8 +75,8 @@ func each(change func(*memberSeen)) func(*observed) {
 	}
 }
 
-func away(m *memberSeen) {
-	m.connected = false
+func away(m *index.Member) {
+	m.Connected = false
 	m.Node.Status.Conditions = []corev1.NodeCondition{{
 		Type: v1alpha1.NodeMemberAway, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonUnreachable, LastTransitionTime: metav1.NewTime(now.Add(-time.Hour)),
 	}}
@@ -165,10 +166,10 @@ func TestDecide(t *testing.T) {
 			says: []string{`member "a" has 100Gi of the 500Gi that claim "data" requests`, `member "b" has 100Gi`},
 		},
 		"capacity in one": {observed: seen(requests("500Gi"), func(o *observed) {
-			o.members[1].largest["fast"] = *resource.NewQuantity(1<<63-1, resource.BinarySI)
+			o.members[1].Largest["fast"] = *resource.NewQuantity(1<<63-1, resource.BinarySI)
 		})},
 		"a class that nobody has": {
-			observed: seen(each(func(m *memberSeen) { m.largest = nil })), reason: v1alpha1.ReasonNotOffered,
+			observed: seen(each(func(m *index.Member) { m.Largest = nil })), reason: v1alpha1.ReasonNotOffered,
 			says: []string{`member "a" has no StorageClass "fast"`, "spec.storage.classes"},
 		},
 		"away, both": {
@@ -190,7 +191,7 @@ func TestDecide(t *testing.T) {
 			reason:   v1alpha1.ReasonNodeSelectorMismatch,
 		},
 		"cordoned": {
-			observed: seen(each(func(m *memberSeen) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
+			observed: seen(each(func(m *index.Member) { m.Node.Spec.Unschedulable = true })), reason: v1alpha1.ReasonCordoned,
 			says: []string{"kubectl uncordon kosmos-a"},
 		},
 		"a namespace that is not admitted": {
@@ -202,7 +203,7 @@ func TestDecide(t *testing.T) {
 			}),
 			reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`does not admit namespace "shop"`},
 		},
-		"one still connects": {observed: seen(noTolerations, func(o *observed) { o.members[1].connecting = true })},
+		"one still connects": {observed: seen(noTolerations, func(o *observed) { o.members[1].Connecting = true })},
 
 		"its volume is in a member that is away": {
 			observed: seen(boundIn("a"), func(o *observed) { away(&o.members[0]) }), reason: v1alpha1.ReasonMemberAway,
