@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 const (
@@ -42,33 +42,12 @@ func claimName(i int) string { return fmt.Sprintf("claim-%05d", i) }
 func podName(i int) string   { return fmt.Sprintf("pod-%05d", i) }
 
 func (b batch) claim(i int) *corev1.PersistentVolumeClaim {
-	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: claimName(i)},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &b.class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: claimSize}},
-		},
-	}
+	return harness.Claim(b.namespace, claimName(i), b.class)
 }
 
 func (b batch) pod(i int) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: podName(i)},
-		Spec: corev1.PodSpec{
-			Containers:  []corev1.Container{{Name: "main", Image: "example/main"}},
-			Tolerations: []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claimName(i)},
-			}}},
-		},
-	}
-	if len(b.nodes) > 0 {
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: b.nodes}},
-			}}},
-		}}
-	}
+	pod := harness.Pod(b.namespace, podName(i), claimName(i))
+	harness.OnNodes(pod, b.nodes...)
 	return pod
 }
 

@@ -150,21 +150,11 @@ func (r *rig) classes(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: driverName},
 		Spec:       storagev1.CSIDriverSpec{AttachRequired: ptr.To(false)},
 	}
-	if err := r.x.Host.API.Create(ctx, driver); err != nil {
-		return fmt.Errorf("create CSIDriver %s: %w", driver.Name, err)
-	}
-	for name, mode := range map[string]string{classMirror: v1alpha1.ProvisioningMirror, classPromise: v1alpha1.ProvisioningPromise, classDriver: ""} {
-		class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
-		class.Provisioner = v1alpha1.ProvisionerName
-		class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: mode, v1alpha1.ParameterMemberClass: classMember}
-		if name == classDriver {
-			class.Provisioner, class.Parameters = driverName, nil
-		}
-		if err := r.x.Host.API.Create(ctx, &class); err != nil {
-			return fmt.Errorf("create StorageClass %s: %w", name, err)
-		}
-	}
-	return nil
+	nobodys := harness.HostClass(classDriver, nil)
+	nobodys.Provisioner, nobodys.Parameters = driverName, nil
+	return r.x.Host.Create(ctx, driver, nobodys,
+		harness.HostClass(classMirror, map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningMirror}),
+		harness.HostClass(classPromise, map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}))
 }
 
 // register registers all members.

@@ -146,8 +146,7 @@ func (p *Process) launch() (*run, error) {
 	cmd := exec.Command(p.path, p.args...) //nolint:gosec,noctx // Ours, and it outlives the context that started it.
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = cleanEnv()
-	cmd.SysProcAttr = processAttributes()
-	err = errors.Join(spawn(cmd), log.Close())
+	err = errors.Join(Spawn(cmd), log.Close())
 	if err != nil {
 		return nil, fmt.Errorf("starting %s of %s: %w", p.name, p.cluster, err)
 	}

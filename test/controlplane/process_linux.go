@@ -12,22 +12,17 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
-// processAttributes make a process its own group, so that Ctrl-C reaches only
-// the caller, who then ends things in order; and make it die with its parent,
-// however the parent dies.
-func processAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-}
-
 var (
 	spawner     sync.Once
 	spawnerWork = make(chan func())
 )
 
-// spawn starts cmd from one OS thread that lives as long as this program. The
-// kernel sends Pdeathsig when the *thread* that forked ends, and Go ends threads
-// at will.
-func spawn(cmd *exec.Cmd) error {
+// Spawn starts a process in a group of its own, so that Ctrl-C reaches only the caller,
+// who then ends things in order; the process dies with this program, however that ends.
+// The kernel sends Pdeathsig when the *thread* that forked ends, and Go ends threads at
+// will: one that lives as long as this program does all the forking.
+func Spawn(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	spawner.Do(func() {
 		go func() {
 			runtime.LockOSThread() // Never unlocked.

@@ -12,9 +12,10 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
-// processAttributes make a process its own group, so that Ctrl-C reaches only
-// the caller, who then ends things in order. There is no Pdeathsig here: after a
-// kill of the caller, its processes have to be ended by hand.
-func processAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
-
-func spawn(cmd *exec.Cmd) error { return cmd.Start() }
+// Spawn starts a process in a group of its own, so that Ctrl-C reaches only the caller,
+// who then ends things in order. There is no Pdeathsig here: after a kill of the caller,
+// its processes have to be ended by hand.
+func Spawn(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd.Start()
+}

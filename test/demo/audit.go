@@ -15,6 +15,7 @@ import (
 
 	link "github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 const (
@@ -58,9 +59,9 @@ func (d *demo) requests(ctx context.Context, since marks) ([]controlplane.Reques
 // accountIn is the manager's user in the cluster of a column.
 func accountIn(column int) string {
 	if column == 0 {
-		return accounts + managerAccount
+		return harness.HostUser
 	}
-	return accounts + memberAccount
+	return harness.MemberUser
 }
 
 // settle waits until Xylem has written nothing for a while, and returns what it
@@ -198,10 +199,10 @@ func (d *demo) audit(ctx context.Context) error {
 	d.checks.equal("rights: no request of the manager was refused by RBAC", "none refused", cmp.Or(strings.Join(refused, "; "), "none refused"),
 		fmt.Sprintf("%d requests", total))
 	select {
-	case <-d.manager.done:
-		return &died{d.manager.err}
+	case <-d.x.Manager.Done():
+		return &died{d.x.Manager.Err()}
 	default:
-		d.checks.pass("manager: alive from beginning to end", fmt.Sprintf("process %d", d.manager.process.Pid))
+		d.checks.pass("manager: alive from beginning to end", fmt.Sprintf("process %d", d.x.Manager.PID()))
 	}
 	return nil
 }

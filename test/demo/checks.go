@@ -10,6 +10,9 @@ import (
 // describeLines is how much of each kubectl answer a failure shows.
 const describeLines = 30
 
+// tailLines is how much of the manager's log it shows.
+const tailLines = 25
+
 // check is one expectation, as the summary lists it.
 type check struct {
 	ok           bool
@@ -109,10 +112,12 @@ func (d *demo) report(ctx context.Context, err error) error {
 	for _, m := range d.members {
 		d.evidence(ctx, m, "get", "pod,pvc,events", "-n", space)
 	}
-	if d.manager != nil {
+	if m := d.x.Manager; m != nil {
 		d.out.line("")
-		d.out.line("The end of the manager's log, %s:", d.manager.log)
-		d.out.line("%s", d.manager.tail())
+		d.out.line("The end of the manager's log, %s:", m.LogPath())
+		for _, line := range lastLines(m.Log(), tailLines) {
+			d.out.line("%s", clip(line, 400))
+		}
 	}
 	return err
 }
@@ -124,8 +129,12 @@ func (d *demo) evidence(ctx context.Context, v *view, args ...string) {
 		out = err.Error()
 	}
 	d.prompt(v, "kubectl "+strings.Join(args, " "))
-	lines := strings.Split(strings.TrimRight(out, "\n"), "\n")
-	for _, line := range lines[max(0, len(lines)-describeLines):] {
+	for _, line := range lastLines(out, describeLines) {
 		d.out.line("   %s", clip(line, 2*tableWidth))
 	}
+}
+
+func lastLines(text string, most int) []string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	return lines[max(0, len(lines)-most):]
 }

@@ -3,29 +3,18 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-const (
-	// managerAccount and memberAccount are the service accounts that the
-	// manager has in the host and in each member.
-	managerAccount = "xylem-controller-manager"
-	memberAccount  = "xylem"
-	// accounts is what their users' names begin with.
-	accounts = "system:serviceaccount:" + v1alpha1.DefaultNamespace + ":"
-	// crdName is the definition of registrations, as kubectl names it.
-	crdName = "crd/clusterregistrations.cluster.xylem.io"
-)
+// crdName is the definition of registrations, as kubectl names it.
+const crdName = "crd/clusterregistrations.cluster.xylem.io"
 
 // checkVersions says what runs, and checks that the scheduler is Kubernetes' own.
 func (d *demo) checkVersions(ctx context.Context) error {
@@ -87,34 +76,27 @@ func (d *demo) install(ctx context.Context) error {
 
 // startManager starts bin/manager with the rights of its own service account.
 func (d *demo) startManager(ctx context.Context, cancel context.CancelCauseFunc) error {
-	path := filepath.Join(d.root, "bin", "manager")
-	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("there is no bin/manager: run make demo, which builds it: %w", err)
-	}
-	kubeconfig, err := d.host.ServiceAccountKubeconfig(ctx, controlplane.Direct, v1alpha1.DefaultNamespace, managerAccount)
-	if err != nil {
-		return err
-	}
-	file, err := d.write("manager.kubeconfig", kubeconfig)
-	if err != nil {
-		return err
-	}
+	var err error
 	if d.start, err = d.mark(ctx); err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("finding a free port for the manager: %w", err)
-	}
-	nodeAPI := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		return fmt.Errorf("finding a free port for the manager: %w", err)
-	}
-	if d.manager, err = startManager(path, file, d.file("manager.log"), nodeAPI); err != nil {
+	if err := d.busy("starting bin/manager", func() error { return d.x.RunManager(ctx) }); err != nil {
 		return err
 	}
-	go d.manager.guard(ctx, cancel)
-	d.out.line("   bin/manager runs as %s%s (process %d), and is no cluster-admin", accounts, managerAccount, d.manager.process.Pid)
-	d.out.line("   its log: %s", d.manager.log)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-d.x.Manager.Done():
+			cancel(&died{d.x.Manager.Err()})
+		}
+	}()
+	d.out.line("   bin/manager runs as %s (process %d), and is no cluster-admin", harness.HostUser, d.x.Manager.PID())
+	d.out.line("   its log: %s", d.x.Manager.LogPath())
 	return nil
 }
+
+// died is the cause of the end of everything that waits, when the manager ends
+// before it is told to.
+type died struct{ err error }
+
+func (e *died) Error() string { return fmt.Sprintf("the manager ended by itself: %v", e.err) }

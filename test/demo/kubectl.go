@@ -14,7 +14,7 @@ import (
 // kubectl runs kubectl as a cluster's admin, in the root of the repository, and
 // returns what it printed.
 func (d *demo) kubectl(ctx context.Context, v *view, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, d.fleet.Kubectl(), args...) //nolint:gosec // The kubectl that was built, with our arguments.
+	cmd := exec.CommandContext(ctx, d.x.Fleet.Kubectl(), args...) //nolint:gosec // The kubectl that was built, with our arguments.
 	cmd.Dir = d.root
 	cmd.Env = []string{"KUBECONFIG=" + v.KubeconfigPath(), "HOME=" + d.dir, "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is ours to act on.

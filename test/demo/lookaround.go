@@ -25,7 +25,7 @@ func (d *demo) lookAround(ctx context.Context) {
 	}
 	d.out.line("")
 	d.out.line("Logs and disks:")
-	d.out.line("   tail -f %s", d.manager.log)
+	d.out.line("   tail -f %s", d.x.Manager.LogPath())
 	for _, m := range d.members {
 		d.out.line("   cat %s/ledger.jsonl", m.DriverDir())
 	}
@@ -65,7 +65,7 @@ func (d *demo) lookAround(ctx context.Context) {
 // cluster the host, and a variable for each member's kubeconfig.
 func (d *demo) environment() (path string, err error) {
 	var env strings.Builder
-	fmt.Fprintf(&env, "export PATH='%s':'%s':\"$PATH\"\n", filepath.Join(d.root, "bin"), filepath.Dir(d.fleet.Kubectl()))
+	fmt.Fprintf(&env, "export PATH='%s':'%s':\"$PATH\"\n", filepath.Join(d.root, "bin"), filepath.Dir(d.x.Fleet.Kubectl()))
 	fmt.Fprintf(&env, "export KUBECONFIG='%s'\n", d.host.KubeconfigPath())
 	for _, m := range d.members {
 		fmt.Fprintf(&env, "export %s='%s'\n", strings.ToUpper(m.Name()), m.KubeconfigPath())
@@ -87,7 +87,7 @@ func pasted(env string) []string {
 // obey does what was typed.
 func (d *demo) obey(line string) {
 	verb, name, _ := strings.Cut(strings.TrimSpace(line), " ")
-	m := d.fleet.Member(strings.TrimSpace(name))
+	m := d.x.Fleet.Member(strings.TrimSpace(name))
 	switch {
 	case verb == "":
 	case m != nil && verb == "cut":

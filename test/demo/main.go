@@ -17,6 +17,7 @@ import (
 
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // exitVariable, when it is set, ends the demo after its checks.
@@ -33,11 +34,10 @@ type demo struct {
 	out      *console
 	root     string // of the repository
 	dir      string // of this run: data, logs, kubeconfigs
-	fleet    *controlplane.Fleet
+	x        *harness.Xylem
 	host     *view
 	members  []*view
 	timeline *timeline
-	manager  *manager
 	checks   checks
 	figures  figures
 	// start is where each audit log stood before the manager did anything.
@@ -131,19 +131,28 @@ func (d *demo) startClusters(ctx context.Context) error {
 	d.out.line("The control planes, schedulers and storage calls here are real, on loopback.")
 	d.out.line("The containers are simulated: KWOK reports them as running, no image is pulled.")
 	d.out.section("Clusters: a host and two members, every one with its own etcd, API server, controllers, scheduler")
-	var err error
-	d.fleet, err = controlplane.Start(ctx, controlplane.Options{
-		Host:     controlplane.ClusterOptions{Kubelets: true},
-		Members:  []controlplane.ClusterOptions{{Name: pinned, Kubelets: true}, {Name: spare, Kubelets: true}},
-		Dir:      filepath.Join(d.dir, "clusters"),
-		Progress: func(format string, args ...any) { d.out.line("   "+format, args...) },
+	program := filepath.Join(d.root, "bin", "manager")
+	if _, err := os.Stat(program); err != nil {
+		return fmt.Errorf("there is no bin/manager: run make demo, which builds it: %w", err)
+	}
+	nodeAPI, err := harness.FreeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	d.x, err = harness.Start(ctx, harness.Options{
+		Host:    controlplane.ClusterOptions{Kubelets: true},
+		Members: []controlplane.ClusterOptions{{Name: pinned, Kubelets: true}, {Name: spare, Kubelets: true}},
+		Dir:     filepath.Join(d.dir, "clusters"), Bare: true, Manager: program,
+		FenceDuration: harness.ShippedFence, ProbeInterval: harness.ShippedProbe,
+		ManagerArgs: []string{"--leader-elect", "--node-api-bind-address=" + nodeAPI, "--node-api-advertise-address=127.0.0.1"},
+		Progress:    func(format string, args ...any) { d.out.line("   "+format, args...) },
 	})
 	return err
 }
 
 // look begins to watch all clusters.
 func (d *demo) look(ctx context.Context, group *errgroup.Group) error {
-	clusters := d.fleet.Clusters()
+	clusters := d.x.Fleet.Clusters()
 	d.timeline = &timeline{out: d.out}
 	names := map[string]string{}
 	for _, c := range clusters {
@@ -185,11 +194,11 @@ func (d *demo) look(ctx context.Context, group *errgroup.Group) error {
 // failed.
 func (d *demo) end(ctx context.Context) error {
 	var errs []error
-	if d.manager != nil {
-		errs = append(errs, d.manager.stop())
-	}
-	if d.fleet != nil {
-		errs = append(errs, d.fleet.Stop(ctx))
+	if d.x != nil {
+		if d.x.Manager != nil {
+			errs = append(errs, d.x.Manager.Stop())
+		}
+		errs = append(errs, d.x.Stop(ctx))
 	}
 	if d.checks.failed() {
 		d.out.line("Data and logs are left in %s", d.dir)

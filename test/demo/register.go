@@ -12,18 +12,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
 // register registers the members: a Secret with a kubeconfig, and a
 // ClusterRegistration that names it.
 func (d *demo) register(ctx context.Context) error {
 	d.out.section("Registering the members: a Secret with a kubeconfig, and a ClusterRegistration that names it")
-	d.out.line("   (the kubeconfig has a token of the member's %s%s, and no more rights)", accounts, memberAccount)
+	d.out.line("   (the kubeconfig has a token of the member's %s, and no more rights)", harness.MemberUser)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.awaitRegistrations(groupCtx) })
 	group.Go(func() error {
@@ -53,7 +52,7 @@ func (d *demo) register(ctx context.Context) error {
 
 // registerOne applies the objects of one member.
 func (d *demo) registerOne(ctx context.Context, m *view) error {
-	kubeconfig, err := m.ServiceAccountKubeconfig(ctx, controlplane.ViaProxy, v1alpha1.DefaultNamespace, memberAccount)
+	kubeconfig, err := d.x.MemberKubeconfig(ctx, m.Name())
 	if err != nil {
 		return err
 	}
@@ -90,17 +89,13 @@ func (d *demo) registerOne(ctx context.Context, m *view) error {
 // awaitRegistrations waits until every member is Ready, and says how long after
 // the registration was seen each of its conditions came true.
 func (d *demo) awaitRegistrations(ctx context.Context) error {
-	c, err := d.client()
-	if err != nil {
-		return err
-	}
 	begin, seen := map[string]time.Time{}, map[string]time.Duration{}
 	conditions := []string{v1alpha1.ConditionConnected, v1alpha1.ConditionSynced, v1alpha1.ConditionNodeReady, v1alpha1.ConditionReady}
-	err = d.await(ctx, "every member Connected and Ready", func(ctx context.Context) (string, error) {
+	err := d.await(ctx, "every member Connected and Ready", func(ctx context.Context) (string, error) {
 		var lacking []string
 		for _, m := range d.members {
 			var r v1alpha1.ClusterRegistration
-			if err := c.Get(ctx, client.ObjectKey{Name: m.Name()}, &r); apierrors.IsNotFound(err) {
+			if err := d.x.Host.API.Get(ctx, client.ObjectKey{Name: m.Name()}, &r); apierrors.IsNotFound(err) {
 				lacking = append(lacking, m.Name()+" is being registered")
 				continue
 			} else if err != nil {
@@ -142,16 +137,12 @@ func (d *demo) awaitRegistrations(ctx context.Context) error {
 // awaitCounts waits until the registrations count as many bound volumes as
 // there are disks.
 func (d *demo) awaitCounts(ctx context.Context) error {
-	c, err := d.client()
-	if err != nil {
-		return err
-	}
 	var counts []string
-	err = d.await(ctx, "registrations that count their volumes", func(ctx context.Context) (string, error) {
+	err := d.await(ctx, "registrations that count their volumes", func(ctx context.Context) (string, error) {
 		counts = nil
 		for _, m := range d.members {
 			var r v1alpha1.ClusterRegistration
-			if err := c.Get(ctx, client.ObjectKey{Name: m.Name()}, &r); err != nil {
+			if err := d.x.Host.API.Get(ctx, client.ObjectKey{Name: m.Name()}, &r); err != nil {
 				return "", err
 			}
 			book, err := m.Ledger()
@@ -171,21 +162,4 @@ func (d *demo) awaitCounts(ctx context.Context) error {
 	}
 	d.checks.pass("status: registrations count the volumes that there are", strings.Join(counts, ", "))
 	return nil
-}
-
-// client returns a client of the host that knows registrations.
-func (d *demo) client() (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return nil, fmt.Errorf("building a scheme: %w", err)
-	}
-	config, err := d.host.RESTConfig(controlplane.Direct)
-	if err != nil {
-		return nil, err
-	}
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("making a client of the host: %w", err)
-	}
-	return c, nil
 }

@@ -18,8 +18,6 @@ import (
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -70,7 +68,8 @@ func run(ctx context.Context, claims int, timeout string, patience time.Duration
 	}
 	begun := time.Now()
 	for i := range claims {
-		if err := pair(ctx, x, fmt.Sprintf("data-%03d", i)); err != nil {
+		name := fmt.Sprintf("data-%03d", i)
+		if err := x.Host.Create(ctx, harness.Claim(namespace, name, class), harness.Pod(namespace, name, name)); err != nil {
 			return err
 		}
 	}
@@ -78,14 +77,11 @@ func run(ctx context.Context, claims int, timeout string, patience time.Duration
 }
 
 func prepare(ctx context.Context, x *harness.Xylem, timeout string) error {
-	sc := controlplane.Class(class, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
-	sc.Provisioner = v1alpha1.ProvisionerName
-	sc.Parameters = map[string]string{v1alpha1.ParameterMemberClass: controlplane.ClassHostpath, v1alpha1.ParameterPlacementTimeout: timeout}
-	if err := x.Host.API.Create(ctx, &sc); err != nil {
-		return fmt.Errorf("create StorageClass %s: %w", class, err)
+	if err := x.Host.Create(ctx, harness.HostClass(class, map[string]string{v1alpha1.ParameterPlacementTimeout: timeout})); err != nil {
+		return err
 	}
-	if err := x.Host.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil {
-		return fmt.Errorf("create namespace %s: %w", namespace, err)
+	if err := x.Host.CreateNamespace(ctx, namespace); err != nil {
+		return err
 	}
 	return harness.Await(ctx, "the members' room", func(ctx context.Context) error {
 		var published storagev1.CSIStorageCapacityList
@@ -103,32 +99,6 @@ func prepare(ctx context.Context, x *harness.Xylem, timeout string) error {
 		}
 		return nil
 	})
-}
-
-func pair(ctx context.Context, x *harness.Xylem, name string) error {
-	sc := class
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &sc, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec: corev1.PodSpec{
-			Containers:  []corev1.Container{{Name: "main", Image: "example/main"}},
-			Tolerations: []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name}}}},
-		},
-	}
-	for _, obj := range []client.Object{claim, pod} {
-		if err := x.Host.API.Create(ctx, obj); err != nil {
-			return fmt.Errorf("create %T %s: %w", obj, name, err)
-		}
-	}
-	return nil
 }
 
 // watch looks each 200 ms which Pods run, and prints the table when all of them do,

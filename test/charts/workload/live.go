@@ -6,13 +6,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
@@ -28,28 +26,16 @@ const (
 	age = 8 * time.Second
 )
 
-var (
-	claimSize = resource.MustParse("1Gi")
-	grownSize = resource.MustParse("2Gi")
-)
+var grownSize = resource.MustParse("2Gi")
 
 // prepare makes the classes, the namespace, and the claim that is lost later on.
 func (w *workload) prepare(ctx context.Context) error {
 	for name, mode := range map[string]string{classMirror: v1alpha1.ProvisioningMirror, classPromise: v1alpha1.ProvisioningPromise} {
-		class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
-		class.Provisioner = v1alpha1.ProvisionerName
-		class.Parameters = map[string]string{v1alpha1.ParameterProvisioning: mode, v1alpha1.ParameterMemberClass: controlplane.ClassHostpath}
-		if err := w.x.Host.API.Create(ctx, &class); err != nil {
-			return fmt.Errorf("create StorageClass %s: %w", name, err)
+		if err := w.x.Host.Create(ctx, harness.HostClass(name, map[string]string{v1alpha1.ParameterProvisioning: mode})); err != nil {
+			return err
 		}
 	}
-	if err := w.x.Host.API.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}); err != nil {
-		return fmt.Errorf("create namespace %s: %w", space, err)
-	}
-	// Pods need its service account.
-	if err := harness.Await(ctx, "namespace "+space, func(ctx context.Context) error {
-		return w.x.Host.API.Get(ctx, client.ObjectKey{Namespace: space, Name: "default"}, &corev1.ServiceAccount{})
-	}); err != nil {
+	if err := w.x.Host.CreateNamespace(ctx, space); err != nil {
 		return err
 	}
 	return w.make(ctx, keptClaim, classMirror, steady)
@@ -57,38 +43,13 @@ func (w *workload) prepare(ctx context.Context) error {
 
 // make makes a claim and its Pod, which runs in one of the members.
 func (w *workload) make(ctx context.Context, name, class string, members ...string) error {
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &class, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: claimSize}},
-		},
-	}
 	nodes := make([]string, 0, len(members))
 	for _, member := range members {
 		nodes = append(nodes, v1alpha1.DefaultNodeNamePrefix+member)
 	}
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: name},
-		Spec: corev1.PodSpec{
-			Containers:  []corev1.Container{{Name: "main", Image: "example/main"}},
-			Tolerations: []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-			}}},
-			Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-				RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: nodes}},
-				}}},
-			}},
-		},
-	}
-	for _, obj := range []client.Object{claim, pod} {
-		if err := w.x.Host.API.Create(ctx, obj); err != nil {
-			return fmt.Errorf("create %T %s: %w", obj, name, err)
-		}
-	}
-	return nil
+	pod := harness.Pod(space, name, name)
+	harness.OnNodes(pod, nodes...)
+	return w.x.Host.Create(ctx, harness.Claim(space, name, class), pod)
 }
 
 // live makes claims with a Pod each at a steady pace; each is grown when its Pod has

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -111,15 +110,11 @@ func gone[T any, P interface {
 type claimOption = func(*corev1.PersistentVolumeClaim)
 
 func (w *World) claimSpec(class string) corev1.PersistentVolumeClaimSpec {
-	return corev1.PersistentVolumeClaimSpec{
-		StorageClassName: &class,
-		AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-		Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-	}
+	return harness.Claim(w.Namespace, "", class).Spec
 }
 
 func (w *World) createClaim(ctx context.Context, name, class string, options ...claimOption) error {
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: w.claimSpec(class)}
+	claim := harness.Claim(w.Namespace, name, class)
 	for _, option := range options {
 		option(claim)
 	}
@@ -129,12 +124,10 @@ func (w *World) createClaim(ctx context.Context, name, class string, options ...
 	return nil
 }
 
-func podSpec(node string) corev1.PodSpec {
-	return corev1.PodSpec{
-		NodeSelector: map[string]string{corev1.LabelHostname: node},
-		Containers:   []corev1.Container{{Name: "main", Image: "example/main"}},
-		Tolerations:  []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
-	}
+func podSpec(node string, claims ...string) corev1.PodSpec {
+	spec := harness.Pod("", "", claims...).Spec
+	spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	return spec
 }
 
 // createApp makes the Pod that uses the claim, for a node.
@@ -146,10 +139,7 @@ type podOption = func(*corev1.Pod)
 
 // createPod makes a Pod that uses a claim, for a node.
 func (w *World) createPod(ctx context.Context, name, claim, node string, options ...podOption) error {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: podSpec(node)}
-	pod.Spec.Volumes = []corev1.Volume{{Name: claim, VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
-	}}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: podSpec(node, claim)}
 	for _, option := range options {
 		option(pod)
 	}

@@ -8,12 +8,10 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
@@ -78,15 +76,7 @@ func (p *person) leave(ctx SpecContext) {
 }
 
 func (p *person) claim(name string, change ...func(*corev1.PersistentVolumeClaim)) *corev1.PersistentVolumeClaim {
-	sc := class
-	c := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &sc,
-			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	}
+	c := harness.Claim(p.namespace, name, class)
 	for _, f := range change {
 		f(c)
 	}
@@ -95,19 +85,8 @@ func (p *person) claim(name string, change ...func(*corev1.PersistentVolumeClaim
 
 // pod on a virtual node, by the scheduler, using claims.
 func (p *person) pod(name, node string, claims []string, change ...func(*corev1.Pod)) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: name},
-		Spec: corev1.PodSpec{
-			Containers:   []corev1.Container{{Name: "main", Image: "example/main"}},
-			NodeSelector: map[string]string{corev1.LabelHostname: node},
-			Tolerations:  []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
-		},
-	}
-	for _, c := range claims {
-		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: c, VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: c},
-		}})
-	}
+	pod := harness.Pod(p.namespace, name, claims...)
+	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 	for _, f := range change {
 		f(pod)
 	}

@@ -13,12 +13,11 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const (
-	// settle bounds how long anything may take to come about.
-	settle = 90 * time.Second
-	poll   = 100 * time.Millisecond
+	settle = suite.Settle
 	// attackTime bounds an attack.
 	attackTime = 3 * time.Minute
 
@@ -36,37 +35,21 @@ const (
 var x *harness.Xylem
 
 func TestAttacks(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(settle)
-	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "Attacks")
+	suite.Run(t, "Attacks")
 }
 
-var _ = ReportAfterSuite("failures", harness.Failures)
-
-// A panic that controller-runtime recovers shows in no object: each story looks for them.
-var _ = AfterEach(func() {
-	if err := x.Panics(); err != nil {
-		Fail(err.Error())
-	}
-})
-
-var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	x, err = harness.Start(ctx, harness.Options{
+var _ = suite.On(&x, func(SpecContext) harness.Options {
+	return harness.Options{
 		Members: controlplane.Members(one, two),
 		// As much as it has to say: the canaries are looked for in it.
 		ManagerArgs: []string{"--zap-log-level=10"},
-		Progress:    func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })
+	}
+}, func(ctx SpecContext) {
 	sc := controlplane.Class(class, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 	sc.Provisioner = v1alpha1.ProvisionerName
 	Expect(x.Host.API.Create(ctx, &sc)).To(Succeed())
 	victim = newVictim(ctx)
-}, NodeTimeout(5*time.Minute))
+})
 
 // hostID is the host's cluster ID.
 func hostID(ctx context.Context) string {

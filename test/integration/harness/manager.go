@@ -86,7 +86,7 @@ func (x *Xylem) newManager(ctx context.Context, name string, host *controlplane.
 		return nil, fmt.Errorf("write the manager's kubeconfig: %w", err)
 	}
 	for _, address := range []*string{&m.health, &m.metrics, &m.profiles} {
-		if *address, err = freeAddress(ctx); err != nil {
+		if *address, err = FreeAddress(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -146,7 +146,7 @@ func (m *Manager) launch() error {
 	cmd := exec.Command(m.path, m.args...) //nolint:gosec,noctx // ours, and it outlives the context that started it
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), detectMutation + "=" + os.Getenv(detectMutation)}
-	if err := errors.Join(spawn(cmd), log.Close()); err != nil {
+	if err := errors.Join(controlplane.Spawn(cmd), log.Close()); err != nil {
 		return fmt.Errorf("start the manager: %w", err)
 	}
 	done := make(chan struct{})
@@ -186,6 +186,13 @@ func (m *Manager) Done() <-chan struct{} {
 		return unborn
 	}
 	return m.done
+}
+
+// Err is how the last life ended.
+func (m *Manager) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
 }
 
 // PID of the present life, or 0.
@@ -285,8 +292,8 @@ func copyProgram(from, to string) error {
 	return nil
 }
 
-// freeAddress is an address on loopback that nobody listens on at present.
-func freeAddress(ctx context.Context) (string, error) {
+// FreeAddress is an address on loopback that nobody listens on at present.
+func FreeAddress(ctx context.Context) (string, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -3,7 +3,6 @@ package nodeapi_test
 import (
 	"bytes"
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -19,12 +18,11 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const (
-	// settle bounds how long anything may take to come about.
-	settle = 90 * time.Second
-	poll   = 200 * time.Millisecond
+	settle = suite.Settle
 	// answer bounds how long a command may take whose request is refused.
 	answer = 30 * time.Second
 )
@@ -44,21 +42,12 @@ var (
 )
 
 func TestNodeAPI(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(settle)
-	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "Node API")
+	suite.Run(t, "Node API")
 }
-
-var _ = ReportAfterSuite("failures", harness.Failures)
 
 var _ = AfterEach(func() {
 	if CurrentSpecReport().Failed() {
 		GinkgoWriter.Println(tail(x.Manager.Log()))
-	}
-	if err := x.Panics(); err != nil {
-		Fail(err.Error())
 	}
 })
 
@@ -68,12 +57,11 @@ func tail(log string) string {
 	return log[max(0, len(log)-most):]
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
+	var err error
+	address, err = harness.FreeAddress(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	address = listener.Addr().String()
-	Expect(listener.Close()).To(Succeed())
-	x, err = harness.Start(ctx, harness.Options{
+	return harness.Options{
 		Host: controlplane.ClusterOptions{Kubelets: true},
 		Members: []controlplane.ClusterOptions{
 			{Name: one, Nodes: 1, NoStorage: true, Kubelets: true}, {Name: two, Nodes: 1, NoStorage: true, Kubelets: true},
@@ -82,10 +70,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 			"--node-api-bind-address=" + address, "--node-api-advertise-address=127.0.0.1",
 			"--node-api-sessions=2000", "--node-api-member-sessions=1200",
 		},
-		Progress: func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })
+	}
+}, func(ctx SpecContext) {
 	for member, parts := range map[string][]string{one: {"logs", "exec"}, two: {"logs"}} {
 		for _, part := range parts {
 			_, err := x.Kubectl(ctx, x.Fleet.Member(member), "apply", "--server-side", "-k", x.Root("config", "member", part))
@@ -93,7 +79,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	}
 	inOne, inTwo = run(ctx, "web", nodeOne), run(ctx, "other", nodeTwo)
-}, NodeTimeout(5*time.Minute))
+})
 
 // run a Pod on a virtual node, and wait until its leaf runs.
 func run(ctx context.Context, name, node string) *corev1.Pod {

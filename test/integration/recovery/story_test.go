@@ -79,17 +79,8 @@ func using(claim string) podOption {
 // pod makes a Pod that uses the claim of its name, on a node.
 func (s *story) pod(ctx context.Context, name, node string, options ...podOption) {
 	GinkgoHelper()
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
-		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{corev1.LabelHostname: node},
-			Containers:   []corev1.Container{{Name: "main", Image: "example/main"}},
-			Tolerations:  []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-			}}},
-		},
-	}
+	pod := harness.Pod(s.namespace, name, name)
+	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
 	for _, option := range options {
 		option(pod)
 	}

@@ -17,7 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -128,26 +127,9 @@ func secret(ctx context.Context, name string) *corev1.Secret {
 
 func use(ctx context.Context, name, node string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: users, Name: name},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: new(controlplane.ClassHostpath),
-			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	}
-	Expect(x.Host.API.Create(ctx, claim)).To(Succeed())
-	Expect(x.Host.API.Create(ctx, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: users, Name: name},
-		Spec: corev1.PodSpec{
-			NodeSelector: map[string]string{corev1.LabelHostname: node},
-			Containers:   []corev1.Container{{Name: "main", Image: "example/main"}},
-			Tolerations:  []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
-			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-			}}},
-		},
-	})).To(Succeed())
+	claim, pod := harness.Claim(users, name, controlplane.ClassHostpath), harness.Pod(users, name, name)
+	pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: node}
+	Expect(x.Host.Create(ctx, claim, pod)).To(Succeed())
 	Eventually(ctx, func(g Gomega) {
 		g.Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
 		g.Expect(claim.Status.Phase).To(Equal(corev1.ClaimBound))

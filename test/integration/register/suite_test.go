@@ -16,13 +16,11 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const (
-	// settle bounds how long anything may take to come about; nothing asserts that
-	// it is quick.
-	settle = 90 * time.Second
-	poll   = 100 * time.Millisecond
+	settle = suite.Settle
 	// storyTime bounds a story.
 	storyTime = 4 * time.Minute
 )
@@ -34,37 +32,21 @@ const one, two = "cluster38", "cluster39"
 var x *harness.Xylem
 
 func TestRegister(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(settle)
-	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "Register")
+	suite.Run(t, "Register")
 }
 
-var _ = ReportAfterSuite("failures", harness.Failures)
-
-// A panic that controller-runtime recovers shows in no object: each story looks for them.
-var _ = AfterEach(func() {
-	if err := x.Panics(); err != nil {
-		Fail(err.Error())
-	}
-})
-
-var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	x, err = harness.Start(ctx, harness.Options{
+var _ = suite.On(&x, func(SpecContext) harness.Options {
+	return harness.Options{
 		Members:     []controlplane.ClusterOptions{{Name: one}, {Name: two, NoStorage: true}},
 		Unprepared:  true,
 		ManagerArgs: []string{renewAfter},
-		Progress:    func(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) },
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })
-	_, err = x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
+	}
+}, func(ctx SpecContext) {
+	_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	_, err = x.Kubectl(ctx, x.Fleet.Host, "create", "namespace", users)
 	Expect(err).NotTo(HaveOccurred())
-}, NodeTimeout(5*time.Minute))
+})
 
 // plugin runs the plugin against the host, and returns what it printed and told.
 func plugin(ctx context.Context, args ...string) (out, told string, err error) {

@@ -148,15 +148,7 @@ type (
 )
 
 func (s *story) newClaim(name string, options ...claimOption) *corev1.PersistentVolumeClaim {
-	class := classMirror
-	claim := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
-		Spec: corev1.PersistentVolumeClaimSpec{
-			StorageClassName: &class,
-			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
-			Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
-		},
-	}
+	claim := harness.Claim(s.namespace, name, classMirror)
 	for _, option := range options {
 		option(claim)
 	}
@@ -181,22 +173,14 @@ func ofSize(size string) claimOption {
 }
 
 func (s *story) newPod(name string, options ...podOption) *corev1.Pod {
-	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
-		Spec:       podSpec(),
-	}
+	pod := harness.Pod(s.namespace, name)
 	for _, option := range options {
 		option(pod)
 	}
 	return pod
 }
 
-func podSpec() corev1.PodSpec {
-	return corev1.PodSpec{
-		Containers:  []corev1.Container{{Name: "main", Image: "example/main"}},
-		Tolerations: []corev1.Toleration{{Key: v1alpha1.DefaultTaintKey, Operator: corev1.TolerationOpExists}},
-	}
-}
+func podSpec() corev1.PodSpec { return harness.Pod("", "").Spec }
 
 func (s *story) pod(ctx context.Context, name string, options ...podOption) *corev1.Pod {
 	GinkgoHelper()

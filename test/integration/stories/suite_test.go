@@ -15,13 +15,11 @@ import (
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
 	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
 )
 
 const (
-	// settle bounds how long anything may take to come about. It is generous:
-	// nothing asserts that it is quick.
-	settle = 90 * time.Second
-	poll   = 100 * time.Millisecond
+	settle = suite.Settle
 	// nodeGrace is how long a member may be away before its node is NotReady.
 	nodeGrace = 8 * time.Second
 	// stuckAfter is how long a deletion may take before it is told.
@@ -62,35 +60,18 @@ const (
 var x *harness.Xylem
 
 func TestStories(t *testing.T) {
-	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(settle)
-	SetDefaultEventuallyPollingInterval(poll)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	RunSpecs(t, "Stories")
+	suite.Run(t, "Stories")
 }
 
-var _ = ReportAfterSuite("failures", harness.Failures)
-
-// A panic that controller-runtime recovers shows in no object: each story looks for them.
-var _ = AfterEach(func() {
-	if err := x.Panics(); err != nil {
-		Fail(err.Error())
-	}
-})
-
-var _ = BeforeSuite(func(ctx SpecContext) {
-	var err error
-	x, err = harness.Start(ctx, harness.Options{
+var _ = suite.On(&x, func(SpecContext) harness.Options {
+	return harness.Options{
 		Members:      []controlplane.ClusterOptions{memberOptions(one), memberOptions(two)},
 		Unregistered: true,
 		ManagerArgs:  []string{"--node-grace=" + nodeGrace.String(), "--stuck-after=" + stuckAfter.String()},
-		Progress:     progress,
-	})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func(ctx SpecContext) { Expect(x.Stop(ctx)).To(Succeed()) })
-
+	}
+}, func(ctx SpecContext) {
 	By("making the host's classes")
-	_, err = x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
+	_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	for _, class := range []*storagev1.StorageClass{
 		hostClass(classRetainHost, classMirror, func(c *storagev1.StorageClass) { *c.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain }),
@@ -107,9 +88,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	for _, name := range []string{one, two} {
 		Expect(x.Register(ctx, name, name, mapped)).To(Succeed())
 	}
-}, NodeTimeout(5*time.Minute))
-
-func progress(format string, args ...any) { GinkgoWriter.Printf(format+"\n", args...) }
+})
 
 // memberOptions has a class with a limit beside the usual ones.
 func memberOptions(name string) controlplane.ClusterOptions {

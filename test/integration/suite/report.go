@@ -1,4 +1,4 @@
-package harness
+package suite
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 // reportLimit in bytes of what is repeated of one failure.
 const reportLimit = 4096
 
-// Failures repeats at the end of a suite what failed, and why: the place where it
-// was first told is thousands of lines above. For ReportAfterSuite.
-func Failures(report types.Report) {
+// failures repeats at the end of a suite what failed, and why: the place where it
+// was first told is thousands of lines above.
+func failures(report types.Report) {
 	for _, spec := range report.SpecReports.WithState(types.SpecStateFailureStates) {
 		why := spec.Failure.Message
 		if len(why) > reportLimit {

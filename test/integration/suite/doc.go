@@ -1,0 +1,2 @@
+// Package suite is what all suites of integration tests have in common that run on a harness.
+package suite
