@@ -107,15 +107,7 @@ func (r *Reconciler) ofNode(ctx context.Context, obj client.Object) []reconcile.
 		return nil
 	}
 	pods, err := index.PodsOnNode(ctx, r.Client, node.Name)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a member that is away")
-		return nil
-	}
-	requests := make([]reconcile.Request, 0, len(pods))
-	for i := range pods {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
-	}
-	return requests
+	return route.RequestsFor(ctx, pods, err, nil)
 }
 
 // ofPod is a Pod that is shown as ready on the Node of a member that is away.

@@ -7,7 +7,6 @@ import (
 
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -129,7 +129,7 @@ func ofCapacity(_ context.Context, obj client.Object) []reconcile.Request {
 	if !ok {
 		return nil
 	}
-	return []reconcile.Request{request(capacity.StorageClassName)}
+	return []reconcile.Request{{NamespacedName: index.Named(capacity.StorageClassName)}}
 }
 
 // ofSegment are the host classes that a member's CSIStorageCapacity is about.
@@ -144,19 +144,9 @@ func (r *reconciler) ofSegment(ctx context.Context, obj client.Object) []reconci
 // ofMemberClass are the host classes that lead to a class of the member.
 func (r *reconciler) ofMemberClass(ctx context.Context, class string) []reconcile.Request {
 	var list storagev1.StorageClassList
-	if err := r.Host.List(ctx, &list); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list the host's StorageClasses")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if name, _ := r.Place().ClassFor(&list.Items[i]); name == class && hostclass.Mirrors(&list.Items[i]) {
-			requests = append(requests, request(list.Items[i].Name))
-		}
-	}
-	return requests
-}
-
-func request(class string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: class}}
+	err := r.Host.List(ctx, &list)
+	return route.RequestsFor(ctx, list.Items, err, func(host *storagev1.StorageClass) bool {
+		name, _ := r.Place().ClassFor(host)
+		return name == class && hostclass.Mirrors(host)
+	})
 }

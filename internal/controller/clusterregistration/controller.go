@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -138,10 +137,6 @@ func (r *Reconciler) patch(ctx context.Context, before, after *v1alpha1.ClusterR
 
 const fieldOwner = client.FieldOwner("xylem-cluster-registration")
 
-func request(name string) reconcile.Request {
-	return reconcile.Request{NamespacedName: types.NamespacedName{Name: name}}
-}
-
 // rivals are the other registrations of the same cluster, or of the same node:
 // which of them is refused depends on which of them are there.
 func (r *Reconciler) rivals(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -180,14 +175,7 @@ func (r *Reconciler) ofObject(ctx context.Context, obj client.Object) []reconcil
 		return nil
 	}
 	registrations, err := index.RegistrationsOf(ctx, r.Client, id)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the registration of an object")
-	}
-	var requests []reconcile.Request
-	for i := range registrations {
-		requests = append(requests, request(registrations[i].Name))
-	}
-	return requests
+	return route.RequestsFor(ctx, registrations, err, nil)
 }
 
 // deletingOfPod is the registration under deletion that waits for a Pod.
@@ -203,15 +191,6 @@ func (r *Reconciler) deletingOfPod(ctx context.Context, obj client.Object) []rec
 
 func (r *Reconciler) matching(ctx context.Context, match func(*v1alpha1.ClusterRegistration) bool) []reconcile.Request {
 	var list v1alpha1.ClusterRegistrationList
-	if err := r.Client.List(ctx, &list, index.ReadOnly); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list registrations")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range list.Items {
-		if match(&list.Items[i]) {
-			requests = append(requests, request(list.Items[i].Name))
-		}
-	}
-	return requests
+	err := r.Client.List(ctx, &list, index.ReadOnly)
+	return route.RequestsFor(ctx, list.Items, err, match)
 }

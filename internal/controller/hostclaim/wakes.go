@@ -2,15 +2,12 @@ package hostclaim
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
@@ -24,10 +21,14 @@ import (
 // one that was just bound is forgotten.
 func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
-	if !ok || !waiting(claim) && report.ClaimProblem(claim, v1alpha1.ClaimPlaceable) == nil {
+	if !ok || !concerns(claim) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(claim)}}
+}
+
+func concerns(claim *corev1.PersistentVolumeClaim) bool {
+	return waiting(claim) || report.ClaimProblem(claim, v1alpha1.ClaimPlaceable) != nil
 }
 
 // ofPod are the claims of a Pod that cannot be scheduled.
@@ -71,19 +72,10 @@ func (r *Reconciler) ofRegistration(ctx context.Context, _ client.Object) []reco
 
 // requests of the claims that wait.
 func requests(ctx context.Context, claims []corev1.PersistentVolumeClaim, err error) []reconcile.Request {
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that wait")
-	}
-	var found []reconcile.Request
-	for i := range claims {
-		found = append(found, ofClaim(ctx, &claims[i])...)
-	}
-	return found
+	return route.RequestsFor(ctx, claims, err, concerns)
 }
 
-// relabelled drops the updates of Nodes that change no label: heartbeats.
-func relabelled() predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(e.ObjectOld.GetLabels(), e.ObjectNew.GetLabels())
-	}}
+// relabelled: the labels have changed; heartbeats of Nodes change none.
+func relabelled(before, after client.Object) bool {
+	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }

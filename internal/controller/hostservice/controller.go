@@ -113,18 +113,11 @@ func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.R
 		return nil
 	}
 	var services corev1.ServiceList
-	if err := r.Client.List(ctx, &services, client.InNamespace(pod.Namespace), index.ReadOnly); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Services of a Pod")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range services.Items {
-		service := &services.Items[i]
-		if _, warned := r.warned.Get(service.UID); !warned && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels)) {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(service)})
-		}
-	}
-	return requests
+	err = r.Client.List(ctx, &services, client.InNamespace(pod.Namespace), index.ReadOnly)
+	return route.RequestsFor(ctx, services.Items, err, func(service *corev1.Service) bool {
+		_, warned := r.warned.Get(service.UID)
+		return !warned && selects(service) && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pod.Labels))
+	})
 }
 
 // selects reports whether a Service has its endpoints from a selector.

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 // bound is a claim, and the volume that it is bound to.
@@ -82,14 +82,5 @@ func (r *reconciler) ofPromise(ctx context.Context, obj client.Object) []reconci
 // podsHere wakes the Pods here that use a claim.
 func (r *reconciler) podsHere(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, claim)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim", "root", claim)
-	}
-	var requests []reconcile.Request
-	for i := range pods {
-		if pods[i].Spec.NodeName == r.NodeName {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
-		}
-	}
-	return requests
+	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName })
 }

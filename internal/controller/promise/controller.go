@@ -242,12 +242,5 @@ func (r *Reconciler) ofClass(ctx context.Context, obj client.Object) []reconcile
 		return nil
 	}
 	claims, err := index.WaitingForClass(ctx, r.Client, class.Name)
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the claims that wait for a class")
-	}
-	requests := make([]reconcile.Request, 0, len(claims))
-	for i := range claims {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&claims[i])})
-	}
-	return requests
+	return route.RequestsFor(ctx, claims, err, nil)
 }

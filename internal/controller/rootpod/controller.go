@@ -432,15 +432,5 @@ func (r *reconciler) inNamespace(ctx context.Context, namespace client.Object) [
 
 // requests are those of the Pods that concern this member.
 func (r *reconciler) requests(ctx context.Context, pods []corev1.Pod, err error) []reconcile.Request {
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of an object")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range pods {
-		if pods[i].Spec.NodeName == "" || pods[i].Spec.NodeName == r.NodeName {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
-		}
-	}
-	return requests
+	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" || pod.Spec.NodeName == r.NodeName })
 }

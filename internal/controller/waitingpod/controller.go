@@ -172,17 +172,7 @@ func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
 // ofClaim are the Pods that wait for a claim.
 func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(obj))
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look up the Pods of a claim")
-		return nil
-	}
-	var requests []reconcile.Request
-	for i := range pods {
-		if pods[i].Spec.NodeName == "" {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&pods[i])})
-		}
-	}
-	return requests
+	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" })
 }
 
 // all Pods that wait.

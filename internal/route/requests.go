@@ -1,0 +1,27 @@
+package route
+
+import (
+	"context"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// RequestsFor are the requests of those objects of a look-up that an event concerns; nil:
+// of all. An error of the look-up is logged: a handler has nowhere else to report it.
+func RequestsFor[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, found []T, err error, concerned func(P) bool) []reconcile.Request {
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the objects that an event concerns")
+	}
+	requests := make([]reconcile.Request, 0, len(found))
+	for i := range found {
+		if obj := P(&found[i]); concerned == nil || concerned(obj) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+		}
+	}
+	return requests
+}
