@@ -32,6 +32,7 @@ import (
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/manager/leadership"
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/budget"
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
@@ -63,7 +64,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
 	config.QPS = -1 // the server's priority and fairness rules shape the load
-	config.Timeout = callTimeout
+	config.Timeout = leadership.CallTimeout
 
 	// Whoever serves the node API asks the host about its callers, whether or not it leads.
 	asking := withoutTimeout(config)
@@ -78,12 +79,12 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	leads := func() error { return nil }
 	revision := hostrevision.New(beats, o.ProbeInterval)
 	if o.LeaderElect {
-		leadership, err := newLeadership(config, o.Namespace, me, revision.Note)
+		lease, err := leadership.New(config, o.Namespace, LeaderElectionID, me, revision.Note)
 		if err != nil {
 			return err
 		}
-		lock, leads = leadership, leadership.current
-		config.Wrap(leadership.transport)
+		lock, leads = lease, lease.Current
+		config.Wrap(lease.Transport)
 	}
 	live, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
@@ -106,8 +107,8 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		LeaderElection:                      o.LeaderElect,
 		LeaderElectionID:                    LeaderElectionID, // the metrics' name of the lock
 		LeaderElectionResourceLockInterface: lock,
-		LeaseDuration:                       ptr.To(leaseDuration),
-		RenewDeadline:                       ptr.To(renewDeadline),
+		LeaseDuration:                       ptr.To(leadership.LeaseDuration),
+		RenewDeadline:                       ptr.To(leadership.RenewDeadline),
 		LeaderElectionReleaseOnCancel:       true, // main ends when Run does
 	})
 	if err != nil {

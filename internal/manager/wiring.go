@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/account/exhausted"
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/controller/awaypod"
 	"github.com/xylem-io/xylem/internal/controller/capacity"
@@ -139,11 +140,11 @@ func (w *wiring) add() error {
 
 // session adds the controllers of one member to its link.
 func (w *wiring) session(_ context.Context, link *member.Link) error {
-	exhausted := &account.Exhausted{}
+	sizes := &exhausted.Sizes{}
 	for _, setup := range []func(*member.Link) error{
 		leafnamespace.Setup,
 		func(link *member.Link) error {
-			return capacity.Setup(link, capacity.Options{Namespace: w.options.Namespace, Exhausted: exhausted})
+			return capacity.Setup(link, capacity.Options{Namespace: w.options.Namespace, Exhausted: sizes})
 		},
 		func(link *member.Link) error { return reflectedclass.Setup(link, w.classes) },
 		rootconfig.Setup,
@@ -154,7 +155,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return rootpod.Setup(link, rootpod.Options{NominatedNode: w.nominates(), Mirrors: w.mirrors})
 		},
 		func(link *member.Link) error {
-			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.nominates(), Exhausted: exhausted})
+			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.nominates(), Exhausted: sizes})
 		},
 		rootpv.Setup,
 		leafpod.Setup,

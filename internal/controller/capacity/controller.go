@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/account/exhausted"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -37,7 +37,7 @@ type Options struct {
 	// Namespace of the manager, where it publishes.
 	Namespace string
 	// Exhausted is what the member's drivers said they have no room for.
-	Exhausted *account.Exhausted
+	Exhausted *exhausted.Sizes
 }
 
 // reconciler keeps one member's CSIStorageCapacities.

@@ -13,7 +13,7 @@
 // unlimited, since many drivers publish none; CSIDriver objects of members are not read. A
 // driver that is about to publish its first ones counts as one that does not.
 //
-// If the driver rejected a size for lack of space (account.Exhausted), capacity publishes
+// If the driver rejected a size for lack of space (exhausted.Sizes), capacity publishes
 // less until that expires. Other figures are written when they change, at most every two
 // seconds for each class and member (I7).
 //

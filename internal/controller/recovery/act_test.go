@@ -8,7 +8,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/account/exhausted"
 	"github.com/xylem-io/xylem/internal/member"
 )
 
@@ -27,7 +27,7 @@ func TestHear(t *testing.T) {
 		"smaller than what failed":           {none, func(o *observed) { bound(o); siblingSmall(o.claim) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &account.Exhausted{}}, lru.New(1)}
+			r := &reconciler{&member.Link{Member: here}, Options{Exhausted: &exhausted.Sizes{}}, lru.New(1)}
 			r.Exhausted.Note("disk", resource.MustParse("1Gi"), now.Add(time.Minute))
 			r.hear(seen(tc.before))
 			r.hear(seen(tc.then))

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/account/exhausted"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/member"
@@ -47,7 +47,7 @@ type Options struct {
 	// node it is about to bind it to; see root_pod.
 	NominatedNode bool
 	// Exhausted is told what this member's drivers have no room for.
-	Exhausted *account.Exhausted
+	Exhausted *exhausted.Sizes
 }
 
 // reconciler moves claims on from one member.

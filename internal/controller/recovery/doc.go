@@ -50,7 +50,7 @@
 // Only the driver's own ResourceExhausted (reason OutOfSpace) reduces a class's capacity,
 // only for volumes of that size and larger, and only after it has lasted for the timeout:
 // the driver means one place, and the member's scheduler may find another (I8). recovery
-// notes it in the Link's account.Exhausted, and capacity publishes less for five minutes,
+// notes it in the Link's exhausted.Sizes, and capacity publishes less for five minutes,
 // or until the member publishes new figures, or a claim of that size is satisfied there. No
 // claim is moved before that is published. OutOfRange does not count: drivers also return
 // it for sizes that are too small, and a tenant's claim of one byte would take the class

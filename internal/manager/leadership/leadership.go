@@ -1,4 +1,4 @@
-package manager
+package leadership
 
 import (
 	"context"
@@ -19,21 +19,22 @@ import (
 )
 
 const (
-	// renewDeadline is how long after the last renewal of its lease the leader
-	// gives up by itself; others wait longer, for leaseDuration.
-	renewDeadline = 10 * time.Second
-	leaseDuration = 15 * time.Second
-	// callTimeout bounds every call to the host, watches excepted: what was sent in the
+	// RenewDeadline is how long after the last renewal of its lease the leader
+	// gives up by itself.
+	RenewDeadline = 10 * time.Second
+	// LeaseDuration is how long others wait.
+	LeaseDuration = 15 * time.Second
+	// CallTimeout bounds every call to the host, watches excepted: what was sent in the
 	// last moment of a leadership is given up before another replica can lead. The API
 	// server lets a call wait for its turn for a quarter of that.
-	callTimeout = leaseDuration - renewDeadline
+	CallTimeout = LeaseDuration - RenewDeadline
 )
 
-// leadership is the lock of the leader election, and knows when it was last
-// renewed. A process that was frozen for longer than its lease lasts finds out
-// only at its next renewal that another one leads; until then its transport
-// keeps it from writing to the host, as the fences do from writing to members.
-type leadership struct {
+// Lock is the lock of the leader election, and knows when it was last renewed. A process
+// that was frozen for longer than its lease lasts finds out only at its next renewal that
+// another one leads; until then its transport keeps it from writing to the host, as the
+// fences do from writing to members.
+type Lock struct {
 	resourcelock.Interface
 	clock clock.PassiveClock
 	// restored makes known that the host was restored under this process.
@@ -44,9 +45,11 @@ type leadership struct {
 	written resourcelock.LeaderElectionRecord // as last acknowledged
 }
 
-func newLeadership(config *rest.Config, namespace, identity string, restored func(error)) (*leadership, error) {
+// New lock in a Lease of that name; restored is called when the host turns out to have been
+// restored under this process.
+func New(config *rest.Config, namespace, name, identity string, restored func(error)) (*Lock, error) {
 	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
-	config.Timeout = renewDeadline / 2 // one request that hangs must not cost the leadership
+	config.Timeout = RenewDeadline / 2 // one request that hangs must not cost the leadership
 	core, err := corev1client.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for leader election: %w", err)
@@ -55,12 +58,12 @@ func newLeadership(config *rest.Config, namespace, identity string, restored fun
 	if err != nil {
 		return nil, fmt.Errorf("make a client for leader election: %w", err)
 	}
-	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, LeaderElectionID, core, coordination,
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, namespace, name, core, coordination,
 		resourcelock.ResourceLockConfig{Identity: identity})
 	if err != nil {
 		return nil, fmt.Errorf("make the lock for leader election: %w", err)
 	}
-	return &leadership{Interface: lock, clock: clock.RealClock{}, restored: restored}, nil
+	return &Lock{Interface: lock, clock: clock.RealClock{}, restored: restored}, nil
 }
 
 // errLeaseWentBack is a sign of a restored host that shows where the host's revision
@@ -68,7 +71,7 @@ func newLeadership(config *rest.Config, namespace, identity string, restored fun
 var errLeaseWentBack = errors.New("the lease of the leader election is older than this manager has left it")
 
 // Get reads the lease, which the elector does when its renewal met with a conflict.
-func (l *leadership) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (l *Lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	l.mu.Lock()
 	written := l.written
 	l.mu.Unlock()
@@ -93,16 +96,16 @@ func wentBack(written, read resourcelock.LeaderElectionRecord) bool {
 }
 
 // Create takes the lease.
-func (l *leadership) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *Lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Create)
 }
 
 // Update takes, renews or gives back the lease.
-func (l *leadership) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *Lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-func (l *leadership) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+func (l *Lock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, do func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	sent := l.clock.Now()
 	if err := do(ctx, record); err != nil {
 		return err
@@ -116,30 +119,30 @@ func (l *leadership) write(ctx context.Context, record resourcelock.LeaderElecti
 	return nil
 }
 
-// current is nil while the lease was renewed lately, by the monotonic and by the
+// Current is nil while the lease was renewed lately, by the monotonic and by the
 // wall clock; else it wraps guarded.ErrFenced.
-func (l *leadership) current() error {
+func (l *Lock) Current() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock.Now()
-	if now.Sub(l.renewed) > renewDeadline || now.Round(0).Sub(l.renewed.Round(0)) > renewDeadline {
+	if now.Sub(l.renewed) > RenewDeadline || now.Round(0).Sub(l.renewed.Round(0)) > RenewDeadline {
 		return fmt.Errorf("%w: this process does not lead, or has not renewed its leadership in time", guarded.ErrFenced)
 	}
 	return nil
 }
 
-// transport refuses what would change the host while current does not hold.
-func (l *leadership) transport(next http.RoundTripper) http.RoundTripper { return &fencing{l, next} }
+// Transport refuses what would change the host while Current does not hold.
+func (l *Lock) Transport(next http.RoundTripper) http.RoundTripper { return &fencing{l, next} }
 
 type fencing struct {
-	leadership *leadership
-	next       http.RoundTripper
+	lock *Lock
+	next http.RoundTripper
 }
 
 // RoundTrip sends the request unless it is refused.
 func (f *fencing) RoundTrip(request *http.Request) (*http.Response, error) {
 	if changes(request) {
-		if err := f.leadership.current(); err != nil {
+		if err := f.lock.Current(); err != nil {
 			return nil, err
 		}
 	}

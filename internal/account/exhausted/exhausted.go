@@ -1,4 +1,4 @@
-package account
+package exhausted
 
 import (
 	"slices"
@@ -11,10 +11,10 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Exhausted is what the drivers of one member said they have no room for, by the
+// Sizes are those that the drivers of one member said they have no room for, by the
 // member's classes. It is kept in memory, for the life of a Link: what a restart
 // forgets, the next volume that fails tells again. The zero value is ready.
-type Exhausted struct {
+type Sizes struct {
 	mu     sync.Mutex
 	failed map[string][]failure
 	waker  route.Waker
@@ -28,7 +28,7 @@ type failure struct {
 
 // Note that a driver has no room for a volume of that size of a member's class.
 // It counts until the given time: then only a volume that is tried again can tell.
-func (e *Exhausted) Note(memberClass string, size resource.Quantity, until time.Time) {
+func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	news := failure{size.DeepCopy(), until}
@@ -50,7 +50,7 @@ func (f failure) saysNoMoreThan(other failure) bool {
 
 // Limit is the most that is worth asking the class's driver for, in one volume,
 // and until when; false if nothing is known to fail.
-func (e *Exhausted) Limit(memberClass string, now time.Time) (resource.Quantity, time.Time, bool) {
+func (e *Sizes) Limit(memberClass string, now time.Time) (resource.Quantity, time.Time, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var least *failure
@@ -68,7 +68,7 @@ func (e *Exhausted) Limit(memberClass string, now time.Time) (resource.Quantity,
 }
 
 // Forget what failed of a class: its driver has said anew how much room there is.
-func (e *Exhausted) Forget(memberClass string) {
+func (e *Sizes) Forget(memberClass string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, has := e.failed[memberClass]; has {
@@ -79,7 +79,7 @@ func (e *Exhausted) Forget(memberClass string) {
 
 // Met is that a driver has made a volume of that size of a member's class: what it
 // had no room for before, of that size or less, counts no more.
-func (e *Exhausted) Met(memberClass string, size resource.Quantity) {
+func (e *Sizes) Met(memberClass string, size resource.Quantity) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	before := len(e.failed[memberClass])
@@ -97,4 +97,4 @@ func (e *Exhausted) Met(memberClass string, size resource.Quantity) {
 // SourceOf wakes what stands for a member class's name in a controller whenever
 // more is known of the class, or less. The end of a limit wakes nobody: who shows
 // it asks again at the time that Limit names.
-func (e *Exhausted) SourceOf(requests route.ByName) source.Source { return e.waker.SourceOf(requests) }
+func (e *Sizes) SourceOf(requests route.ByName) source.Source { return e.waker.SourceOf(requests) }

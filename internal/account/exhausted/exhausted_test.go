@@ -1,4 +1,4 @@
-package account
+package exhausted
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-func TestExhaustedLimit(t *testing.T) {
+func TestLimit(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	after := func(d time.Duration) time.Time { return start.Add(d) }
 	type note struct {
@@ -48,7 +48,7 @@ func TestExhaustedLimit(t *testing.T) {
 		"in the notation of a claim": {notes: []note{{"fast", "1.5", time.Minute}}, want: limit{1, after(time.Minute), true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var book Exhausted
+			var book Sizes
 			for _, n := range test.notes {
 				book.Note(n.class, resource.MustParse(n.size), after(n.until))
 			}
@@ -65,12 +65,12 @@ func TestExhaustedLimit(t *testing.T) {
 }
 
 // Who publishes room is woken by what is new only.
-func TestExhaustedWakes(t *testing.T) {
+func TestWakes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
-	var book Exhausted
+	var book Sizes
 	named := func(_ context.Context, name string) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	}

@@ -1,4 +1,4 @@
-package manager
+package leadership
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func (l *lock) Update(context.Context, resourcelock.LeaderElectionRecord) error 
 func TestLeadership(t *testing.T) {
 	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me"}
 	type election struct {
-		*leadership
+		*Lock
 		lock  *lock
 		clock *clocktesting.FakePassiveClock
 	}
@@ -59,19 +59,19 @@ func TestLeadership(t *testing.T) {
 	}{
 		"never elected":              {nil, false},
 		"elected":                    {[]func(*testing.T, election){create}, true},
-		"renewed":                    {[]func(*testing.T, election){create, step(renewDeadline), write(mine, nil), step(renewDeadline)}, true},
-		"frozen beyond its deadline": {[]func(*testing.T, election){create, step(renewDeadline + 1)}, false},
-		"the renewal was refused":    {[]func(*testing.T, election){create, step(renewDeadline), write(mine, conflict), step(1)}, false},
+		"renewed":                    {[]func(*testing.T, election){create, step(RenewDeadline), write(mine, nil), step(RenewDeadline)}, true},
+		"frozen beyond its deadline": {[]func(*testing.T, election){create, step(RenewDeadline + 1)}, false},
+		"the renewal was refused":    {[]func(*testing.T, election){create, step(RenewDeadline), write(mine, conflict), step(1)}, false},
 		"given back":                 {[]func(*testing.T, election){create, write(resourcelock.LeaderElectionRecord{}, nil)}, false},
 		"renewed after it was thought to be lost": {[]func(*testing.T, election){create, step(time.Hour), write(mine, nil)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := election{lock: &lock{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
-			e.leadership = &leadership{Interface: e.lock, clock: e.clock}
+			e.Lock = &Lock{Interface: e.lock, clock: e.clock}
 			for _, do := range tc.steps {
 				do(t, e)
 			}
-			if err := e.current(); tc.leads && err != nil || !tc.leads && !errors.Is(err, guarded.ErrFenced) {
+			if err := e.Current(); tc.leads && err != nil || !tc.leads && !errors.Is(err, guarded.ErrFenced) {
 				t.Errorf("current: %v, leads: %t", err, tc.leads)
 			}
 		})
@@ -82,8 +82,8 @@ func TestLeadership(t *testing.T) {
 func TestLeadershipTransport(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	l := &leadership{Interface: &lock{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
-	c := http.Client{Transport: l.transport(http.DefaultTransport)}
+	l := &Lock{Interface: &lock{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
+	c := http.Client{Transport: l.Transport(http.DefaultTransport)}
 
 	for _, leads := range []bool{false, true} {
 		for name, tc := range map[string]struct {
@@ -119,10 +119,10 @@ func TestLeadershipTransport(t *testing.T) {
 
 // The config of the manager is for watches too: what is right for a lease would end
 // each of them after seconds.
-func TestNewLeadershipLeavesTheConfig(t *testing.T) {
-	config := &rest.Config{Host: "https://127.0.0.1", UserAgent: userAgent}
+func TestNewLeavesTheConfig(t *testing.T) {
+	config := &rest.Config{Host: "https://127.0.0.1", UserAgent: "xylem"}
 	before := rest.CopyConfig(config)
-	if _, err := newLeadership(config, "xylem-system", "me", func(error) {}); err != nil {
+	if _, err := New(config, "xylem-system", "lock", "me", func(error) {}); err != nil {
 		t.Fatal(err)
 	}
 	if config.Timeout != before.Timeout || config.UserAgent != before.UserAgent {
