@@ -85,67 +85,49 @@ func shapeOf(holder reflect.Type, prefix string, decided map[string]Field) Shape
 	return s
 }
 
-// apply zeroes in v, a struct, what the shape drops, and says what it refuses:
-// one line for each field that is set, in the order of the type.
-func (s Shape) apply(v reflect.Value, at string) []string {
-	var refused []string
+// walk calls decided for each field of v, a struct, that the shape drops or refuses, in the
+// order of the type.
+func (s Shape) walk(v reflect.Value, at string, decided func(s step, f reflect.Value, path string)) {
 	for _, step := range s {
 		f, path := v.FieldByIndex(step.index), at+"."+step.name
 		switch {
-		case step.decision == Drop:
-			f.SetZero()
-		case step.decision == Refuse:
-			if !unset(f) {
-				refused = append(refused, path+": "+step.reason)
-			}
+		case step.decision == Drop || step.decision == Refuse:
+			decided(step, f, path)
 		case f.Kind() == reflect.Slice:
 			for i := range f.Len() {
-				refused = append(refused, step.below.apply(f.Index(i), path+label(f.Index(i), i))...)
+				step.below.walk(f.Index(i), path+label(f.Index(i), i), decided)
 			}
 		case f.Kind() == reflect.Pointer:
 			if !f.IsNil() {
-				refused = append(refused, step.below.apply(f.Elem(), path)...)
+				step.below.walk(f.Elem(), path, decided)
 			}
 		default:
-			refused = append(refused, step.below.apply(f, path)...)
+			step.below.walk(f, path, decided)
 		}
 	}
-	return refused
 }
 
-// Shaped is apply for the struct that p points to.
-func Shaped[T any](s Shape, p *T, at string) []string {
-	return s.apply(reflect.ValueOf(p).Elem(), at)
+// Shaped zeroes what the shape drops in the struct that p points to, and says what it
+// refuses: one line for each field that is set.
+func Shaped[T any](s Shape, p *T, at string) (refused []string) {
+	s.walk(reflect.ValueOf(p).Elem(), at, func(s step, f reflect.Value, path string) {
+		if s.decision == Drop {
+			f.SetZero()
+		} else if !unset(f) {
+			refused = append(refused, path+": "+s.reason)
+		}
+	})
+	return refused
 }
 
 // Dropped are the paths of the fields that are set in the struct that p points to, and that
 // the shape drops.
-func Dropped[T any](s Shape, p *T, at string) []string {
-	return s.dropped(reflect.ValueOf(p).Elem(), at)
-}
-
-func (s Shape) dropped(v reflect.Value, at string) []string {
-	var paths []string
-	for _, step := range s {
-		f, path := v.FieldByIndex(step.index), at+"."+step.name
-		switch {
-		case step.decision == Drop:
-			if !unset(f) {
-				paths = append(paths, path)
-			}
-		case step.decision == Refuse:
-		case f.Kind() == reflect.Slice:
-			for i := range f.Len() {
-				paths = append(paths, step.below.dropped(f.Index(i), path+label(f.Index(i), i))...)
-			}
-		case f.Kind() == reflect.Pointer:
-			if !f.IsNil() {
-				paths = append(paths, step.below.dropped(f.Elem(), path)...)
-			}
-		default:
-			paths = append(paths, step.below.dropped(f, path)...)
+func Dropped[T any](s Shape, p *T, at string) (paths []string) {
+	s.walk(reflect.ValueOf(p).Elem(), at, func(s step, f reflect.Value, path string) {
+		if s.decision == Drop && !unset(f) {
+			paths = append(paths, path)
 		}
-	}
+	})
 	return paths
 }
 
