@@ -24,17 +24,11 @@ import (
 func (r *reconciler) act(ctx context.Context, o lifecycle.Snapshot, d lifecycle.Decision) error {
 	switch d := d.(type) {
 	case lifecycle.Nothing:
-		if d.Problem != nil {
-			return r.tell(ctx, o.Root, d.Problem)
-		}
-		return nil
+		return r.tell(ctx, o.Root, d.Problem)
 	case lifecycle.Repeat:
 		return r.report(ctx, o.Root, r.reporter(d.Claim), d.Problem)
 	case lifecycle.AwaitReferences:
-		if d.Problem != nil {
-			return r.tell(ctx, o.Root, d.Problem)
-		}
-		return nil
+		return r.tell(ctx, o.Root, d.Problem)
 	case lifecycle.Create:
 		return r.create(ctx, o)
 	case lifecycle.MarkPushed:
@@ -199,8 +193,11 @@ func (r *reconciler) finish(ctx context.Context, root *corev1.Pod) error {
 	return client.IgnoreNotFound(r.Root.FinishPod(ctx, root))
 }
 
-// tell reports a problem of the Pod in this member.
+// tell reports a problem of the Pod in this member, if there is one.
 func (r *reconciler) tell(ctx context.Context, root *corev1.Pod, problem *mirror.Refusal) error {
+	if problem == nil {
+		return nil
+	}
 	return r.report(ctx, root, r.reporter(""), problem)
 }
 

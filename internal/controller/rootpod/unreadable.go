@@ -16,11 +16,7 @@ import (
 // if that is why it could not be observed. The error stays: no watch shows when an admin
 // grants the right, so that the Pod is retried at a bounded rate.
 func (r *reconciler) reportUnreadable(ctx context.Context, root *corev1.Pod, err error) error {
-	problem := unreadable(root, err)
-	if problem == nil {
-		return err
-	}
-	return errors.Join(err, r.tell(ctx, root, problem))
+	return errors.Join(err, r.tell(ctx, root, unreadable(root, err)))
 }
 
 // unreadable is the problem of a Pod that refers to a ConfigMap or Secret that the host
