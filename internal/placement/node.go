@@ -9,6 +9,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodes"
 )
 
 // Admit decides on a Pod that is bound to the node as the node's kubelet would
@@ -82,21 +83,11 @@ func Selects(pod *corev1.Pod, node *corev1.Node) bool {
 }
 
 // MayRun reports whether the scheduler may place all of some Pods on the member's
-// virtual node: it is Ready and not cordoned, and suits them.
+// virtual node: it is Ready and not cordoned, and suits them. The Node of one that is
+// away may be Ready, so that its Pods are not evicted.
 func (m Member) MayRun(pods ...corev1.Pod) bool {
-	return m.Node != nil && m.Node.DeletionTimestamp == nil && !m.Node.Spec.Unschedulable && isReady(m.Node) &&
+	return m.Node != nil && m.Node.DeletionTimestamp == nil && !m.Node.Spec.Unschedulable && nodes.IsReady(m.Node) && !nodes.Away(m.Node) &&
 		!slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return !Schedulable(&pod, m.Node) })
-}
-
-// isReady: the member is there too. The Node of one that is away may be Ready, so that
-// its Pods are not evicted.
-func isReady(node *corev1.Node) bool {
-	away := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == v1alpha1.NodeMemberAway && c.Status == corev1.ConditionTrue
-	})
-	return !away && slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func untolerated(pod *corev1.Pod, node *corev1.Node, effects ...corev1.TaintEffect) (corev1.Taint, bool) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
 // AnnSelectedNode is where kube-scheduler asks for a claim's volume on a node.
@@ -81,7 +82,7 @@ func ownersOf(obj client.Object) []key {
 	case *corev1.Pod:
 		add(byNode, obj.Spec.NodeName)
 		add(byNode, obj.Status.NominatedNodeName)
-		if obj.Spec.NodeName == "" && pushed(obj) {
+		if obj.Spec.NodeName == "" && podstatus.Pushed(obj) == corev1.ConditionTrue {
 			// It runs in a member before the host has bound it, and nothing in the Pod
 			// has to name that member any more.
 			keys = append(keys, key{kind: byAll})
@@ -118,12 +119,6 @@ func boundWithoutUs(claim *corev1.PersistentVolumeClaim) bool {
 	}
 	provisioner := claim.Annotations[volumehelpers.AnnStorageProvisioner]
 	return provisioner == "" || provisioner == v1alpha1.ProvisionerName
-}
-
-func pushed(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionTrue
-	})
 }
 
 // concerns reports whether an object names any of some names.

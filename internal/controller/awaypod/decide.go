@@ -40,10 +40,6 @@ func decide(o observed) string {
 // shownReady reports whether a Pod's Ready condition is True, or was set to False without
 // a reason, as by the node lifecycle controller.
 func shownReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue || c.Reason == ""
-		}
-	}
-	return false
+	c := podstatus.Condition(pod.Status.Conditions, corev1.PodReady)
+	return c != nil && (c.Status == corev1.ConditionTrue || c.Reason == "")
 }

@@ -204,10 +204,8 @@ func (r *reconciler) tell(ctx context.Context, root *corev1.Pod, problem *mirror
 // report puts a problem on the root: the Pushed condition, and an event when it
 // is a new one.
 func (r *reconciler) report(ctx context.Context, root *corev1.Pod, by mirror.Reporter, problem *mirror.Refusal) error {
-	for _, c := range root.Status.Conditions {
-		if c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionFalse && c.Reason == problem.Reason && c.Message == problem.Message && mirror.ReporterOf(root) == by {
-			return nil
-		}
+	if shown := report.PodProblem(root, v1alpha1.PodPushed); shown != nil && *shown == *problem && mirror.ReporterOf(root) == by {
+		return nil
 	}
 	r.eventProblem(root, problem)
 	return r.condition(ctx, root, by, corev1.ConditionFalse, problem.Reason, problem.Message)

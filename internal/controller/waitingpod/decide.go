@@ -77,12 +77,7 @@ func (o observed) waits() bool {
 }
 
 func lastShown(pod *corev1.Pod) *corev1.PodCondition {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == v1alpha1.PodPlaceable {
-			return &pod.Status.Conditions[i]
-		}
-	}
-	return nil
+	return podstatus.Condition(pod.Status.Conditions, v1alpha1.PodPlaceable)
 }
 
 func (o observed) find() decision {

@@ -11,6 +11,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 )
 
 // ClaimCondition is the body of a server-side apply that shows a problem as a
@@ -127,7 +128,7 @@ func PodCondition(root *corev1.Pod, kind corev1.PodConditionType, status corev1.
 
 // PodProblem is what a False condition of a Pod reports; nil if there is none.
 func PodProblem(pod *corev1.Pod, kind corev1.PodConditionType) *mirror.Refusal {
-	if c := podCondition(pod.Status.Conditions, kind); c != nil && c.Status == corev1.ConditionFalse {
+	if c := podstatus.Condition(pod.Status.Conditions, kind); c != nil && c.Status == corev1.ConditionFalse {
 		return &mirror.Refusal{Reason: c.Reason, Message: c.Message}
 	}
 	return nil
@@ -137,7 +138,7 @@ func PodProblem(pod *corev1.Pod, kind corev1.PodConditionType) *mirror.Refusal {
 // condition of a root Pod or, without one, takes the condition off; nil if the Pod shows
 // that already. The condition keeps the time since which its reason has been the same.
 func PodPlaceable(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *unstructured.Unstructured {
-	has := podCondition(root.Status.Conditions, v1alpha1.PodPlaceable)
+	has := podstatus.Condition(root.Status.Conditions, v1alpha1.PodPlaceable)
 	switch {
 	case problem == nil && has == nil:
 		return nil
@@ -155,14 +156,4 @@ func PodPlaceable(root *corev1.Pod, problem *mirror.Refusal, now time.Time) *uns
 		"lastProbeTime": now.UTC().Format(time.RFC3339), "lastTransitionTime": since.UTC().Format(time.RFC3339),
 	}
 	return fields.StatusApply("Pod", root, map[string]any{"conditions": []any{shown}})
-}
-
-// podCondition of that type; nil if there is none.
-func podCondition(conditions []corev1.PodCondition, kind corev1.PodConditionType) *corev1.PodCondition {
-	for i := range conditions {
-		if conditions[i].Type == kind {
-			return &conditions[i]
-		}
-	}
-	return nil
 }

@@ -63,13 +63,6 @@ func untold(events []model.Event, conditions []model.Condition) []model.Event {
 	})
 }
 
-// pushed reports whether the host has recorded that a Pod has a leaf.
-func pushed(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == v1alpha1.PodPushed && c.Status == corev1.ConditionTrue
-	})
-}
-
 // registrationConditions are those of a member that keep claims and Pods there from
 // going on. Ready sums up the others, and says what a deregistration waits for.
 func registrationConditions(r *v1alpha1.ClusterRegistration) []model.Condition {

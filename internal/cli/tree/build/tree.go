@@ -80,13 +80,7 @@ func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 	if c.Claim == nil {
 		return f.claimGone(c)
 	}
-	health := map[corev1.PersistentVolumeClaimPhase]model.Health{corev1.ClaimBound: model.Good, corev1.ClaimPending: model.Waiting, corev1.ClaimLost: model.Bad}[c.Claim.Status.Phase]
-	n := Object(gather.KindClaim, "", c.Claim, Phase(string(c.Claim.Status.Phase)), health)
-	n.Details = append(n.Details, sizes(c.Claim)...)
-	if class := hostclass.NameOf(c.Claim); class != "" {
-		n.Details = append(n.Details, "class "+class)
-	}
-	n.Conditions = claimConditions(c.Claim)
+	n := claimOf("", c.Claim)
 	if slices.ContainsFunc(n.Conditions, render.Problem) {
 		n.Health = model.Bad
 	}
@@ -281,13 +275,7 @@ func (f builder) leafClaimNode(cluster, id string, c *gather.ClaimFacts) []model
 
 // leafClaim is a claim of a member that was read.
 func leafClaim(cluster string, c *gather.ClaimFacts) model.Node {
-	health := map[corev1.PersistentVolumeClaimPhase]model.Health{corev1.ClaimBound: model.Good, corev1.ClaimPending: model.Waiting, corev1.ClaimLost: model.Bad}[c.Leaf.Status.Phase]
-	n := Object(gather.KindClaim, cluster, c.Leaf, Phase(string(c.Leaf.Status.Phase)), health)
-	n.Details = append(n.Details, sizes(c.Leaf)...)
-	if class := hostclass.NameOf(c.Leaf); class != "" {
-		n.Details = append(n.Details, "class "+class)
-	}
-	n.Conditions = claimConditions(c.Leaf)
+	n := claimOf(cluster, c.Leaf)
 	n.Events = matter(c.LeafEvents, false, since(&n, claimWell(c.Leaf, c.LeafVolume)))
 	if why := foreign(c.Leaf, c.Claim); why != "" {
 		n.State, n.Health = model.StateForeign, model.Bad
@@ -377,7 +365,7 @@ func (f builder) podNode(p *gather.PodFacts) model.Node {
 		if podstatus.Finished(p.Pod) {
 			leaf.Health = model.Good // taken back with its root's end
 		}
-	case pushed(p.Pod):
+	case podstatus.Pushed(p.Pod) == corev1.ConditionTrue:
 		leaf.State = model.StateRecorded
 	}
 	n.Children = append(n.Children, leaf)
@@ -423,6 +411,18 @@ func podReason(pod *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// claimOf is the node of a claim on either side.
+func claimOf(cluster string, claim *corev1.PersistentVolumeClaim) model.Node {
+	health := map[corev1.PersistentVolumeClaimPhase]model.Health{corev1.ClaimBound: model.Good, corev1.ClaimPending: model.Waiting, corev1.ClaimLost: model.Bad}[claim.Status.Phase]
+	n := Object(gather.KindClaim, cluster, claim, Phase(string(claim.Status.Phase)), health)
+	n.Details = append(n.Details, sizes(claim)...)
+	if class := hostclass.NameOf(claim); class != "" {
+		n.Details = append(n.Details, "class "+class)
+	}
+	n.Conditions = claimConditions(claim)
+	return n
 }
 
 // sizes of a claim: what it has, and what it asks for if that is another.

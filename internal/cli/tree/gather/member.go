@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -96,7 +95,7 @@ func (g *Gathering) configOf(ctx context.Context, registration *v1alpha1.Cluster
 // patienceWith is how long to wait for a member's first answer: little if the host does not
 // reach it either.
 func (g *Gathering) patienceWith(id string) time.Duration {
-	if r := g.Registration(id); r != nil && !meta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.ConditionConnected) {
+	if r := g.Registration(id); r != nil && !Connected(r) {
 		return patienceAway
 	}
 	return patience

@@ -213,10 +213,8 @@ func (o Snapshot) awaits(c Claim) Decision {
 	if problem := report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced); problem != nil && c.Leaf == nil && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID {
 		return Repeat{c.Name, &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.Name, problem.Message)}}
 	}
-	for _, condition := range o.Root.Status.Conditions {
-		if condition.Type == v1alpha1.PodPushed && condition.Status == corev1.ConditionFalse && condition.Reason != v1alpha1.ReasonVolumeAwaited {
-			return MarkAwaiting{c.Name}
-		}
+	if shown := report.PodProblem(o.Root, v1alpha1.PodPushed); shown != nil && shown.Reason != v1alpha1.ReasonVolumeAwaited {
+		return MarkAwaiting{c.Name}
 	}
 	return Nothing{}
 }
