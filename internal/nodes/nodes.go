@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// IsVirtual reports whether a Node stands for a member.
+// IsVirtual reports whether a Node represents a member.
 func IsVirtual(node *corev1.Node) bool {
 	return node.Labels[v1alpha1.LabelVirtualNode] == "true" &&
 		node.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
@@ -23,7 +23,7 @@ func StandsFor(node *corev1.Node, clusterID string) bool {
 }
 
 // Taken reports whether the name of a member's node is in use by another Node:
-// a plain one, or one that stands for another cluster. Such a Node is never
+// a plain one, or one that represents another cluster. Such a Node is never
 // touched (I4). nil is no Node, and takes no name.
 func Taken(node *corev1.Node, clusterID string) bool {
 	return node != nil && !StandsFor(node, clusterID)
@@ -32,10 +32,10 @@ func Taken(node *corev1.Node, clusterID string) bool {
 // TakenBy says, for a condition or an event, what is in the way and what to do.
 func TakenBy(node *corev1.Node) string {
 	if IsVirtual(node) {
-		return fmt.Sprintf("Node %s stands for another cluster (registration %q, cluster ID %q): choose another spec.node.name, or, if that cluster is gone for good, delete the Node once no Pod runs there",
+		return fmt.Sprintf("Node %q represents another cluster (registration %q, cluster ID %q). Choose another spec.node.name; or, if that cluster is gone for good, delete the Node once it has no Pods",
 			node.Name, node.Labels[v1alpha1.LabelCluster], node.Labels[v1alpha1.LabelClusterID])
 	}
-	return fmt.Sprintf("Node %s exists and is not Xylem's: choose another spec.node.name, or remove that Node", node.Name)
+	return fmt.Sprintf("Node %q exists already, and Xylem did not create it. Choose another spec.node.name, or delete that Node", node.Name)
 }
 
 // ReadyCondition is the NodeReady condition of a registration, from its Node
@@ -45,10 +45,10 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	name := registration.NodeName()
 	switch {
 	case node == nil && registration.Status.ClusterID == "":
-		c.Reason, c.Message = v1alpha1.ReasonNotConnected, fmt.Sprintf("Node %s is made once the member has been connected", name)
+		c.Reason, c.Message = v1alpha1.ReasonNotConnected, fmt.Sprintf("Xylem creates Node %q when the member is connected", name)
 		return c
 	case node == nil:
-		c.Message = fmt.Sprintf("Node %s does not exist", name)
+		c.Message = fmt.Sprintf("Node %q does not exist", name)
 		return c
 	case Taken(node, registration.Status.ClusterID):
 		c.Reason, c.Message = v1alpha1.ReasonNodeNameTaken, TakenBy(node)
@@ -56,6 +56,10 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 	}
 	ready := Ready(node)
 	if away := Condition(node, v1alpha1.NodeMemberAway); ready != nil && Away(node) {
+		if away.Reason == v1alpha1.ReasonConnecting || away.Reason == v1alpha1.ReasonSyncing {
+			c.Message = away.Message // about to be there, mostly for the first time
+			return c
+		}
 		if away.Reason != v1alpha1.ReasonNoReadyNodes {
 			c.Reason = v1alpha1.ReasonMemberAway
 		}
@@ -63,7 +67,7 @@ func ReadyCondition(node *corev1.Node, registration *v1alpha1.ClusterRegistratio
 		return c
 	}
 	if ready == nil {
-		c.Message = fmt.Sprintf("Node %s has not said yet whether it is ready", name)
+		c.Message = fmt.Sprintf("Node %q does not report yet whether it is Ready", name)
 		return c
 	}
 	if ready.Status == corev1.ConditionTrue {
@@ -92,10 +96,10 @@ func awayMessage(registration *v1alpha1.ClusterRegistration, away *corev1.NodeCo
 		is = "unavailable"
 	}
 	if registration.WhenAway() == v1alpha1.WhenAwayEvict {
-		return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods until %s; from then on the host evicts them, unless they tolerate longer (spec.node.whenAway: Evict). Their volumes stay. Bring the member back, or set whenAway to Keep",
+		return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods until %s; from then on the host evicts them, unless they tolerate it for longer (spec.node.whenAway: Evict). Their volumes stay. Bring the member back, or set whenAway to Keep",
 			registration.Name, is, since.Format(time.RFC3339), cause, since.Add(DefaultEviction).Format(time.RFC3339))
 	}
-	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods and volumes, however long that takes, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back; if it is lost for good, delete its ClusterRegistration and annotate that with %s=true",
+	return fmt.Sprintf("member %q has been %s since %s: %s. Nothing happens to its Pods and volumes, however long it takes, and new Pods go to other members (spec.node.whenAway: Keep). Bring the member back; if it is lost for good, delete its ClusterRegistration and annotate that with %s=true",
 		registration.Name, is, since.Format(time.RFC3339), cause, v1alpha1.AnnotationForceDeregister)
 }
 

@@ -20,6 +20,15 @@ func virtual(ready corev1.ConditionStatus) *corev1.Node {
 	return n
 }
 
+// away is a Node whose member has been away for a reason.
+func away(reason string) *corev1.Node {
+	node := virtual(corev1.ConditionFalse)
+	node.Status.Conditions = append(node.Status.Conditions, corev1.NodeCondition{
+		Type: v1alpha1.NodeMemberAway, Status: corev1.ConditionTrue, Reason: reason, Message: "as reported",
+	})
+	return node
+}
+
 func TestReadyCondition(t *testing.T) {
 	plain := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "kosmos-a", Labels: map[string]string{v1alpha1.LabelClusterID: "id"}}}
 	other := virtual(corev1.ConditionTrue)
@@ -40,6 +49,9 @@ func TestReadyCondition(t *testing.T) {
 		"not ready":          {virtual(corev1.ConditionFalse), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 		"unknown":            {virtual(corev1.ConditionUnknown), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 		"ready":              {virtual(corev1.ConditionTrue), "id", false, metav1.ConditionTrue, v1alpha1.ReasonNodeReady},
+		"away":               {away(v1alpha1.ReasonUnreachable), "id", false, metav1.ConditionFalse, v1alpha1.ReasonMemberAway},
+		"being read":         {away(v1alpha1.ReasonSyncing), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
+		"being connected":    {away(v1alpha1.ReasonConnecting), "id", false, metav1.ConditionFalse, v1alpha1.ReasonNodeNotReady},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "a"}}

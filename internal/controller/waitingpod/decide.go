@@ -73,7 +73,7 @@ func decide(o observed) decision {
 // waits reports whether the Pod has no node yet, though the scheduler may give it one.
 func (o observed) waits() bool {
 	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) &&
-		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0 && podstatus.Pushed(o.pod) != corev1.ConditionTrue
+		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0
 }
 
 func lastShown(pod *corev1.Pod) *corev1.PodCondition {
@@ -89,7 +89,8 @@ func (o observed) find() decision {
 		}
 	}
 	since, unschedulable := unschedulableSince(o.pod)
-	if !unschedulable || len(o.members) == 0 {
+	// A member that has the Pod already suits it.
+	if !unschedulable || len(o.members) == 0 || podstatus.Pushed(o.pod) == corev1.ConditionTrue {
 		return decision{}
 	}
 	if wait := since.Add(patience).Sub(o.now); wait > 0 {
@@ -119,7 +120,7 @@ type obstacle struct {
 	why, remedy string
 }
 
-// obstacles says of each member why the Pod cannot go there; nil if some member suits it as
+// obstacles reports of each member why the Pod cannot go there; nil if some member suits it as
 // far as Xylem knows, and the scheduler's own words are all there is.
 func (o observed) obstacles() *mirror.Refusal {
 	members, pinned := o.candidates()

@@ -122,6 +122,11 @@ func shows(reason, message string, age time.Duration) func(*observed) {
 	}
 }
 
+// pushed has the Pod's leaf in a member already, as the consumer that its class waits for.
+func pushed(o *observed) {
+	o.pod.Status.Conditions = append(o.pod.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue})
+}
+
 func noTolerations(o *observed) { o.pod.Spec.Tolerations = nil }
 
 func pod(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(o.pod) } }
@@ -153,6 +158,12 @@ func TestDecide(t *testing.T) {
 			observed: seen(problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonRefusedByMember)),
 			reason:   v1alpha1.ReasonRefusedByMember, says: []string{`claim "data": as reported`},
 		},
+
+		"pushed, and its member cannot provision a claim": {
+			observed: seen(problem(v1alpha1.ClaimPlaced, v1alpha1.ReasonProvisioningFailed), pushed),
+			reason:   v1alpha1.ReasonProvisioningFailed, says: []string{`claim "data": as reported`},
+		},
+		"pushed": {observed: seen(noTolerations, pushed)},
 
 		"no toleration": {
 			observed: seen(noTolerations), reason: v1alpha1.ReasonTolerationMissing,
