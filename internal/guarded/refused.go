@@ -1,6 +1,7 @@
 package guarded
 
 import (
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,12 +11,20 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/sanitize"
 )
 
-// RefusedByMember is what to tell the user of a write to a member that its API
-// server refused, in its own words; nil for an error of any other kind. what is
-// what was to be written, such as "the Pod".
+// RefusedByMember reports a write that a member's API server rejected, in its own words; nil
+// for an error of any other kind. doing is the verb; what names the object, such as "the Pod".
 func RefusedByMember(registration, doing, what string, err error) *mirror.Refusal {
 	if !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) {
 		return nil
 	}
-	return &mirror.Refusal{Reason: v1alpha1.ReasonRefusedByMember, Message: sanitize.Plain(fmt.Sprintf("member %s refuses to %s %s: %v", registration, doing, what, err), noteLimit)}
+	words := err.Error()
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		words = status.Status().Message
+	}
+	return &mirror.Refusal{Reason: v1alpha1.ReasonRefusedByMember, Message: fmt.Sprintf(
+		"member %q does not let Xylem %s %s: %s. Change %s, or ask the member's admin to change the quota or policy",
+		registration, doing, what, sanitize.Plain(words, wordsLimit), what)}
 }
+
+// wordsLimit in bytes of a member's words, so that an event has place for what to do.
+const wordsLimit = 700

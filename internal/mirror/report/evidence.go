@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,13 +38,13 @@ func FailedIn(claim *corev1.PersistentVolumeClaim, clusterID string) (*mirror.Re
 const wordsLimit = 400
 
 // eventProvisioningFailed is the reason of the events in which provisioners, and
-// the PV controller, say that a claim's volume could not be made.
+// the PV controller, say that a claim's volume could not be created.
 const eventProvisioningFailed = "ProvisioningFailed"
 
-// codeExhausted is the gRPC code of a driver that has no room.
+// codeExhausted is the gRPC code of a driver that has no capacity.
 const codeExhausted = "ResourceExhausted"
 
-// slow are the codes of answers after which the volume may still be being made, by
+// slow are the codes of answers after which the volume may still be being created, by
 // the same call or an earlier one: those that provisioners take for that (checkError
 // in external-provisioner's pkg/controller). So may it without a code: then the
 // driver was not asked, and nobody knows of an earlier call. A claim that is taken
@@ -51,7 +52,7 @@ const codeExhausted = "ResourceExhausted"
 var slow = []string{"", "DeadlineExceeded", "Canceled", "Aborted", "Unavailable"}
 
 // SaysProvisioningFailed reports whether an event of a member says that a volume
-// could not be made for a claim.
+// could not be created for a claim.
 func SaysProvisioningFailed(event *corev1.Event) bool {
 	return event.InvolvedObject.Kind == "PersistentVolumeClaim" && event.Reason == eventProvisioningFailed
 }
@@ -68,9 +69,9 @@ func ProvisioningProblem(leaf *corev1.PersistentVolumeClaim, events []corev1.Eve
 	case isSlow(last.Message):
 		return nil
 	case wording.Code(last.Message) == codeExhausted:
-		return says(v1alpha1.ReasonOutOfSpace, m, "has no room for the volume", last.Message)
+		return says(v1alpha1.ReasonOutOfSpace, m, "has no capacity for the volume", last.Message)
 	}
-	return says(v1alpha1.ReasonProvisioningFailed, m, "cannot make the volume", last.Message)
+	return says(v1alpha1.ReasonProvisioningFailed, m, "cannot provision the volume", last.Message)
 }
 
 // StillProvisioning reports whether a leaf claim's volume may be being made by a call
@@ -80,7 +81,7 @@ func StillProvisioning(leaf *corev1.PersistentVolumeClaim, events []corev1.Event
 	return last != nil && isSlow(last.Message)
 }
 
-// isSlow reports whether a failure leaves open whether the volume is being made. A
+// isSlow reports whether a failure leaves open whether the volume is being created. A
 // class that is gone does not: whatever is under way, nobody asks again.
 func isSlow(message string) bool {
 	return slices.Contains(slow, wording.Code(message)) && !wording.ClassNotFound(message)
@@ -108,6 +109,19 @@ func lastSeen(e *corev1.Event) metav1.Time {
 	return seen
 }
 
+// Advice is what users can do about what a member reports; empty if the message has it.
+func Advice(reason string) string {
+	switch reason {
+	case v1alpha1.ReasonOutOfSpace:
+		return "Request less, or ask the member's admin to add capacity"
+	case v1alpha1.ReasonProvisioningFailed:
+		return "Change the claim or its class, or ask the member's admin to check the driver"
+	case v1alpha1.ReasonPodUnschedulable:
+		return "Change what the Pod requires, or ask the member's admin for nodes that have it"
+	}
+	return ""
+}
+
 // ConsumerProblem is why a claim's consumer does not run in the member, by its
 // counterpart there, nil for absent, and by what its own condition says of that.
 // Nil if nothing is known against it.
@@ -118,7 +132,7 @@ func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 			pushed.Reason != v1alpha1.ReasonRefusedByMember && pushed.Reason != v1alpha1.ReasonNameTaken {
 			return nil
 		}
-		return says(v1alpha1.ReasonPodRefused, m, "does not take Pod "+root.Name, pushed.Message)
+		return &mirror.Refusal{Reason: v1alpha1.ReasonPodRefused, Message: fmt.Sprintf("Pod %q: %s", root.Name, sanitize.Plain(pushed.Message, wordsLimit))}
 	}
 	scheduled := podstatus.Condition(leaf.Status.Conditions, corev1.PodScheduled)
 	// A node that is nominated is one that the scheduler has found since.
@@ -126,10 +140,10 @@ func ConsumerProblem(root, leaf *corev1.Pod, m mirror.Member) *mirror.Refusal {
 		leaf.Status.NominatedNodeName != "" || leaf.Spec.NodeName != "" {
 		return nil
 	}
-	return says(v1alpha1.ReasonPodUnschedulable, m, "has no node for Pod "+root.Name, scheduled.Message)
+	return says(v1alpha1.ReasonPodUnschedulable, m, "has no node for Pod "+strconv.Quote(root.Name), scheduled.Message)
 }
 
 // says is what a member says in its own words, after whose they are.
 func says(reason string, m mirror.Member, what, words string) *mirror.Refusal {
-	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("member %s %s: %s", m.Registration, what, sanitize.Plain(words, wordsLimit))}
+	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf("member %q %s: %s", m.Registration, what, sanitize.Plain(words, wordsLimit))}
 }

@@ -34,7 +34,7 @@ func TestProvisioningProblem(t *testing.T) {
 		return `failed to provision volume with StorageClass "fast": rpc error: code = ` + code + ` desc = sorry`
 	}
 	failed := func(words string) *mirror.Refusal {
-		return &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member cluster38 cannot make the volume: " + words}
+		return &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: `member "cluster38" cannot provision the volume: ` + words}
 	}
 	for name, test := range map[string]struct {
 		events []corev1.Event
@@ -46,7 +46,7 @@ func TestProvisioningProblem(t *testing.T) {
 		"too large":            {[]corev1.Event{event(rpc("OutOfRange"), 0)}, failed(rpc("OutOfRange"))},
 		"no code":              {[]corev1.Event{event("no connection to the driver", 0)}, nil},
 		"no such class":        {[]corev1.Event{event(`storageclass.storage.k8s.io "fast" not found`, 0)}, failed(`storageclass.storage.k8s.io "fast" not found`)},
-		"out of space":         {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: "member cluster38 has no room for the volume: " + rpc("ResourceExhausted")}},
+		"out of space":         {[]corev1.Event{event(rpc("ResourceExhausted"), 0)}, &mirror.Refusal{Reason: v1alpha1.ReasonOutOfSpace, Message: `member "cluster38" has no capacity for the volume: ` + rpc("ResourceExhausted")}},
 		"slow":                 {[]corev1.Event{event(rpc("DeadlineExceeded"), 0)}, nil},
 		"slow, in progress":    {[]corev1.Event{event(rpc("Aborted"), 0)}, nil},
 		"slow by now":          {[]corev1.Event{event(rpc("DeadlineExceeded"), time.Minute), event(rpc("Internal"), 0)}, nil},
@@ -98,14 +98,14 @@ func TestConsumerProblem(t *testing.T) {
 		want       string
 	}{
 		"no leaf, nothing said":   {root: &corev1.Pod{}},
-		"no node for it":          {root: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, leaf: pod(noNode), want: "LeafPodUnschedulable: member cluster38 has no node for Pod web: 0/3 nodes are available"},
+		"no node for it":          {root: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, leaf: pod(noNode), want: `LeafPodUnschedulable: member "cluster38" has no node for Pod "web": 0/3 nodes are available`},
 		"a node is about to be":   {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Status.NominatedNodeName = "n1"; return p }()},
 		"it has one":              {root: &corev1.Pod{}, leaf: func() *corev1.Pod { p := pod(noNode); p.Spec.NodeName = "n1"; return p }()},
 		"the scheduler's own":     {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulerError, "timeout"})},
 		"gated":                   {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonSchedulingGated, "gated"})},
 		"scheduled":               {root: &corev1.Pod{}, leaf: pod(side{corev1.PodScheduled, corev1.ConditionTrue, "", ""})},
-		"refused":                 {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 refuses to create the Pod: quota"},
-		"its name is taken":       {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: "PodRefusedByMember: member cluster38 does not take Pod web: member cluster38 has a Pod of its own"},
+		"refused":                 {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to create the Pod: quota"}), want: `PodRefusedByMember: Pod "web": member cluster38 refuses to create the Pod: quota`},
+		"its name is taken":       {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonNameTaken, "member cluster38 has a Pod of its own"}), want: `PodRefusedByMember: Pod "web": member cluster38 has a Pod of its own`},
 		"refused by another":      {root: by("another", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster39 refuses to create the Pod: quota"})},
 		"its claim is refused":    {root: by(failing.ClusterID+"/data", side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "claim data: member cluster38 refuses to create the claim: quota"})},
 		"refused, and there":      {root: by(failing.ClusterID, side{v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonRefusedByMember, "member cluster38 refuses to update the Pod: quota"}), leaf: &corev1.Pod{}},

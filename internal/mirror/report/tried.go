@@ -47,8 +47,8 @@ const (
 	triedMembers = 100
 	// longestPause between two rounds.
 	longestPause = 30 * time.Minute
-	// triedBefore stands in the Placed condition's message between what its member
-	// says and what others said before.
+	// triedBefore separates, in the Placed condition's message, what its member reports
+	// from what others reported before.
 	triedBefore = ". Tried before: "
 )
 
@@ -78,6 +78,9 @@ func (t Tried) Has(clusterID string) bool {
 // With is what was tried, this member too.
 func (t Tried) With(m mirror.Member, problem *mirror.Refusal) Tried {
 	words, _, _ := strings.Cut(problem.Message, triedBefore)
+	if advice := Advice(problem.Reason); advice != "" {
+		words, _, _ = strings.Cut(words, ". "+advice)
+	}
 	news := TriedMember{Cluster: m.ClusterID, Name: m.Registration, Reason: sanitize.Plain(problem.Reason, triedWords), Words: sanitize.Plain(words, triedWords)}
 	t.Members = slices.DeleteFunc(slices.Clone(t.Members), func(old TriedMember) bool { return old.Cluster == m.ClusterID })
 	if len(t.Members) >= triedMembers {
@@ -122,11 +125,18 @@ func (t Tried) Said(except string) string {
 	return strings.Join(said, "; ")
 }
 
-// AfterOthers is a problem of a member with what others said before it.
+// AfterOthers is a problem of a member with what others reported before it, and with what
+// users can do.
 func (t Tried) AfterOthers(problem *mirror.Refusal, m mirror.Member) *mirror.Refusal {
-	said := t.Said(m.ClusterID)
-	if problem == nil || said == "" {
-		return problem
+	if problem == nil {
+		return nil
 	}
-	return &mirror.Refusal{Reason: problem.Reason, Message: problem.Message + triedBefore + said}
+	message := problem.Message
+	if said := t.Said(m.ClusterID); said != "" {
+		message += triedBefore + said
+	}
+	if advice := Advice(problem.Reason); advice != "" {
+		message += ". " + advice
+	}
+	return &mirror.Refusal{Reason: problem.Reason, Message: message}
 }

@@ -17,7 +17,7 @@ import (
 func TestTriedIsKept(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
 	first, second := mirror.Member{Registration: "first", ClusterID: "id1"}, mirror.Member{Registration: "second", ClusterID: "id2"}
-	tried := Tried{}.With(first, &mirror.Refusal{Reason: "OutOfSpace", Message: "member first has no room" + triedBefore + "others"}).
+	tried := Tried{}.With(first, &mirror.Refusal{Reason: "OutOfSpace", Message: "member first has no capacity" + triedBefore + "others"}).
 		With(second, &mirror.Refusal{Reason: "ProvisioningFailed", Message: "member second: " + strings.Repeat("x", 2*triedWords)}).
 		With(first, &mirror.Refusal{Reason: "RefusedByMember", Message: "member first\x1b[31m refuses"})
 	tried.Moved = at.Unix()
@@ -36,8 +36,8 @@ func TestTriedIsKept(t *testing.T) {
 	if !tried.Has("id1") || tried.Has("id3") {
 		t.Error("which members were tried is forgotten")
 	}
-	got := tried.AfterOthers(&mirror.Refusal{Reason: "OutOfSpace", Message: "member second has no room"}, second)
-	if diff := cmp.Diff("member second has no room. Tried before: member first[31m refuses", got.Message); diff != "" {
+	got := tried.AfterOthers(&mirror.Refusal{Reason: "OutOfSpace", Message: "member second has no capacity"}, second)
+	if diff := cmp.Diff("member second has no capacity. Tried before: member first[31m refuses. "+Advice(v1alpha1.ReasonOutOfSpace), got.Message); diff != "" {
 		t.Error(diff)
 	}
 	claim.Annotations[v1alpha1.AnnotationTried] = "{"
