@@ -40,7 +40,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 		Use:   "kubectl-xylem",
 		Short: "Storage that follows workloads across clusters",
 		Long: "Xylem makes one PersistentVolumeClaim work across clusters: users write Pods and claims in the host,\n" +
-			"Pods run and disks are made in members. These commands are for the host's admins and users; kubectl's\n" +
+			"Pods run and disks are provisioned in members. These commands are for the host's admins and users; kubectl's\n" +
 			"current context is the host.",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceErrors: true, // Run tells them

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // DryRun is the value of the flag --dry-run, which every command that writes takes alike.
@@ -27,6 +28,32 @@ func (d *DryRun) AddFlag(c *cobra.Command, client, server string) {
 	if err := c.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is the one above
 	}
+}
+
+// Mark reports that nothing was written, as kubectl does.
+func (d DryRun) Mark() string {
+	if d == DryRunServer {
+		return "server dry run"
+	}
+	return "dry run"
+}
+
+// CreateOptions are those of an object that the plugin creates; if dry, the cluster checks the
+// write only.
+func CreateOptions(dry bool) []client.CreateOption {
+	if dry {
+		return []client.CreateOption{FieldOwner, client.DryRunAll}
+	}
+	return []client.CreateOption{FieldOwner}
+}
+
+// PatchOptions are those of an object that the plugin changes; if dry, the cluster checks the
+// write only.
+func PatchOptions(dry bool) []client.PatchOption {
+	if dry {
+		return []client.PatchOption{FieldOwner, client.DryRunAll}
+	}
+	return []client.PatchOption{FieldOwner}
 }
 
 // Validate rejects a value that is none of the three.

@@ -75,7 +75,7 @@ func (e *Env) HostCluster() (*Cluster, error) {
 	return e.NewCluster(config)
 }
 
-// NewCluster makes a client of a cluster. Its warnings are shown.
+// NewCluster creates a client of a cluster. Its warnings are shown.
 func (e *Env) NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.UserAgent = userAgent
@@ -103,7 +103,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// Silent is an error that was told already.
+// Silent is an error that was reported already.
 type Silent struct{}
 
 // Error implements error.

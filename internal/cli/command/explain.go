@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/wording"
 )
 
-// Explain says of an error of a call what can be done about it. who is "the host"
+// Explain reports of an error of a call what can be done about it. who is "the host"
 // or "the member".
 func Explain(who string, config *rest.Config, err error) error {
 	var (
@@ -28,19 +28,19 @@ func Explain(who string, config *rest.Config, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("%s at %s refuses the credentials of the kubeconfig: they are wrong or have expired; log in there again, or take another kubeconfig (%w)", who, config.Host, err)
+		return fmt.Errorf("%s at %s rejects the credentials of the kubeconfig: %w. They are wrong or have expired: log in again, or give another kubeconfig", who, config.Host, err)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return fmt.Errorf("a namespace in %s is being deleted: wait until it is gone, and run this again (%w)", who, err)
+		return fmt.Errorf("a namespace in %s is being deleted: %w. Wait until it is gone, and run this command again", who, err)
 	case wording.DeniedByAuthorizer(err):
-		return fmt.Errorf("the kubeconfig's user lacks a right in %s: take one of a cluster admin (%w)", who, err)
+		return fmt.Errorf("the kubeconfig's user lacks a right in %s: %w. Give a kubeconfig of a cluster admin", who, err)
 	case apierrors.IsForbidden(err): // by an admission policy or a quota, which say why
-		return fmt.Errorf("%s at %s refuses it: %w", who, config.Host, err)
+		return fmt.Errorf("%s at %s rejects the request: %w", who, config.Host, err)
 	case errors.As(err, &certificate):
-		return fmt.Errorf("%s at %s shows a certificate that the kubeconfig's CA did not sign, or that is for another name (%w)", who, config.Host, err)
+		return fmt.Errorf("%s at %s has a certificate that the kubeconfig's CA did not sign, or that is for another name: %w", who, config.Host, err)
 	case meta.IsNoMatchError(err):
-		return fmt.Errorf("%s does not know this kind of object (%w)", who, err)
+		return fmt.Errorf("%s does not have this kind of object: %w", who, err)
 	case errors.As(err, &network), errors.As(err, &address):
-		return fmt.Errorf("%s does not answer at %s: is the address right, and can it be reached from here? (%w)", who, config.Host, err)
+		return fmt.Errorf("%s does not answer at %s: %w. Check the address, and that it can be reached from here", who, config.Host, err)
 	}
 	return fmt.Errorf("%s at %s: %w", who, config.Host, err)
 }

@@ -43,11 +43,11 @@ func (m *Member) Config() (*rest.Config, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: m.Kubeconfig}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: m.Context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("read the member's kubeconfig %s: %w", m.Kubeconfig, err)
+		return nil, fmt.Errorf("read the member's kubeconfig %q: %w", m.Kubeconfig, err)
 	}
 	config.Timeout = callTimeout
 	if err := rest.LoadTLSFiles(config); err != nil {
-		return nil, fmt.Errorf("read the files that the member's kubeconfig %s names: %w", m.Kubeconfig, err)
+		return nil, fmt.Errorf("read the files that the member's kubeconfig %q refers to: %w", m.Kubeconfig, err)
 	}
 	return config, nil
 }

@@ -18,7 +18,7 @@ import (
 const FieldOwner = client.FieldOwner("kubectl-xylem")
 
 // Ours reports whether the plugin has made the object, or had a hand in it. A label
-// does not tell: `kubectl apply -k` gives the same. Pure.
+// does not show: `kubectl apply -k` gives the same. Pure.
 func Ours(obj client.Object) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool { return f.Manager == string(FieldOwner) })
 }
@@ -29,7 +29,7 @@ const (
 	LabelNameValue = "xylem"
 )
 
-// Xylems reports whether an object of a name that Xylem uses was made for it, by
+// Xylems reports whether an object of a name that Xylem uses was created for it, by
 // whomever. Pure.
 func Xylems(obj client.Object) bool { return obj.GetLabels()[LabelName] == LabelNameValue }
 
@@ -68,7 +68,7 @@ func (c *Cluster) Holds(ctx context.Context, namespace, host string) ([]string, 
 			list := &metav1.PartialObjectMetadataList{}
 			list.SetGroupVersionKind(version.WithKind(resource.Kind + "List"))
 			if err := reader.List(ctx, list, client.InNamespace(namespace), client.Limit(few)); err != nil {
-				return nil, fmt.Errorf("list the %s of namespace %s: %w", resource.Name, namespace, err)
+				return nil, fmt.Errorf("list the %s of namespace %q: %w", resource.Name, namespace, err)
 			}
 			for j := range list.Items {
 				if !passing(resource.Kind, &list.Items[j], host) {

@@ -30,7 +30,7 @@ func (o *Output) AddFlags(c *cobra.Command) {
 // Validate checks the format.
 func (o *Output) Validate() error {
 	if o.Format != "" && !slices.Contains(o.flags.AllowedFormats(), o.Format) {
-		return fmt.Errorf("-o %s: %s", o.Format, strings.Join(o.flags.AllowedFormats(), ", "))
+		return fmt.Errorf("-o %s is unknown: use %s", o.Format, strings.Join(o.flags.AllowedFormats(), ", "))
 	}
 	return nil
 }

@@ -68,18 +68,18 @@ func NewCommand(env *command.Env) *cobra.Command {
 				return err
 			}
 			if r.policy != "" && !slices.Contains(policies, r.policy) {
-				return fmt.Errorf("--policy %s: %s", r.policy, strings.Join(policies, " or "))
+				return fmt.Errorf("--policy=%s is unknown: use %s", r.policy, strings.Join(policies, " or "))
 			}
 			return r.do(c.Context())
 		},
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
 	flags := c.Flags()
-	r.admin.AddFlags(flags, "what register made there is removed.")
-	flags.StringVar(&r.policy, "policy", "", "What to do with claims and volumes there: Retain leaves them, Drain waits until the last claim is gone; what the registration says unless given.")
-	r.dry.AddFlag(c, "show what would become of what is there, and change nothing.", "have the host check the deletion as well.")
-	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask: Pods that run there are evicted.")
-	flags.DurationVar(&r.timeout, "timeout", 10*time.Minute, "How long to wait until the member is left.")
+	r.admin.AddFlags(flags, "the command deletes what register created there.")
+	flags.StringVar(&r.policy, "policy", "", "What to do with claims and volumes there: Retain leaves them, Drain waits until the last claim is gone. Default: spec.deregistration of the registration.")
+	r.dry.AddFlag(c, "show what it would do, and change nothing.", "have the host check the deletion as well.")
+	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask before Pods in the member are evicted.")
+	flags.DurationVar(&r.timeout, "timeout", 10*time.Minute, "How long to wait for the deregistration.")
 	if err := c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // the flag is the one above
 	}
@@ -107,12 +107,12 @@ func (r *run) do(ctx context.Context) error {
 	}
 	switch r.dry {
 	case command.DryRunClient:
-		return nil
+		return r.unchanged()
 	case command.DryRunServer:
 		if err := r.host.Delete(ctx, cr, client.DryRunAll, client.Preconditions{UID: &cr.UID}); err != nil {
 			return command.Explain("the host", r.host.Config, fmt.Errorf("check the deletion of registration %q: %w", cr.Name, err))
 		}
-		return nil
+		return r.unchanged()
 	case command.DryRunNone:
 	}
 	if err := r.confirm(len(s.pods)); err != nil {
@@ -141,7 +141,7 @@ func (r *run) open(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	return r.find(ctx)
 }
 
-// openMember makes a client of the member, if its kubeconfig was given.
+// openMember creates a client of the member, if its kubeconfig was given.
 func (r *run) openMember(ctx context.Context) error {
 	if r.admin.Kubeconfig == "" {
 		return nil
@@ -157,7 +157,7 @@ func (r *run) openMember(ctx context.Context) error {
 		return command.Explain("the member", r.member.Config, err)
 	}
 	if r.memberID == r.hostID {
-		return errors.New("--member-kubeconfig leads to the host itself: give the member's, and choose the host with --context")
+		return errors.New("--member-kubeconfig leads to the host itself. Give the member's kubeconfig, and choose the host with --context")
 	}
 	return nil
 }
@@ -167,7 +167,7 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.host.List(ctx, &list); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("xylem is not installed in the host at %s (it knows no ClusterRegistrations): choose another cluster with --context", r.host.Config.Host)
+			return nil, fmt.Errorf("xylem is not installed in the host at %s: it has no kind ClusterRegistration. Choose another cluster with --context", r.host.Config.Host)
 		}
 		return nil, command.Explain("the host", r.host.Config, fmt.Errorf("list registrations: %w", err))
 	}
@@ -200,18 +200,24 @@ func (r *run) find(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	return cr, nil
 }
 
+// unchanged ends a dry run.
+func (r *run) unchanged() error {
+	fmt.Fprintf(r.env.Out, "Nothing was changed (%s)\n", r.dry.Mark())
+	return nil
+}
+
 // confirm asks, unless the flag has answered.
 func (r *run) confirm(pods int) error {
 	if r.yes {
 		return nil
 	}
 	if !r.env.Interactive() {
-		return errors.New("nothing was changed: give --yes to go on, since nobody can be asked here")
+		return errors.New("nothing was changed: this is no terminal to ask in. Give --yes to go on")
 	}
 	fmt.Fprintf(r.env.ErrOut, "Type the registration's name to go on (%s will be evicted): ", text.Count(pods, "Pod"))
 	answer, err := bufio.NewReader(r.env.In).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != r.name {
-		return errors.New("nothing was changed: that was not the name")
+		return errors.New("nothing was changed: the answer was not the registration's name")
 	}
 	return nil
 }
@@ -234,7 +240,7 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 			if !command.Refused(err) { // it may pass, or ctx has ended
 				return false, nil
 			}
-			return false, fmt.Errorf("read registration %s: %w", r.name, err)
+			return false, fmt.Errorf("read registration %q: %w", r.name, err)
 		}
 		if c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionReady); c != nil && c.Status != metav1.ConditionTrue && c.Message != told {
 			told = c.Message
@@ -243,15 +249,15 @@ func (r *run) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration, polic
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("registration %s is still there (%s): it goes on being deleted; run this command again to wait for it, and kubectl describe clusterregistration %s says what is waited for (%w)",
-			r.name, told, r.name, err)
+		return fmt.Errorf("registration %q is still being deleted (%s): %w. Run this command again to wait for it; `kubectl describe clusterregistration %s` shows what it waits for",
+			r.name, told, err, r.name)
 	}
 	return nil
 }
 
 // release deletes the registration, and confirms only then that its Pods may be
 // evicted: a confirmation that stood on a registration that could not be deleted
-// would let a later slip of somebody else's pass for meant.
+// would let a later slip of somebody else's count as meant.
 func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
 	host := func(err error) error { return command.Explain("the host", r.host.Config, err) }
 	set := func(ctx context.Context, policy v1alpha1.DeregistrationPolicy) error {
@@ -259,23 +265,23 @@ func (r *run) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, pol
 	}
 	if policy != cr.Spec.Deregistration {
 		if err := set(ctx, policy); err != nil {
-			return host(fmt.Errorf("set the policy of registration %s: %w", r.name, err))
+			return host(fmt.Errorf("set the policy of registration %q: %w", r.name, err))
 		}
 	}
 	if err := client.IgnoreNotFound(r.host.Delete(ctx, cr.DeepCopy(), client.Preconditions{UID: &cr.UID})); err != nil {
-		err = fmt.Errorf("delete registration %s: %w", r.name, err)
+		err = fmt.Errorf("delete registration %q: %w", r.name, err)
 		if policy != cr.Spec.Deregistration {
 			back, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoring)
 			defer cancel()
 			if failed := set(back, cr.Spec.Deregistration); failed != nil {
-				err = fmt.Errorf("%w (its spec.deregistration is %s now, and was %s: %w)", err, policy, cr.Spec.Deregistration, failed)
+				err = fmt.Errorf("%w (spec.deregistration is now %s, was %s, and could not be set back: %w)", err, policy, cr.Spec.Deregistration, failed)
 			}
 		}
 		return host(err)
 	}
 	confirmed := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationConfirmDeregister: r.name}}}
 	if err := client.IgnoreNotFound(r.patch(ctx, cr, confirmed)); err != nil {
-		return host(fmt.Errorf("confirm the deregistration of %s, which is being deleted (run this command again): %w", r.name, err))
+		return host(fmt.Errorf("confirm the deregistration of %q, which is being deleted: %w. Run this command again", r.name, err))
 	}
 	return nil
 }
@@ -295,7 +301,7 @@ func (r *run) patch(ctx context.Context, cr *v1alpha1.ClusterRegistration, chang
 	return r.host.Patch(ctx, &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: cr.Name}}, client.RawPatch(types.MergePatchType, content), fieldOwner)
 }
 
-// findLeftover is the Secret that register made for a registration that is gone: a
+// findLeftover is the Secret that register created for a registration that is gone: a
 // run that was interrupted while it waited has left it, with a token in it.
 func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistration) (*corev1.Secret, error) {
 	name := r.name + "-kubeconfig"
@@ -311,8 +317,8 @@ func (r *run) findLeftover(ctx context.Context, all []v1alpha1.ClusterRegistrati
 func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	if cr == nil {
 		if r.dry != command.DryRunNone {
-			fmt.Fprintf(r.env.Out, "Registration %s is gone already; what register made for it would be removed\n", r.name)
-			return nil
+			fmt.Fprintf(r.env.Out, "Registration %q is gone already; this command would delete what register created for it\n", r.name)
+			return r.unchanged()
 		}
 		if err := r.confirm(0); err != nil {
 			return err
@@ -321,14 +327,14 @@ func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	secret := ""
 	switch {
 	case cr != nil:
-		fmt.Fprintf(r.env.Out, "%s is no member any more\n", r.name)
+		fmt.Fprintf(r.env.Out, "%q is no longer a member\n", r.name)
 		secret = cr.Spec.KubeconfigSecretRef.Name
 	case r.leftover != nil:
 		secret = r.leftover.Name
 	}
 	if secret != "" {
 		if err := r.removeSecret(ctx, secret); err != nil {
-			return fmt.Errorf("%w\nRun this command again to remove it", command.Explain("the host", r.host.Config, err))
+			return fmt.Errorf("%w\nRun this command again to delete it", command.Explain("the host", r.host.Config, err))
 		}
 	}
 	if r.member != nil {
@@ -336,10 +342,10 @@ func (r *run) finish(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 			return err
 		}
 	} else {
-		r.stays("in the member: Xylem's account, its rights and policies; whoever has one of its tokens can renew it until the account is removed: give --member-kubeconfig to have them removed (kubectl xylem deregister %s --member-kubeconfig FILE)", r.name)
+		r.stays("in the member: Xylem's account, rights and policies. Anybody who has one of its tokens can renew it until the account is deleted. To delete all of it, run `kubectl xylem deregister %s --member-kubeconfig FILE`", r.name)
 	}
 	for _, line := range r.kept {
-		fmt.Fprintf(r.env.Out, "Stays %s\n", line)
+		fmt.Fprintf(r.env.Out, "Left %s\n", line)
 	}
 	return nil
 }
@@ -357,7 +363,7 @@ func (r *run) removeSecret(ctx context.Context, name string) error {
 	}
 	for i := range list.Items {
 		if list.Items[i].Spec.KubeconfigSecretRef.Name == name {
-			r.stays("in the host: Secret %s/%s, which registration %s uses as well", r.env.Namespace, name, list.Items[i].Name)
+			r.stays("in the host: Secret \"%s/%s\", which registration %q also uses", r.env.Namespace, name, list.Items[i].Name)
 			return nil
 		}
 	}
@@ -366,11 +372,11 @@ func (r *run) removeSecret(ctx context.Context, name string) error {
 		return err
 	}
 	if secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
-		r.stays("in the host: Secret %s/%s, which this plugin did not make", r.env.Namespace, name)
+		r.stays("in the host: Secret \"%s/%s\", which this plugin did not create", r.env.Namespace, name)
 		return nil
 	}
 	if err := client.IgnoreNotFound(r.host.Delete(ctx, secret, client.Preconditions{UID: &secret.UID})); err != nil {
-		return fmt.Errorf("delete Secret %s/%s: %w", r.env.Namespace, name, err)
+		return fmt.Errorf("delete Secret \"%s/%s\": %w", r.env.Namespace, name, err)
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 	ours := client.MatchingLabels{v1alpha1.LabelHost: r.hostID}
 	var leases coordinationv1.LeaseList
 	if err := r.member.List(ctx, &leases, client.InNamespace(r.env.Namespace)); err != nil {
-		return nil, fmt.Errorf("list the Leases of %s: %w", r.env.Namespace, err)
+		return nil, fmt.Errorf("list the Leases of namespace %q: %w", r.env.Namespace, err)
 	}
 	for i := range leases.Items {
 		switch host := leases.Items[i].Labels[v1alpha1.LabelHost]; {
@@ -63,7 +63,7 @@ func (r *run) survey(ctx context.Context) (*there, error) {
 }
 
 // forgettable: no volume or claim of the host is left there, nor is one known of that
-// a provisioner may have made too late, or that was let go of.
+// a provisioner may have made too late, or that was released.
 func (t *there) forgettable() bool {
 	return t.volumes+t.claims == 0 && !t.noted(v1alpha1.AnnotationWithdrawn) && !t.noted(v1alpha1.AnnotationLetGo)
 }
@@ -106,7 +106,7 @@ func (r *run) clean(ctx context.Context) error {
 		return command.Explain("the member", r.member.Config, err)
 	}
 	if len(left.hosts) > 0 {
-		r.stays("in the member: Xylem's policies and rights, which other hosts use as well (%s)", shown(left.hosts))
+		r.stays("in the member: Xylem's policies and rights, which other hosts also use (%s)", shown(left.hosts))
 		return nil
 	}
 	objects, err := config.Member(config.Parts...) // and the account that an earlier version, or kubectl apply -k, made
@@ -132,17 +132,17 @@ func (r *run) clean(ctx context.Context) error {
 		r.stays("in the member: namespaces of this host (%s)", shown(left.namespaces))
 	}
 	if !left.forgettable() {
-		r.stays("in the member: %s and %s of this host, and what says whose they are (namespace %s, policy xylem-stamps)",
+		r.stays("in the member: %s and %s of this host, with namespace %q and policy \"xylem-stamps\", which record that they are its own",
 			text.Count(left.volumes, "volume"), text.Count(left.claims, "claim"), r.env.Namespace)
 		return nil
 	}
 	if left.record == nil || !gone {
 		return nil
 	}
-	// The fence went with its namespace: its record here would pass for that of a
+	// The fence went with its namespace: its record here would count as that of a
 	// member that was restored.
 	if err := client.IgnoreNotFound(r.host.Delete(ctx, left.record, client.Preconditions{UID: &left.record.UID})); err != nil {
-		return command.Explain("the host", r.host.Config, fmt.Errorf("delete Lease %s/%s: %w", left.record.Namespace, left.record.Name, err))
+		return command.Explain("the host", r.host.Config, fmt.Errorf("delete Lease \"%s/%s\": %w", left.record.Namespace, left.record.Name, err))
 	}
 	return nil
 }
@@ -155,20 +155,20 @@ func (r *run) removeNamespace(ctx context.Context, obj *unstructured.Unstructure
 		return err == nil, err
 	}
 	if !command.Ours(now) {
-		r.stays("in the member: namespace %s, which this plugin did not make", now.Name)
+		r.stays("in the member: namespace %q, which this plugin did not create", now.Name)
 		return false, nil
 	}
 	held, err := r.member.Holds(ctx, now.Name, r.hostID)
 	if err != nil {
-		r.stays("in the member: namespace %s, since it is not known what else is in it (%v)", now.Name, err)
+		r.stays("in the member: namespace %q, since its contents could not be listed (%v)", now.Name, err)
 		return false, nil
 	}
 	if len(held) > 0 {
-		r.stays("in the member: namespace %s, which holds what this plugin did not make (%s)", now.Name, shown(held))
+		r.stays("in the member: namespace %q, which contains objects that this plugin did not create (%s)", now.Name, shown(held))
 		return false, nil
 	}
 	if err := client.IgnoreNotFound(r.member.Delete(ctx, now, client.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion})); err != nil {
-		return false, fmt.Errorf("delete namespace %s: %w", now.Name, err)
+		return false, fmt.Errorf("delete namespace %q: %w", now.Name, err)
 	}
 	return true, nil
 }
@@ -181,11 +181,11 @@ func (r *run) remove(ctx context.Context, obj *unstructured.Unstructured) error 
 		return err
 	}
 	if now.GetLabels()[v1alpha1.LabelManagedBy] == "Helm" {
-		r.stays("in the member: %s, which is Helm's (helm uninstall)", what)
+		r.stays("in the member: %s, which Helm manages (run helm uninstall)", what)
 		return nil
 	}
 	if !command.Xylems(now) {
-		r.stays("in the member: %s, which was not made for Xylem (it lacks the label %s=%s)", what, command.LabelName, command.LabelNameValue)
+		r.stays("in the member: %s, which does not belong to Xylem (it lacks the label %s=%s)", what, command.LabelName, command.LabelNameValue)
 		return nil
 	}
 	uid := now.GetUID()

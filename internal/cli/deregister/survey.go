@@ -34,7 +34,7 @@ func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegist
 	}
 	var pods corev1.PodList
 	if err := host.List(ctx, &pods, client.MatchingFieldsSelector{Selector: fields.OneTermEqualSelector("spec.nodeName", cr.NodeName())}); err != nil {
-		return nil, fmt.Errorf("list the Pods on %s: %w", cr.NodeName(), err)
+		return nil, fmt.Errorf("list the Pods on node %q: %w", cr.NodeName(), err)
 	}
 	for i := range pods.Items {
 		if pod := &pods.Items[i]; !podstatus.Finished(pod) && !podspec.IsDaemonSetPod(pod) {
@@ -62,13 +62,13 @@ func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegist
 	return s, nil
 }
 
-// fates says of each group what becomes of it. Pure.
+// fates reports of each group what becomes of it. Pure.
 func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
-	stay := "stay there with their data; registering the same cluster again adopts them"
-	claims := "keep their volumes, which are out of reach"
+	stay := "stay in the member with their data; registering the same cluster again adopts them"
+	claims := "keep their volumes, which cannot be reached"
 	if policy == v1alpha1.DeregistrationDrain {
-		stay = "are waited for, until they are gone"
-		claims = "are waited for: delete them, or the deregistration does not end"
+		stay = "are waited for until they are gone"
+		claims = "are waited for; delete them to let the deregistration end"
 	}
 	var rows [][3]string
 	row := func(n int, what string, names []string, fate string) {
@@ -77,18 +77,18 @@ func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
 		}
 	}
 	row(len(s.pods), "running Pods", keys(s.pods), "are evicted")
-	row(len(s.unbound), "claims without a volume", keys(s.unbound), "are taken back, and can be placed anew")
+	row(len(s.unbound), "claims without a volume", keys(s.unbound), "are withdrawn, and can be placed in another member")
 	row(len(s.bound), "claims with a volume there", keys(s.bound), claims)
 	row(len(s.volumes), "volumes", keys(s.volumes), stay)
-	row(int(s.orphans), "orphaned volumes", nil, "stay there (kubectl describe clusterregistration names them)")
+	row(int(s.orphans), "orphaned volumes", nil, "stay in the member (kubectl describe clusterregistration lists them)")
 	return rows
 }
 
 func (s *survey) print(out io.Writer, cr *v1alpha1.ClusterRegistration, policy v1alpha1.DeregistrationPolicy) error {
-	fmt.Fprintf(out, "Deregistering %s (cluster %s), policy %s:\n", cr.Name, orUnknown(cr.Status.ClusterID), policy)
+	fmt.Fprintf(out, "Deregistering %q (cluster ID %s), policy %s:\n", cr.Name, orUnknown(cr.Status.ClusterID), policy)
 	rows := s.fates(policy)
 	if len(rows) == 0 {
-		fmt.Fprintln(out, "  nothing of the host is there")
+		fmt.Fprintln(out, "  the member has nothing of this host")
 		return nil
 	}
 	w := printers.GetNewTabWriter(out)

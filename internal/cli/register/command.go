@@ -27,13 +27,6 @@ const (
 	longest  = 7 * 24 * time.Hour
 )
 
-// Values of the flag --dry-run.
-const (
-	dryNone   = "none"
-	dryClient = "client"
-	dryServer = "server"
-)
-
 // Values of the flag --print.
 const (
 	printHost   = "host"
@@ -47,7 +40,8 @@ type run struct {
 	admin  command.Member
 	spec   specflags.Spec
 
-	name, server, serverName, dry string
+	name, server, serverName string
+	dry                      command.DryRun
 	// print is whose objects a dry run prints.
 	print string
 	// withLogs and withExec grant the optional parts in the member.
@@ -80,7 +74,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --with-logs --with-exec\n" +
 			"  # A kind cluster, whose kubeconfig leads to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
-			"  # What would be made in the member:\n" +
+			"  # Print what it would create in the member:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --dry-run=client -o yaml --print member",
 		Args: cobra.MatchAll(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -90,19 +84,18 @@ func NewCommand(env *command.Env) *cobra.Command {
 		ValidArgsFunction: env.CompleteRegistrations,
 	}
 	flags := c.Flags()
-	r.admin.AddFlags(flags, "what is made there, is made by him.")
-	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, where that is another than in --member-kubeconfig.")
-	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the member's certificate is checked for, where that is another than in --member-server.")
-	flags.BoolVar(&r.Prepared, "member-prepared", false, "Take it that the member has what it needs, by the chart xylem-member for example: make nothing there, only ask for a token.")
+	r.admin.AddFlags(flags, "the command creates objects there as this user.")
+	flags.StringVar(&r.server, "member-server", "", "Address at which the manager reaches the member's API server, if it differs from --member-kubeconfig.")
+	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the manager expects in the member's certificate, if it differs from the address.")
+	flags.BoolVar(&r.Prepared, "member-prepared", false, "Assume that the member has what it needs, by the chart xylem-member for example: create nothing there, and only request a token.")
 	flags.StringVar(&r.Account, "member-account", command.MemberAccount, "With --member-prepared: the ServiceAccount there, in the namespace --xylem-namespace.")
 	flags.BoolVar(&r.withLogs, "with-logs", false, "Let the host read logs of Pods in the member (kubectl logs). RBAC cannot select Pods, so the account may read those of all Pods there.")
 	flags.BoolVar(&r.withExec, "with-exec", false, "Let the host exec into its Pods in the member, attach to them and forward their ports. A policy limits that to the host's namespaces.")
-	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is to be valid, %s to %s; the manager renews it well before.", shortest, longest))
-	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret was made by hand.")
+	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is valid, %s to %s. The manager renews it well before it expires.", shortest, longest))
+	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret this command did not create.")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
-	flags.StringVar(&r.dry, "dry-run", dryNone, "client: print what would be made, and ask no cluster. server: have both clusters check it, and change nothing.")
-	flags.Lookup("dry-run").NoOptDefVal = dryClient
-	flags.StringVar(&r.print, "print", "", "With --dry-run and -o, whose objects to print: host or member. They are never to be applied together.")
+	r.dry.AddFlag(c, "print what it would create, and contact no cluster.", "have both clusters check it as well.")
+	flags.StringVar(&r.print, "print", "", "With --dry-run and -o, whose objects to print: host or member. Never apply both to one cluster.")
 	r.spec.AddFlags(c)
 	r.output.AddFlags(c)
 	return c
@@ -111,35 +104,33 @@ func NewCommand(env *command.Env) *cobra.Command {
 func (r *run) validate() error {
 	switch {
 	case len(r.name) > nameLimit || len(validation.IsDNS1123Subdomain(r.name)) > 0:
-		return fmt.Errorf("%q cannot be a registration's name: it has at most %d lower-case letters, digits, '-' and '.', and begins and ends with a letter or digit", r.name, nameLimit)
+		return fmt.Errorf("%q is no valid name: use at most %d lower-case letters, digits, '-' and '.', and begin and end with a letter or digit", r.name, nameLimit)
 	case r.admin.Kubeconfig == "":
-		return errors.New("--member-kubeconfig is needed: a kubeconfig of an admin of the member")
+		return errors.New("--member-kubeconfig is missing. Give a kubeconfig of an admin of the member")
 	case r.Lifetime < shortest || r.Lifetime > longest:
-		return fmt.Errorf("--token-lifetime %s: from %s to %s", r.Lifetime, shortest, longest)
+		return fmt.Errorf("--token-lifetime=%s is out of range: use %s to %s", r.Lifetime, shortest, longest)
 	case r.timeout <= 0:
-		return fmt.Errorf("--timeout %s: more than 0", r.timeout)
-	case !slices.Contains([]string{dryNone, dryClient, dryServer}, r.dry):
-		return fmt.Errorf("--dry-run %s: none, client or server", r.dry)
+		return fmt.Errorf("--timeout=%s is out of range: use more than 0", r.timeout)
 	case !r.Prepared && (r.Account != command.MemberAccount || r.Env.Namespace != v1alpha1.DefaultNamespace):
-		return fmt.Errorf("what this command makes in a member is for %s/%s: where the manager's namespace or the account has another name, install the chart xylem-member there, and give --member-prepared",
+		return fmt.Errorf("this command creates ServiceAccount \"%s/%s\" in a member, and no other. For another name or namespace, install the chart xylem-member there, and give --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
 	}
 	if r.Prepared && (r.withLogs || r.withExec) {
-		return errors.New("--with-logs and --with-exec: with --member-prepared nothing is created in the member. Set logs.enabled and exec.enabled of the chart xylem-member there")
+		return errors.New("--with-logs and --with-exec do nothing with --member-prepared, which creates nothing in the member. Set logs.enabled and exec.enabled of the chart xylem-member there")
 	}
-	return errors.Join(r.validatePrint(), r.spec.Validate(), r.output.Validate())
+	return errors.Join(r.dry.Validate(), r.validatePrint(), r.spec.Validate(), r.output.Validate())
 }
 
 func (r *run) validatePrint() error {
 	switch {
 	case !slices.Contains([]string{"", printHost, printMember}, r.print):
-		return fmt.Errorf("--print %s: host or member", r.print)
-	case r.print == "" && r.dry != dryNone && r.output.Format != "":
-		return errors.New("give --print=host or --print=member with --dry-run and -o: what is for the member breaks a host that it is applied to")
-	case r.print != "" && (r.dry == dryNone || r.output.Format == ""):
-		return errors.New("--print says whose objects --dry-run prints with -o: give these as well")
+		return fmt.Errorf("--print=%s is unknown: use host or member", r.print)
+	case r.print == "" && r.dry != command.DryRunNone && r.output.Format != "":
+		return errors.New("--dry-run with -o needs --print=host or --print=member: objects for the member would break a host")
+	case r.print != "" && (r.dry == command.DryRunNone || r.output.Format == ""):
+		return errors.New("--print has no effect without --dry-run and -o: give both as well")
 	case r.print == printMember && r.Prepared:
-		return errors.New("--print=member: with --member-prepared nothing is made in the member")
+		return errors.New("--print=member prints nothing with --member-prepared, which creates nothing in the member")
 	}
 	return nil
 }
@@ -155,12 +146,12 @@ func (r *run) do(ctx context.Context) error {
 	if r.Way, err = memberpart.WayFrom(admin, r.server, r.serverName); err != nil {
 		return err
 	}
-	if r.dry == dryClient {
+	if r.dry == command.DryRunClient {
 		if err := r.plan("HOST-CLUSTER-ID"); err != nil {
 			return err
 		}
 		if !r.Prepared {
-			fmt.Fprintln(r.Env.ErrOut, "note: HOST-CLUSTER-ID is the UID of the host's namespace kube-system, which --dry-run=client does not ask for; --dry-run=server does")
+			fmt.Fprintln(r.Env.ErrOut, "note: HOST-CLUSTER-ID represents the UID of the host's namespace kube-system, which --dry-run=client does not read. Use --dry-run=server to see it")
 		}
 		r.secret = &corev1.Secret{}
 		r.secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -176,16 +167,16 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
 	}
-	if r.dry == dryServer {
+	if r.dry == command.DryRunServer {
 		return r.printPlan()
 	}
 	if r.Way.Loopback() {
-		fmt.Fprintf(r.Env.ErrOut, "note: %s is a loopback address: a manager that runs in a Pod cannot reach the member there; --member-server gives another\n", r.Way.Server)
+		fmt.Fprintf(r.Env.ErrOut, "note: %s is a loopback address, at which a manager in a Pod cannot reach the member. Give another with --member-server\n", r.Way.Server)
 	}
 	cr, err := r.register(ctx)
 	if err != nil {
 		if r.connected {
-			return fmt.Errorf("%w\nThe member is connected, so nothing was undone: run this command again, or kubectl xylem deregister %s", err, r.name)
+			return fmt.Errorf("%w\nNothing was undone, since the member is connected. Run this command again, or `kubectl xylem deregister %s`", err, r.name)
 		}
 		return r.Journal.Rollback(ctx, err)
 	}
@@ -203,7 +194,7 @@ func (r *run) plan(hostID string) (err error) {
 	return err
 }
 
-// parts are the optional parts that were asked for.
+// parts are the optional parts that were requested.
 func (r *run) parts() []string {
 	var parts []string
 	if r.withLogs {
@@ -228,7 +219,7 @@ func (r *run) check(ctx context.Context) error {
 		return command.Explain("the member", r.Member.Config, err)
 	}
 	if hostID == r.MemberID {
-		return fmt.Errorf("--member-kubeconfig leads to the host itself (cluster %s), which cannot be its own member: give the member's kubeconfig, and choose the host with --context", hostID)
+		return fmt.Errorf("--member-kubeconfig leads to the host itself, which cannot be its own member. Give the member's kubeconfig, and choose the host with --context")
 	}
 	if err := r.RefuseHosts(ctx); err != nil {
 		return err
@@ -237,16 +228,16 @@ func (r *run) check(ctx context.Context) error {
 		return err
 	}
 	if err := r.Preflight(ctx); err != nil {
-		return fmt.Errorf("nothing was changed, since not all of it can be done:\n%w", err)
+		return fmt.Errorf("nothing was changed, because these steps would fail:\n%w", err)
 	}
 	empty, err := r.Way.Kubeconfig("")
 	if err != nil {
 		return err
 	}
-	return r.write(ctx, empty, dryRun)
+	return r.write(ctx, empty, true)
 }
 
-// register does it all; the journal has what was made.
+// register does it all; the journal has what was created.
 func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, error) {
 	if err := r.Prepare(ctx); err != nil {
 		return nil, err
@@ -264,7 +255,7 @@ func (r *run) register(ctx context.Context) (*v1alpha1.ClusterRegistration, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := r.write(ctx, kubeconfig); err != nil {
+	if err := r.write(ctx, kubeconfig, false); err != nil {
 		return nil, err
 	}
 	return r.await(ctx, token)

@@ -25,7 +25,7 @@ func (r *run) look(ctx context.Context) error {
 	var list v1alpha1.ClusterRegistrationList
 	if err := r.host.List(ctx, &list); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return fmt.Errorf("xylem is not installed in the host at %s (it knows no ClusterRegistrations): install it there first, or choose another cluster with --context", r.host.Config.Host)
+			return fmt.Errorf("xylem is not installed in the host at %s: it has no kind ClusterRegistration. Install Xylem there, or choose another cluster with --context", r.host.Config.Host)
 		}
 		return command.Explain("the host", r.host.Config, fmt.Errorf("list registrations: %w", err))
 	}
@@ -36,23 +36,23 @@ func (r *run) look(ctx context.Context) error {
 			continue
 		}
 		if other.Status.ClusterID == r.MemberID {
-			return fmt.Errorf("this cluster (%s) is registered already, as %s: run `kubectl xylem register %s …` to repair or rotate that, or deregister it first", r.MemberID, other.Name, other.Name)
+			return fmt.Errorf("this cluster is registered already, as %q. To repair that registration or rotate its token, run `kubectl xylem register %s`; to replace it, deregister it first", other.Name, other.Name)
 		}
 	}
 	if r.before != nil {
 		if id := r.before.Status.ClusterID; id != "" && id != r.MemberID {
-			return fmt.Errorf("registration %s is another cluster's (%s; the member's kubeconfig leads to %s): choose another name, or deregister that one first", r.name, id, r.MemberID)
+			return fmt.Errorf("registration %q belongs to another cluster (ID %s) than --member-kubeconfig leads to (ID %s). Choose another name, or deregister that cluster first", r.name, id, r.MemberID)
 		}
 		if r.before.DeletionTimestamp != nil {
-			return fmt.Errorf("registration %s is being deleted: wait until it is gone (kubectl describe clusterregistration %s says what it waits for)", r.name, r.name)
+			return fmt.Errorf("registration %q is being deleted. Wait until it is gone; `kubectl describe clusterregistration %s` shows what it waits for", r.name, r.name)
 		}
 	}
 	var namespace corev1.Namespace
 	if err := r.host.Get(ctx, client.ObjectKey{Name: r.Env.Namespace}, &namespace); err != nil {
 		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("the host has no namespace %s: is Xylem installed in another one (--xylem-namespace)?", r.Env.Namespace)
+			return fmt.Errorf("the host has no namespace %q. If Xylem is installed in another one, give --xylem-namespace", r.Env.Namespace)
 		}
-		return command.Explain("the host", r.host.Config, fmt.Errorf("read namespace %s: %w", r.Env.Namespace, err))
+		return command.Explain("the host", r.host.Config, fmt.Errorf("read namespace %q: %w", r.Env.Namespace, err))
 	}
 	return r.lookAtSecret(ctx, list.Items)
 }
@@ -64,7 +64,7 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	}
 	r.secret = &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: r.Env.Namespace, Name: name}}
 	if other := userOf(all, name, r.name); other != "" {
-		return fmt.Errorf("registration %s uses Secret %s/%s, which would be overwritten: choose another name, or give one of the two registrations a Secret of its own (spec.kubeconfigSecretRef)", other, r.Env.Namespace, name)
+		return fmt.Errorf("registration %q uses Secret \"%s/%s\", which this command would overwrite. Choose another name, or give one of the two registrations a Secret of its own (spec.kubeconfigSecretRef)", other, r.Env.Namespace, name)
 	}
 	var there corev1.Secret
 	err := r.host.Get(ctx, client.ObjectKeyFromObject(r.secret), &there)
@@ -72,12 +72,12 @@ func (r *run) lookAtSecret(ctx context.Context, all []v1alpha1.ClusterRegistrati
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return command.Explain("the host", r.host.Config, fmt.Errorf("read Secret %s/%s: %w", r.Env.Namespace, name, err))
+		return command.Explain("the host", r.host.Config, fmt.Errorf("read Secret \"%s/%s\": %w", r.Env.Namespace, name, err))
 	case there.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue:
 	case r.before == nil:
-		return fmt.Errorf("the host has a Secret %s/%s, which no registration uses and this command did not make: delete it, or choose another name", r.Env.Namespace, name)
+		return fmt.Errorf("the host already has a Secret \"%s/%s\": this command did not create it, and no registration uses it. Delete it, or choose another name", r.Env.Namespace, name)
 	case !r.overwrite:
-		return fmt.Errorf("this command did not make Secret %s/%s, which has the credentials of registration %s: give --overwrite-secret to have them replaced by a token that the manager renews, and the Secret removed when the member is deregistered; or put other credentials there yourself",
+		return fmt.Errorf("this command did not create Secret \"%s/%s\", which has the credentials of registration %q. Give --overwrite-secret to replace them with a token that the manager renews, and to have deregister delete the Secret; or put new credentials there yourself",
 			r.Env.Namespace, name, r.name)
 	}
 	r.secretBefore = &there
@@ -135,27 +135,21 @@ func with(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// write makes or changes both objects in the host.
-func (r *run) write(ctx context.Context, kubeconfig []byte, opts ...writeOption) error {
-	dry := len(opts) > 0
+// write creates or changes both objects in the host; if dry, it has the host check that only.
+func (r *run) write(ctx context.Context, kubeconfig []byte, dry bool) error {
 	if err := r.writeSecret(ctx, kubeconfig, dry); err != nil {
-		return command.Explain("the host", r.host.Config, fmt.Errorf("write Secret %s/%s: %w", r.secret.Namespace, r.secret.Name, err))
+		return command.Explain("the host", r.host.Config, fmt.Errorf("write Secret \"%s/%s\": %w", r.secret.Namespace, r.secret.Name, err))
 	}
 	if err := r.writeRegistration(ctx, dry); err != nil {
-		return command.Explain("the host", r.host.Config, fmt.Errorf("write registration %s: %w", r.name, err))
+		return command.Explain("the host", r.host.Config, fmt.Errorf("write registration %q: %w", r.name, err))
 	}
 	return nil
 }
 
-type writeOption struct{}
-
-// dryRun has nothing changed.
-var dryRun writeOption
-
 func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) error {
 	secret := r.filled(kubeconfig)
 	if r.secretBefore == nil {
-		write := func() error { return r.host.Create(ctx, secret, createOptions(dry)...) }
+		write := func() error { return r.host.Create(ctx, secret, command.CreateOptions(dry)...) }
 		if dry {
 			return write()
 		}
@@ -167,7 +161,7 @@ func (r *run) writeSecret(ctx context.Context, kubeconfig []byte, dry bool) erro
 	write := func() error {
 		// Without a resourceVersion: the manager may renew the token at any time, and
 		// the patch is what the admin wants in any case.
-		return r.host.Patch(ctx, secret, client.MergeFrom(r.secretBefore), patchOptions(dry)...)
+		return r.host.Patch(ctx, secret, client.MergeFrom(r.secretBefore), command.PatchOptions(dry)...)
 	}
 	if dry {
 		return write()
@@ -203,7 +197,7 @@ func (r *run) restoreSecret(ctx context.Context, written []byte) (bool, error) {
 func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 	cr := r.registration()
 	if r.before == nil {
-		write := func() error { return r.host.Create(ctx, cr, createOptions(dry)...) }
+		write := func() error { return r.host.Create(ctx, cr, command.CreateOptions(dry)...) }
 		if dry {
 			return write()
 		}
@@ -229,7 +223,7 @@ func (r *run) writeRegistration(ctx context.Context, dry bool) error {
 			}
 			cr = now.DeepCopy()
 			cr.Spec = *wanted
-			return r.host.Patch(ctx, cr, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), patchOptions(dry)...)
+			return r.host.Patch(ctx, cr, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), command.PatchOptions(dry)...)
 		})
 	}
 	if dry {
@@ -257,20 +251,6 @@ func (r *run) restoreRegistration(ctx context.Context, written *v1alpha1.Cluster
 	was := now.DeepCopy()
 	was.Spec = r.before.Spec
 	return true, r.host.Patch(ctx, was, client.MergeFromWithOptions(&now, client.MergeFromWithOptimisticLock{}), memberpart.FieldOwner)
-}
-
-func createOptions(dry bool) []client.CreateOption {
-	if dry {
-		return []client.CreateOption{memberpart.FieldOwner, client.DryRunAll}
-	}
-	return []client.CreateOption{memberpart.FieldOwner}
-}
-
-func patchOptions(dry bool) []client.PatchOption {
-	if dry {
-		return []client.PatchOption{memberpart.FieldOwner, client.DryRunAll}
-	}
-	return []client.PatchOption{memberpart.FieldOwner}
 }
 
 // withdraw deletes a registration that this run has made and waits until it is

@@ -24,7 +24,7 @@ import (
 // defaultClass marks a cluster's default class.
 const defaultClass = "storageclass.kubernetes.io/is-default-class"
 
-// report says what the manager found.
+// report reports what the manager found.
 func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) error {
 	cr.TypeMeta = r.registration().TypeMeta
 	if r.output.Format != "" {
@@ -41,15 +41,15 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 	} else {
 		fmt.Fprintf(w, "  free\t%s\n", amounts(node.Status.Allocatable))
 	}
-	fmt.Fprintf(w, "  on deregistering\t%s\n  when away\t%s\n", cr.Spec.Deregistration, cr.WhenAway())
+	fmt.Fprintf(w, "  when deregistered\t%s\n  when away\t%s\n", cr.Spec.Deregistration, cr.WhenAway())
 	if cr.Status.TokenExpires != nil {
-		fmt.Fprintf(w, "  token\texpires %s, renewed by the manager before\n", cr.Status.TokenExpires.UTC().Format(time.RFC3339))
+		fmt.Fprintf(w, "  token\texpires %s; the manager renews it before\n", cr.Status.TokenExpires.UTC().Format(time.RFC3339))
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	r.adviseOnPodCIDRs(ctx, cr)
-	// It is a member, whoever may look at its classes.
+	// It is a member, even if the user may not list its classes.
 	var classes storagev1.StorageClassList
 	if err := r.Member.List(ctx, &classes); err != nil {
 		notes = append(notes, fmt.Errorf("list the member's classes: %w", err))
@@ -57,13 +57,13 @@ func (r *run) report(ctx context.Context, cr *v1alpha1.ClusterRegistration) erro
 		return err
 	}
 	for _, note := range notes {
-		fmt.Fprintf(r.Env.ErrOut, "note: not shown: %v\n", note)
+		fmt.Fprintf(r.Env.ErrOut, "note: could not %v\n", note)
 	}
 	r.printNext(ctx, &node)
 	return nil
 }
 
-// printNext says what users need next: a class of Xylem's in the host, and the toleration.
+// printNext reports what users need next: a class of Xylem's in the host, and the toleration.
 func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 	fmt.Fprintln(r.Env.Out, "Next:")
 	var classes storagev1.StorageClassList
@@ -76,9 +76,9 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 		}
 	}
 	if len(own) > 0 {
-		fmt.Fprintf(r.Env.Out, "  Create claims of a class of Xylem's: %s\n", strings.Join(own, ", "))
+		fmt.Fprintf(r.Env.Out, "  Create claims with one of these StorageClasses: %s\n", strings.Join(own, ", "))
 	} else {
-		fmt.Fprintf(r.Env.Out, "  Create a StorageClass in the host with provisioner %s, volumeBindingMode %s\n  and parameter %s: a class of the list above\n",
+		fmt.Fprintf(r.Env.Out, "  Create a StorageClass in the host with provisioner %s, volumeBindingMode %s\n  and parameter %s set to a class of the list above\n",
 			v1alpha1.ProvisionerName, storagev1.VolumeBindingWaitForFirstConsumer, v1alpha1.ParameterMemberClass)
 	}
 	var tolerations []string
@@ -88,9 +88,9 @@ func (r *run) printNext(ctx context.Context, node *corev1.Node) {
 		}
 	}
 	if len(tolerations) > 0 {
-		fmt.Fprintf(r.Env.Out, "  Let their Pods tolerate the node:\n  tolerations: [%s]\n", strings.Join(tolerations, ", "))
+		fmt.Fprintf(r.Env.Out, "  Add this to the spec of their Pods:\n  tolerations: [%s]\n", strings.Join(tolerations, ", "))
 	}
-	fmt.Fprintf(r.Env.Out, "  Then look: kubectl xylem tree pvc/NAME -n NAMESPACE\n")
+	fmt.Fprintf(r.Env.Out, "  Then run: kubectl xylem tree pvc/NAME -n NAMESPACE\n")
 }
 
 // amounts of the resources that people ask for first.
@@ -109,11 +109,11 @@ func amounts(list corev1.ResourceList) string {
 
 func printClasses(out io.Writer, classes []storagev1.StorageClass) error {
 	if len(classes) == 0 {
-		fmt.Fprintln(out, "It has no storage classes: no disk can be made there yet")
+		fmt.Fprintln(out, "It has no StorageClasses: create one there before you use claims")
 		return nil
 	}
 	w := printers.GetNewTabWriter(out)
-	fmt.Fprintln(w, "CLASS THERE\tPROVISIONER\tBINDING\tRECLAIM\tGROWS")
+	fmt.Fprintln(w, "CLASS\tPROVISIONER\tBINDING\tRECLAIM\tEXPANDS")
 	for i := range classes {
 		class := &classes[i]
 		name := class.Name
@@ -130,7 +130,7 @@ func printClasses(out io.Writer, classes []storagev1.StorageClass) error {
 	return nil
 }
 
-// printPlan prints what would be made: all of it in a word each, or the objects of
+// printPlan prints what the command would create: a line for each object, or the objects of
 // one of the clusters.
 func (r *run) printPlan() error {
 	var there []runtime.Object
@@ -141,14 +141,14 @@ func (r *run) printPlan() error {
 	if r.output.Format == "" {
 		for _, obj := range append(there, here...) {
 			if o, ok := obj.(client.Object); ok {
-				fmt.Fprintf(r.Env.Out, "%s (dry run)\n", memberpart.Named(o))
+				fmt.Fprintf(r.Env.Out, "%s (%s)\n", memberpart.Named(o), r.dry.Mark())
 			}
 		}
 		return nil
 	}
 	objects, note := there, "In the member:"
 	if r.print == printHost {
-		objects, note = here, "In the host. The Secret lacks its kubeconfig, with a token: kubectl -n "+r.Env.Namespace+" create token "+r.Account+" (in the member)"
+		objects, note = here, "In the host. Add a kubeconfig with a token to the Secret: kubectl -n "+r.Env.Namespace+" create token "+r.Account+" (in the member)"
 	}
 	if r.output.Format != "json" { // which knows no comments
 		fmt.Fprintln(r.Env.Out, "# "+note)

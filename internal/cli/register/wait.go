@@ -59,7 +59,7 @@ func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistr
 			if !command.Refused(err) { // it may pass, or ctx has ended
 				return false, nil
 			}
-			return false, fmt.Errorf("read registration %s: %w", r.name, err)
+			return false, fmt.Errorf("read registration %q: %w", r.name, err)
 		}
 		return w.look(&cr)
 	})
@@ -68,7 +68,7 @@ func (r *run) await(ctx context.Context, token string) (*v1alpha1.ClusterRegistr
 	case err == nil:
 		return &cr, nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("after %s %s", r.timeout, w.standing(&cr))
+		return nil, fmt.Errorf("not ready after %s: %s", r.timeout, w.standing(&cr))
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("interrupted: %s", w.standing(&cr))
 	}
@@ -94,7 +94,7 @@ func (w *waiting) look(cr *v1alpha1.ClusterRegistration) (bool, error) {
 	if connected != nil && connected.Status != metav1.ConditionTrue {
 		w.reason = connected.Reason
 		if _, is := final[connected.Reason]; is && now.Sub(w.since) >= patience(connected.Reason, w.before == nil) {
-			return false, fmt.Errorf("the manager cannot connect: %s: %s", connected.Reason, connected.Message)
+			return false, fmt.Errorf("the manager cannot connect (%s): %s", connected.Reason, connected.Message)
 		}
 	}
 	ready := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionReady)
@@ -113,15 +113,15 @@ func (w *waiting) used(cr *v1alpha1.ClusterRegistration) bool {
 	return w.expires.IsZero() || cr.Status.TokenExpires != nil && cr.Status.TokenExpires.Time.Equal(w.expires)
 }
 
-// standing says what is still lacking. Pure.
+// standing reports what is still lacking. Pure.
 func (w *waiting) standing(cr *v1alpha1.ClusterRegistration) string {
 	for _, kind := range []string{v1alpha1.ConditionConnected, v1alpha1.ConditionReady} {
 		if c := meta.FindStatusCondition(cr.Status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {
-			return fmt.Sprintf("the registration is not %s: %s: %s", kind, c.Reason, c.Message)
+			return fmt.Sprintf("the registration is not %s (%s): %s", kind, c.Reason, c.Message)
 		}
 	}
 	if len(cr.Status.Conditions) == 0 {
-		return fmt.Sprintf("the manager has not looked at the registration: does it run? (kubectl -n %s get pods)", w.Env.Namespace)
+		return fmt.Sprintf("the manager has not reconciled the registration yet. Check that it runs: `kubectl -n %s get pods`", w.Env.Namespace)
 	}
-	return "the manager has not taken up the change yet"
+	return "the manager has not reconciled the change yet"
 }

@@ -1,5 +1,5 @@
 // Package tree is kubectl xylem tree: where a claim's, or a Pod's, volume really is. It
-// reads the object that was asked for (package gather), builds the tree of what was read
+// reads the object that was requested (package gather), builds the tree of what was read
 // (build), and prints it (render).
 //
 // What the host's objects say is enough for a tree. The member's side is read where

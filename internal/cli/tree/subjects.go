@@ -42,7 +42,7 @@ var kinds = map[string]string{
 // offered are the kinds that messages and completion name.
 var offered = []string{"pvc", "pod", "deployment", "statefulset", "namespace"}
 
-// target is what was asked for.
+// target is what was requested.
 type target struct{ kind, name string }
 
 // parse reads KIND NAME, or KIND/NAME.
@@ -74,7 +74,7 @@ type reading struct {
 	way       gather.Way
 }
 
-// tree of what was asked for. That of a workload or a namespace has the trees of its Pods
+// tree of what was requested. That of a workload or a namespace has the trees of its Pods
 // and claims.
 func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
 	if t.kind == gather.KindClaim || t.kind == gather.KindPod {

@@ -12,7 +12,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// entry names the cluster, user and context of the kubeconfigs that are made here.
+// entry names the cluster, user and context of the kubeconfigs that are created here.
 const entry = "member"
 
 // Way is how the manager gets to the member.
@@ -32,11 +32,11 @@ func WayFrom(admin *rest.Config, server, serverName string) (Way, error) {
 		w.serverName = serverName
 	}
 	if admin.Insecure {
-		return w, errors.New("the member's kubeconfig says insecure-skip-tls-verify: whoever is between the manager and the member would get the member's token; give the kubeconfig the cluster's CA (certificate-authority-data), and if the certificate is for another name, --member-tls-server-name")
+		return w, errors.New("the member's kubeconfig sets insecure-skip-tls-verify, with which anybody on the network path could read the token. Give the kubeconfig the cluster's CA (certificate-authority-data), and if the certificate is for another name, --member-tls-server-name")
 	}
 	u, err := url.Parse(w.Server)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return w, fmt.Errorf("the member's server %q is not a plain https address: give one with --member-server", w.Server)
+		return w, fmt.Errorf("the member's server %q is not a plain https address. Give one with --member-server", w.Server)
 	}
 	return w, nil
 }

@@ -48,7 +48,7 @@ type Part struct {
 	// Prepared: the member has what it needs. objects are that, otherwise.
 	Prepared bool
 	Objects  []*unstructured.Unstructured
-	// Journal of what is made, in the host as well.
+	// Journal of what is created, in the host as well.
 	Journal journal
 }
 
@@ -63,7 +63,7 @@ func (r *Part) Preflight(ctx context.Context) error {
 			return err
 		}
 		if there != nil && there.GetDeletionTimestamp() != nil {
-			return fmt.Errorf("namespace %s in the member is being deleted: wait until it is gone, and run this again", there.GetName())
+			return fmt.Errorf("namespace %q in the member is being deleted. Wait until it is gone, and run this command again", there.GetName())
 		}
 		for _, obj := range r.Objects {
 			if there != nil && obj.GetKind() == kindNamespace {
@@ -91,7 +91,7 @@ func (r *Part) Preflight(ctx context.Context) error {
 			return err
 		}
 		if there == nil {
-			return fmt.Errorf("the member has no ServiceAccount %s/%s, which --member-prepared takes for granted: install the chart xylem-member there, or leave the flag out", r.Env.Namespace, r.Account)
+			return fmt.Errorf("the member has no ServiceAccount \"%s/%s\", which --member-prepared needs. Install the chart xylem-member there, or leave the flag out", r.Env.Namespace, r.Account)
 		}
 	}
 	return nil
@@ -123,7 +123,7 @@ func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructu
 		},
 	}}
 	if err := r.Member.Create(ctx, review); err != nil {
-		return command.Explain("the member", r.Member.Config, fmt.Errorf("ask what the kubeconfig's user may do: %w", err))
+		return command.Explain("the member", r.Member.Config, fmt.Errorf("check the rights of the kubeconfig's user: %w", err))
 	}
 	if review.Status.Allowed {
 		return nil
@@ -132,7 +132,7 @@ func (r *Part) may(ctx context.Context, verb string, obj *unstructured.Unstructu
 	if subresource != "" {
 		what = "the " + subresource + " of " + what
 	}
-	return fmt.Errorf("the member's kubeconfig may not %s %s: take one of a cluster admin", verb, what)
+	return fmt.Errorf("the user of --member-kubeconfig may not %s %s. Give a kubeconfig of a cluster admin", verb, what)
 }
 
 func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.ApplyOption) error {
@@ -142,9 +142,9 @@ func (r *Part) apply(ctx context.Context, obj *unstructured.Unstructured, opts .
 		return err
 	case there == nil:
 	case there.GetLabels()[v1alpha1.LabelManagedBy] == "Helm":
-		return fmt.Errorf("%s in the member is Helm's: give --member-prepared, and upgrade the chart xylem-member there if need be", Named(obj))
+		return fmt.Errorf("%s in the member is managed by Helm. Give --member-prepared, and upgrade the chart xylem-member there if needed", Named(obj))
 	case !command.Xylems(there):
-		return fmt.Errorf("%s in the member was not made for Xylem (it lacks the label %s=%s), and would be overwritten: remove or rename it there; or label it so, if it is Xylem's",
+		return fmt.Errorf("%s in the member does not belong to Xylem: it lacks the label %s=%s. Delete or rename it there; or add the label, if it does belong to Xylem",
 			Named(obj), command.LabelName, command.LabelNameValue)
 	}
 	err = r.Member.Apply(ctx, client.ApplyConfigurationFromUnstructured(obj), append(opts, FieldOwner, client.ForceOwnership)...)
@@ -213,7 +213,7 @@ func (r *Part) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bo
 			return false, err
 		}
 		if len(held) > 0 {
-			return false, fmt.Errorf("it holds what this command did not make: %s", strings.Join(held, ", "))
+			return false, fmt.Errorf("it contains objects that this command did not create: %s", strings.Join(held, ", "))
 		}
 	}
 	return r.Unmake(ctx, r.Member, obj)
@@ -223,7 +223,7 @@ func (r *Part) takeBack(ctx context.Context, obj *unstructured.Unstructured) (bo
 // would take from that what it writes, and deregistering would remove it. Who may
 // not look, in a member that is prepared, changes nothing there.
 func (r *Part) RefuseHosts(ctx context.Context) error {
-	const advice = "a host cannot be a member as well: its own manager and a member's policies exclude each other; register another cluster"
+	const advice = "a host cannot be a member as well, since a member's policies would block its manager. Register another cluster"
 	var registrations v1alpha1.ClusterRegistrationList
 	var managers appsv1.DeploymentList
 	for list, opts := range map[client.ObjectList][]client.ListOption{
@@ -234,14 +234,14 @@ func (r *Part) RefuseHosts(ctx context.Context) error {
 		switch {
 		case err == nil, meta.IsNoMatchError(err), apierrors.IsNotFound(err), r.Prepared && apierrors.IsForbidden(err):
 		default:
-			return command.Explain("the member", r.Member.Config, fmt.Errorf("see whether the member is a host of Xylem itself: %w", err))
+			return command.Explain("the member", r.Member.Config, fmt.Errorf("check whether the member is a host of Xylem itself: %w", err))
 		}
 	}
 	switch {
 	case len(managers.Items) > 0:
-		return fmt.Errorf("the member runs Xylem's manager itself (Deployment %s/%s): %s", r.Env.Namespace, managers.Items[0].Name, advice)
+		return fmt.Errorf("the member runs Xylem's manager (Deployment \"%s/%s\"): %s", r.Env.Namespace, managers.Items[0].Name, advice)
 	case len(registrations.Items) > 0:
-		return fmt.Errorf("the member has members itself (registration %s): %s", registrations.Items[0].Name, advice)
+		return fmt.Errorf("the member is a host (it has registration %q): %s", registrations.Items[0].Name, advice)
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func (r *Part) Request(ctx context.Context) (string, error) {
 	account.Namespace, account.Name = r.Env.Namespace, r.Account
 	review := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(r.Lifetime / time.Second))}}
 	if err := r.Member.SubResource("token").Create(ctx, account, review); err != nil {
-		return "", command.Explain("the member", r.Member.Config, fmt.Errorf("ask for a token of %s/%s: %w", r.Env.Namespace, r.Account, err))
+		return "", command.Explain("the member", r.Member.Config, fmt.Errorf("request a token of ServiceAccount \"%s/%s\": %w", r.Env.Namespace, r.Account, err))
 	}
 	return review.Status.Token, nil
 }
@@ -284,7 +284,7 @@ func (r *Part) Verify(ctx context.Context, token string) error {
 		return command.Explain("the member, as the manager's account there,", config, last)
 	}
 	if id != r.MemberID {
-		return fmt.Errorf("%s leads to cluster %s, and the member's kubeconfig to %s", r.Way.Server, id, r.MemberID)
+		return fmt.Errorf("%s leads to cluster %s, and --member-kubeconfig to cluster %s. Give the address of that cluster with --member-server", r.Way.Server, id, r.MemberID)
 	}
 	return nil
 }
@@ -328,7 +328,7 @@ func (r *Part) Unmake(ctx context.Context, in *command.Cluster, obj client.Objec
 		}
 		found = true
 		err := in.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())})
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: it is another one by now
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict: it is another one now
 			return false, err
 		}
 		return true, nil

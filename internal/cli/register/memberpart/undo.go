@@ -24,7 +24,7 @@ type journal struct {
 // Step is one write of a run.
 type Step struct {
 	What string
-	// Undo takes it back, and reports whether there was anything to take back: a
+	// Undo takes it back, and reports whether there was anything to withdraw: a
 	// write whose answer was lost may have been done or not.
 	Undo func(context.Context) (bool, error)
 	// By is what somebody types who has to undo it himself.
@@ -46,7 +46,7 @@ func (j *journal) Do(s Step, write func() error) error {
 func (j *journal) changed(what string) { j.updated = append(j.updated, what) }
 
 // Rollback undoes all of it, the latest first, and says what is left. It ends at the
-// first step that fails: what was made earlier is what the later needs.
+// first step that fails: what was created earlier is what the later needs.
 func (j *journal) Rollback(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
@@ -80,7 +80,7 @@ func (j *journal) Rollback(ctx context.Context, cause error) error {
 }
 
 // errLed is why a namespace that a run created is not deleted.
-var errLed = errors.New("it holds the record of the manager's leadership by now")
+var errLed = errors.New("it now contains the Lease of the manager's fence")
 
-// ErrMeanwhile is why something that a run created or changed is not taken back.
-var ErrMeanwhile = errors.New("somebody else has changed it meanwhile")
+// ErrMeanwhile is why something that a run created or changed is not withdrawn.
+var ErrMeanwhile = errors.New("somebody else has changed it since")

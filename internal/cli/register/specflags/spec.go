@@ -58,24 +58,24 @@ func (s *Spec) AddFlags(c *cobra.Command) {
 // Validate the flags.
 func (s *Spec) Validate() error {
 	if policies := []string{string(v1alpha1.DeregistrationRetain), string(v1alpha1.DeregistrationDrain)}; !slices.Contains(policies, s.policy) {
-		return fmt.Errorf("--%s %s: %s", flagPolicy, s.policy, strings.Join(policies, " or "))
+		return fmt.Errorf("--%s=%s is unknown: use %s", flagPolicy, s.policy, strings.Join(policies, " or "))
 	}
 	s.mapping = nil
 	for _, pair := range s.classes {
 		host, member, ok := strings.Cut(pair, "=")
 		if !ok || host == "" || member == "" {
-			return fmt.Errorf("--%s %s: HOST=MEMBER, two class names", flagClasses, pair)
+			return fmt.Errorf("--%s=%s is malformed: use HOST=MEMBER, two class names", flagClasses, pair)
 		}
 		s.mapping = append(s.mapping, v1alpha1.ClassMapping{Host: host, Member: member})
 	}
 	for _, cidr := range s.podCIDRs {
 		if _, err := netip.ParsePrefix(cidr); err != nil && (cidr != v1alpha1.AllPodCIDRs || len(s.podCIDRs) > 1) {
-			return fmt.Errorf("--%s %s: CIDRs, such as 10.8.0.0/16, or %s alone", FlagPodCIDRs, cidr, v1alpha1.AllPodCIDRs)
+			return fmt.Errorf("--%s=%s is malformed: use CIDRs, such as 10.8.0.0/16, or %s alone", FlagPodCIDRs, cidr, v1alpha1.AllPodCIDRs)
 		}
 	}
 	if s.selector != "" {
 		if !s.reflect {
-			return fmt.Errorf("--%s says which classes to publish: give --%s as well", flagSelector, flagReflect)
+			return fmt.Errorf("--%s has no effect alone: give --%s as well", flagSelector, flagReflect)
 		}
 		chosen, err := metav1.ParseToLabelSelector(s.selector)
 		if err != nil {

@@ -56,7 +56,7 @@ func podConditions(pod *corev1.Pod) []model.Condition {
 	return shown
 }
 
-// untold are the events that say something else than the conditions beside them.
+// untold are the events that no condition repeats.
 func untold(events []model.Event, conditions []model.Condition) []model.Event {
 	return slices.DeleteFunc(events, func(e model.Event) bool {
 		return slices.ContainsFunc(conditions, func(c model.Condition) bool { return c.Reason == e.Reason && c.Message == e.Message })
@@ -145,7 +145,7 @@ func volumeWell(pv *corev1.PersistentVolume) metav1.Time {
 	return *pv.Status.LastPhaseTransitionTime
 }
 
-// podWell is since when a Pod is ready, or has succeeded; zero if it is, or has, not.
+// podWell is since when a Pod has been ready or has succeeded; otherwise zero.
 func podWell(pod *corev1.Pod) metav1.Time {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && (c.Status == corev1.ConditionTrue || pod.Status.Phase == corev1.PodSucceeded) {

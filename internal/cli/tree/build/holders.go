@@ -29,10 +29,10 @@ func (f builder) holders(n *model.Node, c *gather.ClaimFacts) {
 		if pod.Spec.NodeName == "" {
 			continue
 		}
-		held := fmt.Sprintf("in use by Pod %s/%s", pod.Namespace, pod.Name)
+		held := fmt.Sprintf("in use by Pod \"%s/%s\"", pod.Namespace, pod.Name)
 		if r := f.Registration(f.MemberOfPod(&pods[i])); r != nil {
 			if away := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionNodeReady); away != nil && !gather.Connected(r) {
-				held += fmt.Sprintf(", which waits for member %s, away since %s", r.Name, away.LastTransitionTime.UTC().Format("15:04"))
+				held += fmt.Sprintf(", which waits for member %q, away since %s", r.Name, away.LastTransitionTime.UTC().Format("15:04"))
 			}
 		}
 		n.Details = slices.DeleteFunc(n.Details, func(d string) bool { return strings.HasPrefix(d, "held by ") })

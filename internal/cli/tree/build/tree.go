@@ -117,7 +117,7 @@ func (f builder) claimGone(c *gather.ClaimFacts) model.Node {
 	return f.withPods(n, c)
 }
 
-// withPods adds the volumes without a root that were made for a claim of that name,
+// withPods adds the volumes without a root that were created for a claim of that name,
 // and the Pods that use it.
 func (f builder) withPods(n model.Node, c *gather.ClaimFacts) model.Node {
 	for _, o := range f.OrphansOf(c.Key) {
@@ -125,7 +125,7 @@ func (f builder) withPods(n model.Node, c *gather.ClaimFacts) model.Node {
 		n.Children = append(n.Children, model.Node{
 			Kind: gather.KindVolume, Name: o.Volume, Cluster: o.Registration, State: model.StateOrphaned, Health: model.Bad,
 			Conditions: []model.Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: string(metav1.ConditionFalse), Reason: o.Reason, Since: since,
-				Message: "nothing destroys it: make the claim anew with spec.volumeName " + o.Volume + " to use it again, or delete it in the member"}},
+				Message: "nothing destroys it. To use it again, re-create the claim with spec.volumeName " + o.Volume + "; otherwise delete it in the member"}},
 		})
 	}
 	for i := range c.Pods {
@@ -151,7 +151,7 @@ func waitsForConsumer(class *storagev1.StorageClass) bool {
 	return class != nil && class.VolumeBindingMode != nil && *class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer && !hostpv.Promises(class)
 }
 
-// volumeNode is a PV of the host and what it stands for.
+// volumeNode is a PV of the host and what it represents.
 func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
 	pv := c.Volume
 	n := Object(gather.KindVolume, "", pv, Phase(string(pv.Status.Phase)), volumeHealth(pv))
@@ -172,7 +172,7 @@ func (f builder) volumeNode(c *gather.ClaimFacts) model.Node {
 		}
 	}
 	for _, note := range []struct{ key, text string }{
-		{v1alpha1.AnnotationConsumer, "made for Pod %s"},
+		{v1alpha1.AnnotationConsumer, "for Pod %q"},
 		{v1alpha1.AnnotationUnusedSince, "unused since %s"},
 		{v1alpha1.AnnotationReleasing, "its disk %s is being destroyed, since no Pod uses it"},
 		{v1alpha1.AnnotationAbandon, "abandoned (%s)"},
@@ -318,7 +318,7 @@ func (f builder) leafVolumeNode(cluster, name, uid string, c *gather.ClaimFacts)
 		n.Events = matter(c.LeafVolumeEvents, false, since(&n, volumeWell(pv)))
 		if uid != "" && string(pv.UID) != uid {
 			n.Health = model.Bad
-			n.Details = append(n.Details, "another volume of that name: the host stands for the one with UID "+uid)
+			n.Details = append(n.Details, "another volume of that name: the host represents the one with UID "+uid)
 		}
 		return []model.Node{n}
 	}

@@ -90,7 +90,7 @@ func leafVolume() *corev1.PersistentVolume {
 	return pv
 }
 
-// mirrored is the PV of the host that stands for leafVolume.
+// mirrored is the PV of the host that represents leafVolume.
 func mirrored(phase corev1.PersistentVolumePhase) *corev1.PersistentVolume {
 	pv := hostpv.Mirror(leafVolume(), claim(corev1.ClaimPending, ""), corev1.PersistentVolumeReclaimDelete, here)
 	pv.Name, pv.CreationTimestamp, pv.Status.Phase = "pvc-0d1c", ago(2*time.Minute), phase

@@ -19,7 +19,7 @@ import (
 // missing tells.
 type Facts struct {
 	Now time.Time
-	// Pod is what was asked for; nil if it was the one claim.
+	// Pod is what was requested; nil if it was the one claim.
 	Pod    *PodFacts
 	Claims []ClaimFacts
 	// Registrations of all members; members are those that were read, by cluster ID.
@@ -140,7 +140,7 @@ func (f *Facts) ClusterIDs() []string {
 	return ids
 }
 
-// Ours reports whether Xylem has a part in a claim.
+// Ours reports whether Xylem has written to a claim.
 func (c *ClaimFacts) Ours() bool {
 	switch {
 	case c.Volume != nil:

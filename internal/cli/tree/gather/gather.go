@@ -86,7 +86,7 @@ func (r reader) events(ctx context.Context, kind string, obj client.Object) []co
 	return list.Items
 }
 
-// Named is an object as people name it.
+// Named is an object's kind and name, for messages.
 func Named(kind string, key types.NamespacedName) string {
 	if key.Namespace == "" {
 		return kind + " " + key.Name
@@ -107,7 +107,7 @@ func New(ctx context.Context, host client.Reader, now time.Time) *Gathering {
 	var list v1alpha1.ClusterRegistrationList
 	switch err := host.List(ctx, &list); {
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
-		g.host.miss("ClusterRegistrations", fmt.Errorf("this cluster knows no such kind: Xylem is not installed here, or the current context is not the host"))
+		g.host.miss("ClusterRegistrations", fmt.Errorf("this cluster has no such kind. Xylem is not installed here, or the current context is not the host"))
 	case err != nil:
 		g.host.miss("ClusterRegistrations", err)
 	}
@@ -156,7 +156,7 @@ func (g *Gathering) OfClaim(ctx context.Context, key types.NamespacedName) error
 	return nil
 }
 
-// subject reads what was asked for. If it is not there, the error says whether its
+// subject reads what was requested. If it is not there, the error says whether its
 // namespace is.
 func (g *Gathering) subject(ctx context.Context, kind string, key types.NamespacedName, into client.Object) error {
 	err := g.host.Get(ctx, key, into)
@@ -223,7 +223,7 @@ type Orphan struct {
 	Registration string
 }
 
-// OrphansOf are the volumes without a root that were made for a claim of that name,
+// OrphansOf are the volumes without a root that were created for a claim of that name,
 // as far as registrations name them.
 func (f *Facts) OrphansOf(key types.NamespacedName) []Orphan {
 	var found []Orphan

@@ -77,7 +77,7 @@ func (g *Gathering) readOwn(ctx context.Context, env *command.Env, w Way) (strin
 		}
 	}
 	what := "the member that is yours to read"
-	g.host.miss(what, fmt.Errorf("it is cluster %s, %s: nothing of this is there", id, g.NameOf(id, nil)))
+	g.host.miss(what, fmt.Errorf("it is cluster %s (%s), which has nothing of this", id, g.NameOf(id, nil)))
 	return id, nil
 }
 
@@ -101,7 +101,7 @@ func (g *Gathering) patienceWith(id string) time.Duration {
 	return patience
 }
 
-// connect makes a client of a member, and reads who it is.
+// connect creates a client of a member, and reads who it is.
 func connect(ctx context.Context, env *command.Env, config *rest.Config, answers time.Duration) (string, client.Reader, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = patience
@@ -123,7 +123,7 @@ func (g *Gathering) readMember(ctx context.Context, env *command.Env, config *re
 	name := g.NameOf(id, nil)
 	is, there, err := connect(ctx, env, config, g.patienceWith(id))
 	if err == nil && is != id {
-		err = fmt.Errorf("another cluster answers: %s, where %s was recorded", is, id)
+		err = fmt.Errorf("another cluster answers (ID %s) than the one that is recorded (ID %s)", is, id)
 	}
 	if err != nil {
 		g.host.miss("member "+name, err)

@@ -15,7 +15,7 @@ const (
 // Tree is a claim or a Pod of the host with all that belongs to it.
 type Tree struct {
 	metav1.TypeMeta `json:",inline"`
-	// Root is the object that was asked for.
+	// Root is the object that was requested.
 	Root Node `json:"root"`
 	// Missing is what could not be read.
 	Missing []Missing `json:"missing,omitempty"`
@@ -42,7 +42,7 @@ type Node struct {
 	State string `json:"state"`
 	// Health sums up what that means.
 	Health Health `json:"health"`
-	// Created is when the object was made; absent if it is not known.
+	// Created is when the object was created; absent if it is not known.
 	Created *metav1.Time `json:"created,omitempty"`
 	// Details are facts in the order of their weight.
 	Details []string `json:"details,omitempty"`

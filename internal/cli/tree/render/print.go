@@ -143,7 +143,7 @@ func (p Page) note(w io.Writer, stem, mark, text string) {
 	}
 }
 
-// footer says what the tree does not show, and what would.
+// footer reports what the tree does not show, and what would.
 func (p Page) footer(w io.Writer, t *model.Tree) {
 	for i, m := range t.Missing {
 		if i == 0 {
@@ -211,7 +211,7 @@ func (p Page) since(before string, t time.Time) string {
 	return fmt.Sprintf(" (%s%s ago)", before, duration.HumanDuration(p.Now.Sub(t)))
 }
 
-// left is the room beside an indent; 0 is no limit.
+// left is the capacity beside an indent; 0 is no limit.
 func (p Page) left(indent int) int {
 	if p.Width == 0 {
 		return 0
