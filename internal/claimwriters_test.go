@@ -12,7 +12,7 @@ var claimAnnotations = map[string]bool{"AnnSelectedNode": true, "AnnotationPlace
 // TestOneWriteOfAPlacementAtATime keeps two controllers from acting on one claim at once. Some
 // change the annotations that say where it goes: root_pvc of each member, recovery, host_claim,
 // host_volume, and, of a member that is left, cluster_registration. Each does it by
-// guarded.AnnotateClaim, which sends the claim's resourceVersion: of two that go by the same
+// guarded.AnnotateClaim, which sends the claim's resourceVersion: of two that depend on the same
 // state, one gets a conflict, and looks at the claim again.
 func TestOneWriteOfAPlacementAtATime(t *testing.T) {
 	directories, err := filepath.Glob(filepath.Join("controller", "*"))

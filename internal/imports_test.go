@@ -57,7 +57,7 @@ func TestImportRulesCoverAllPackages(t *testing.T) {
 	}
 }
 
-// hasGo tells whether a directory, or one in it, is a Go package: pages have none.
+// hasGo reports whether a directory, or one in it, is a Go package: pages have none.
 func hasGo(dir string) bool {
 	for _, pattern := range []string{"*.go", "*/*.go"} {
 		if found, err := filepath.Glob(filepath.Join(dir, pattern)); err == nil && len(found) > 0 {

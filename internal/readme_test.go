@@ -52,7 +52,7 @@ func TestChangeTable(t *testing.T) {
 	}
 }
 
-// problems says what is wrong with where a row leads.
+// problems reports what is wrong with where a row leads.
 func problems(cell string) []string {
 	var wrong []string
 	path := ""
@@ -76,7 +76,7 @@ func problems(cell string) []string {
 	return wrong
 }
 
-// declares tells whether a Go file declares a function, method, type, variable or constant.
+// declares reports whether a Go file declares a function, method, type, variable or constant.
 func declares(path, name string) bool {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {

@@ -22,7 +22,7 @@ var errUsage = errors.New(`usage: manager check installed|removable [flags]
 installed: whether an installation works, for helm test
 removable: whether nothing waits for the manager any more, for helm uninstall`)
 
-// errCheck is what is left to say when each check has told of itself.
+// errCheck is what is left to say when each check has reported.
 var errCheck = errors.New("see what FAILED")
 
 // runCheck is the command that the charts' hooks run: the image has nothing else.

@@ -11,7 +11,7 @@ import (
 // Secrets and all (k8s.io/client-go/rest, logBody).
 const bodies = zapcore.Level(-8)
 
-// discreet is the level that was asked for, short of that.
+// discreet is the level that was requested, short of that.
 func discreet(asked zapcore.LevelEnabler) zapcore.LevelEnabler {
 	if asked == nil || !asked.Enabled(bodies) {
 		return asked

@@ -15,8 +15,8 @@ import (
 
 // Reasons why a leaf volume is an orphan.
 const (
-	// RootGone: neither the claim that it was made for nor a PV of the host
-	// stands for it any more.
+	// RootGone: neither the claim that it was created for nor a PV of the host
+	// represents it any more.
 	RootGone = v1alpha1.ReasonRootGone
 	// RootReplaced: as RootGone, and another claim has the claim's name.
 	RootReplaced = v1alpha1.ReasonRootReplaced
@@ -26,12 +26,12 @@ const (
 	WithdrawnLate = v1alpha1.ReasonWithdrawnLate
 )
 
-// Orphan is a leaf volume of ours that has no root.
+// Orphan is a leaf volume of Xylem's that has no root.
 type Orphan struct {
 	// Volume and UID of the leaf PV.
 	Volume string
 	UID    types.UID
-	// Root is the claim that it was made for.
+	// Root is the claim that it was created for.
 	Root types.NamespacedName
 	// Reason is one of the constants above; Message says it in words.
 	Reason, Message string
@@ -75,7 +75,7 @@ func (s *suspects) wake() {
 	}
 }
 
-// NewBook makes an empty book.
+// NewBook creates an empty book.
 func NewBook() *Book {
 	return &Book{
 		orphans: map[string]Orphans{}, stuck: map[string]Stuck{},
@@ -191,7 +191,7 @@ func (b *Book) Suspect(registration, volume string, is bool) {
 
 // Gone notes that a member's cache has no volume of that name: a reason to look
 // if it was suspected, or is among what the last account found, or the one finds that
-// is being made.
+// is being created.
 func (b *Book) Gone(registration, volume string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -225,11 +225,11 @@ func (b *Book) suspectsOf(registration string) *suspects {
 	return s
 }
 
-// Source wakes a controller's request of a registration's name whenever what is
+// Source enqueues a controller's request of a registration's name whenever what is
 // known of that member changes.
 func (b *Book) Source() source.Source { return b.waker.Source() }
 
-// FoundSource wakes what a registration's name stands for whenever other orphans are
+// FoundSource enqueues what a registration's name represents whenever other orphans are
 // found in that member than before.
 func (b *Book) FoundSource(requests route.ByName) source.Source { return b.found.SourceOf(requests) }
 

@@ -52,7 +52,7 @@ func TestSuspicions(t *testing.T) {
 	}
 }
 
-// What was suspected and is gone is looked at once, not at every event after it.
+// What was suspected and is gone is examined once, not at every event after it.
 func TestGoneIsNoSuspect(t *testing.T) {
 	book := NewBook()
 	woken := book.Suspicions("cluster38")
@@ -77,7 +77,7 @@ func TestFoundSource(t *testing.T) {
 	var woken []string
 	source := book.FoundSource(func(_ context.Context, registration string) []reconcile.Request {
 		woken = append(woken, registration)
-		_ = book.Rivals(registration, "pvc-1", Orphan{}.Root) // who is woken may ask
+		_ = book.Rivals(registration, "pvc-1", Orphan{}.Root) // who is enqueued may ask
 		return nil
 	})
 	if err := source.Start(t.Context(), queue); err != nil {

@@ -49,7 +49,7 @@ func CountOrphans(registration string, n int, at time.Time) {
 	accounted.WithLabelValues(registration).Set(float64(at.Unix()))
 }
 
-// UncountOrphans takes off the metrics what is no longer known.
+// UncountOrphans removes the metrics what is no longer known.
 func UncountOrphans(registration string) { orphaned.DeleteLabelValues(registration) }
 
 // CountStuck shows a member's stuck deletions in the metrics.

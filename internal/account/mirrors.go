@@ -97,7 +97,7 @@ func (m *Mirrors) of(ctx context.Context, claim *corev1.PersistentVolumeClaim) (
 	return there.name, nil
 }
 
-// boundTo is the volume that the claim is bound to by now. Its mirror was forgotten for
+// boundTo is the volume that the claim is bound to now. Its mirror was forgotten for
 // that, after the caller had read the cache.
 func (m *Mirrors) boundTo(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
 	now, err := index.Find[corev1.PersistentVolumeClaim](ctx, m.host, client.ObjectKeyFromObject(claim))
@@ -131,7 +131,7 @@ func (m *Mirrors) list(ctx context.Context) error {
 	return nil
 }
 
-// note a host PV of ours that may still bind its claim, or whose claim is not known to
+// note a host PV of Xylem's that may still bind its claim, or whose claim is not known to
 // be bound to it: the host's PV controller writes the claim last.
 func (m *Mirrors) note(ctx context.Context, pv *corev1.PersistentVolume) error {
 	ref := pv.Spec.ClaimRef

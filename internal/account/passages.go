@@ -46,14 +46,14 @@ func (p *Passages) Begin(root types.UID, at time.Time) {
 	p.begun.Add(root, &passage{begun: at})
 }
 
-// Withdraw forgets a claim that was taken back from its member.
+// Withdraw forgets a claim that was withdrawn from its member.
 func (p *Passages) Withdraw(root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.begun.Remove(root)
 }
 
-// LeafBound notes that the leaf claim of a root was seen to be bound.
+// LeafBound notes that the leaf claim of a root was observed to be bound.
 func (p *Passages) LeafBound(registration string, root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,9 +68,9 @@ func (p *Passages) LeafBound(registration string, root types.UID) {
 	}
 }
 
-// HostBound notes that the root was seen to be bound to its volume, or that the
-// promise that it is bound to was seen to be fulfilled. The two clusters are
-// watched apart: it may be heard of before LeafBound.
+// HostBound notes that the root was observed to be bound to its volume, or that the
+// promise that it is bound to was observed to be fulfilled. The two clusters are
+// watched apart: it may be observed before LeafBound.
 func (p *Passages) HostBound(registration string, root types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -47,7 +47,7 @@ func (p Promises) Collect(samples chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout) //nolint:forbidigo // Collect is given none
 	defer cancel()
 	counts, err := p.count(ctx)
-	if err != nil { // all other metrics are served all the same
+	if err != nil { // all other metrics are served anyway
 		ctrl.Log.WithName("metrics").Error(err, "count the promises that Pods wait for")
 		return
 	}

@@ -63,9 +63,9 @@ type Stuck struct {
 	Oldest *Deletion
 }
 
-// Explainer tells from a member's caches why an object does not go.
+// Explainer finds out from a member's caches why an object does not go.
 type Explainer interface {
-	// Explain says why a leaf object, or the leaf of a host PV, is still there;
+	// Explain reports why a leaf object, or the leaf of a host PV, is still there;
 	// without a kind if nothing is known.
 	Explain(ctx context.Context, kind string, key types.NamespacedName) Cause
 	// Deleting are the leaf objects of this host that are to go.

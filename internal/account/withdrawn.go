@@ -22,7 +22,7 @@ const mostWithdrawn = 500
 // making a volume for it that outlives its claim.
 type Withdrawn struct {
 	// Root is the claim's <namespace>/<name>; empty in the member, and where the record
-	// was full. The claimRef of a volume that was made for it has the same.
+	// was full. The claimRef of a volume that was created for it has the same.
 	Root string `json:"root,omitempty"`
 	// At is when it was withdrawn, in seconds since 1970.
 	At int64 `json:"at"`

@@ -31,9 +31,9 @@ const (
 	// binding is how long a volume counts that waits for the PV controller, which looks at all
 	// of them every 15 s: there are volumes that nobody will ever bind.
 	binding = 5 * time.Minute
-	// interval at which claims are let through that wait.
+	// interval at which claims are admitted that wait.
 	interval = time.Second
-	// patience is how long a claim waits before it is told so, and tellings how many are
+	// patience is how long a claim waits before Xylem reports it, and tellings how many are
 	// at a time: these are writes to the host as well.
 	patience = 30 * time.Second
 	tellings = 5
@@ -59,12 +59,12 @@ type lane struct {
 	line         line
 }
 
-// New makes a gate, which knows of volumes once Setup has been called.
+// New creates a gate, which knows of volumes once Setup has been called.
 func New(c clock.WithTicker) *Gate {
 	return &Gate{clock: c, lanes: map[string]*lane{}, underWay: map[string]map[types.UID]time.Time{}}
 }
 
-// Setup has the gate told of the host's PVs; before the cache starts.
+// Setup has the gate follow the host's PVs. Call it before the cache starts.
 func (g *Gate) Setup(ctx context.Context, host cache.Cache) error {
 	informer, err := host.GetInformer(ctx, &corev1.PersistentVolume{})
 	if err != nil {
@@ -117,7 +117,7 @@ func (g *Gate) letThrough(member string, claim types.UID, counts time.Duration) 
 	g.underWay[member][claim] = g.clock.Now().Add(counts)
 }
 
-// awaitsBinding reports whether a PV was made for a claim that it is not bound to yet.
+// awaitsBinding reports whether a PV was created for a claim that it is not bound to yet.
 func awaitsBinding(pv *corev1.PersistentVolume) bool {
 	if pv.DeletionTimestamp != nil || pv.Spec.ClaimRef == nil || pv.Spec.ClaimRef.UID == "" {
 		return false
@@ -150,7 +150,7 @@ func (g *Gate) room(member string) int {
 	return max(limit-(all-own), limit/members, 1) - own
 }
 
-// Source has a member's claims wait, and wakes them in its controller's queue, until the
+// Source has a member's claims wait, and enqueues them in its controller's queue, until the
 // context ends. Its registration is what metrics call it.
 func (g *Gate) Source(member, registration string) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
@@ -179,9 +179,9 @@ func (g *Gate) close(member string, l *lane) {
 	}
 }
 
-// Turn says whether it is a claim's turn to be placed.
+// Turn reports whether it is a claim's turn to be placed.
 type Turn struct {
-	// Come: it may be placed now. Else it is woken when it may.
+	// Come: it may be placed now. Else it is enqueued when it may.
 	Come bool
 	// Tell that it waits, now: so many Volumes of all members are on their way, and so many
 	// Claims of its own wait with it.
@@ -225,7 +225,7 @@ func (g *Gate) Leave(member string, claim types.NamespacedName) {
 	}
 }
 
-// Start lets claims through, and has them told, until the context ends.
+// Start lets claims through, and has them reported, until the context ends.
 func (g *Gate) Start(ctx context.Context) error {
 	ticker := g.clock.NewTicker(interval)
 	defer ticker.Stop()
@@ -260,7 +260,7 @@ func (g *Gate) step() {
 	g.tell(g.clock.Now())
 }
 
-// tell wakes a few of those that wait, to be told so: in each namespace, those first
+// tell enqueues a few of those that wait, to report it: in each namespace, those first
 // that will wait longest.
 func (g *Gate) tell(now time.Time) {
 	told := 0

@@ -159,7 +159,7 @@ func TestClaimsFollowWhatIsBound(t *testing.T) {
 	}
 }
 
-// A claim counts from when it is let through, not only once its volume is there: all that
+// A claim counts from when it is admitted, not only once its volume is there: all that
 // come at once would be let through before the first volume.
 func TestClaimsCountBeforeTheirVolumes(t *testing.T) {
 	r := newRig(t)
@@ -203,7 +203,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 }
 
 // Volumes that nobody will ever bind, such as of a member that makes them too small,
-// do not hold others back for ever.
+// do not hold others back forever.
 func TestVolumesThatAreNotBoundCountNoMore(t *testing.T) {
 	r := newRig(t)
 	r.volumes(limit)
@@ -222,7 +222,7 @@ func TestVolumesThatAreNotBoundCountNoMore(t *testing.T) {
 // to keep it busy.
 func TestBursts(t *testing.T) {
 	for name, tc := range map[string]struct {
-		claims, members, perSecond, delay int // volumes are made in so many seconds
+		claims, members, perSecond, delay int // volumes are created in so many seconds
 		seconds, underWay                 int // at most
 	}{
 		"by default":           {claims: 1000, members: 2, perSecond: 7, delay: 2, seconds: 146, underWay: limit},

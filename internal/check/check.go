@@ -23,7 +23,7 @@ import (
 const (
 	// retryInterval is how long a check that failed waits before it is made again.
 	retryInterval = time.Second
-	// requestTimeout bounds one request, so that an API server that hangs is told of.
+	// requestTimeout bounds one request, so that an API server that hangs is reported.
 	requestTimeout = 10 * time.Second
 )
 
@@ -37,7 +37,7 @@ type Checker struct {
 	Out io.Writer
 }
 
-// New makes a Checker of the host that config leads to.
+// New creates a Checker of the host that config leads to.
 func New(config *rest.Config, namespace string, out io.Writer) (*Checker, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -65,7 +65,7 @@ type question struct {
 	ask  func(context.Context) error
 }
 
-// all makes each check until it holds or the context ends, and tells of each.
+// all makes each check until it holds or the context ends, and reports each.
 func (c *Checker) all(ctx context.Context, questions []question) error {
 	var failed []error
 	for _, q := range questions {

@@ -49,7 +49,7 @@ func (c *Checker) Installed(ctx context.Context, i Installation) error {
 			return c.Client.List(ctx, &v1alpha1.ClusterRegistrationList{}, client.Limit(1))
 		}},
 		{"the CSIDriver " + v1alpha1.ProvisionerName + " is as the scheduler needs it", c.driver},
-		{"the policy " + i.Policy + " keeps others off Xylem's keys", func(ctx context.Context) error {
+		{"the policy " + i.Policy + " protects Xylem's keys", func(ctx context.Context) error {
 			return c.policy(ctx, i.Policy)
 		}},
 		{"the manager's account has its rights", func(ctx context.Context) error { return c.rights(ctx, i) }},
@@ -64,13 +64,12 @@ func (c *Checker) driver(ctx context.Context) error {
 		return err
 	}
 	if s := driver.Spec; s.StorageCapacity == nil || !*s.StorageCapacity || s.AttachRequired == nil || *s.AttachRequired {
-		return fmt.Errorf("it has to say storageCapacity: true and attachRequired: false; the leading manager puts it right")
+		return fmt.Errorf("it needs storageCapacity: true and attachRequired: false. The leading manager corrects it")
 	}
 	return nil
 }
 
-// policy tries to make a claim that says where its volume lives. Nothing is made,
-// whether or not it is refused.
+// policy tries, by a dry run, to create a claim that names the cluster of its volume.
 func (c *Checker) policy(ctx context.Context, name string) error {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -85,11 +84,11 @@ func (c *Checker) policy(ctx context.Context, name string) error {
 	err := c.Client.Create(ctx, claim, client.DryRunAll)
 	switch {
 	case err == nil:
-		return fmt.Errorf("a claim with the annotation %s was let through: install the policy again by helm upgrade, or from config/policy", v1alpha1.AnnotationPlacedIn)
+		return fmt.Errorf("the API server accepted a claim with the annotation %s. Install the policy again by helm upgrade, or from config/policy", v1alpha1.AnnotationPlacedIn)
 	case wording.DeniedByPolicy(err, name):
 		return nil
 	}
-	return fmt.Errorf("try a claim that it has to refuse: %w", err)
+	return fmt.Errorf("try to create a claim that the policy rejects: %w", err)
 }
 
 // rights asks for each right of the manager's account whether it has it.
@@ -103,7 +102,7 @@ func (c *Checker) rights(ctx context.Context, i Installation) error {
 				User: user, Groups: groups, ResourceAttributes: &attributes,
 			}}
 			if err := c.Client.Create(ctx, review); err != nil {
-				return fmt.Errorf("ask whether %s may %s: %w", user, describe(attributes), err)
+				return fmt.Errorf("check whether %s may %s: %w", user, describe(attributes), err)
 			}
 			if !review.Status.Allowed {
 				missing = append(missing, describe(attributes))
@@ -111,7 +110,7 @@ func (c *Checker) rights(ctx context.Context, i Installation) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("%s may not %s: install the chart with rbac.create=true, or bind it to roles as in config/rbac", user, strings.Join(missing, ", "))
+		return fmt.Errorf("%s may not %s. Install the chart with rbac.create=true, or bind it to roles as in config/rbac", user, strings.Join(missing, ", "))
 	}
 	return nil
 }

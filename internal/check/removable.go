@@ -16,8 +16,8 @@ import (
 const namedAtMost = 10
 
 // refused is what Helm does not say of a release whose hook has failed.
-const refused = `Nothing was removed. When what is said above is done, run helm uninstall again. To go on as before instead:
-helm rollback xylem REVISION, with the revision that helm history shows last (without one, Helm goes back to the one before).
+const refused = `Nothing was removed. Do what the lines above say, then run helm uninstall again. To keep Xylem instead:
+helm rollback xylem REVISION, with the last revision that helm history shows (without one, Helm goes back one further).
 `
 
 // Removable reports whether the manager may go: nothing waits for it any more. An
@@ -25,7 +25,7 @@ helm rollback xylem REVISION, with the revision that helm history shows last (wi
 func (c *Checker) Removable(ctx context.Context) error {
 	err := c.all(ctx, []question{
 		{"no cluster is registered", c.unregistered},
-		{"no volume waits for Xylem", c.released},
+		{"no volume needs Xylem", c.released},
 	})
 	if err != nil {
 		fmt.Fprint(c.Out, refused)
@@ -49,12 +49,12 @@ func (c *Checker) unregistered(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("there are %s. Deregister them first, while the manager can leave their clusters in order: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To go without that: helm uninstall --no-hooks; then they stay as they are until Xylem is installed again)",
+	return fmt.Errorf("these are: %s. Deregister them first, while the manager can clean up in them: kubectl xylem deregister NAME, or kubectl delete clusterregistration NAME. Their volumes are kept. (To skip that, run helm uninstall --no-hooks; everything then stays as it is until Xylem is installed again)",
 		enumerate(names))
 }
 
 // released holds when no volume of the host has Xylem's finalizer, which nobody
-// would take off.
+// would remove.
 func (c *Checker) released(ctx context.Context) error {
 	var names []string
 	var list corev1.PersistentVolumeList
@@ -70,7 +70,7 @@ func (c *Checker) released(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("there are %s. Delete their claims, or have the volumes forgotten and their data kept: kubectl annotate pv NAME %s=true",
+	return fmt.Errorf("these do: %s. Delete their claims, or abandon the volumes and keep their data: kubectl annotate pv NAME %s=true",
 		enumerate(names), v1alpha1.AnnotationAbandon)
 }
 

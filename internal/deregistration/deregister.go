@@ -105,7 +105,7 @@ func (l *leaving) outOfReach() bool {
 
 func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) }
 
-// left says what Drain waits for, by name: a volume may be left without a claim,
+// left reports what Drain waits for, by name: a volume may be left without a claim,
 // where it is to be retained. Pure.
 func (l *leaving) left() string {
 	var parts []string
@@ -190,7 +190,7 @@ func (r *Leaver) leave(ctx context.Context, cr *v1alpha1.ClusterRegistration) (s
 	if next < releaseVolumes {
 		r.Fleet.Ensure(wanted)
 	} else if !r.Fleet.Remove(cr.Name) {
-		return next, nil // its controllers would take hold again; the fleet wakes us when the link has ended
+		return next, nil // its controllers would take hold again; the fleet enqueues us when the link has ended
 	}
 	return next, r.take(ctx, cr, l, next)
 }
@@ -200,26 +200,26 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	switch next {
 	case waitForMember:
 		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
-			"the member does not answer (see the Connected condition): %s and %s are left there. Reconnect it, or release it with the annotation %s=true",
+			"the member does not answer (see condition Connected), and still has %s and %s. Bring it back, or abandon it with the annotation %s=true",
 			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+l.claims(), "claim"), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
 		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
-			"%s in the member would be evicted (%s): annotate this registration %s=%s to confirm it", text.Count(l.running(), "Pod"), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
+			"the deregistration would evict %s in the member (%s). To confirm it, set this annotation on the registration: %s=%s", text.Count(l.running(), "Pod"), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
 	case evictPods:
 		return r.evict(ctx, cr, l)
 	case withdrawClaims:
 		return r.withdraw(ctx, cr, l)
 	case waitForClaims:
 		return r.Report(ctx, cr, v1alpha1.ReasonDraining, fmt.Sprintf(
-			"policy Drain: %s are left there: delete them, or set spec.deregistration to Retain", l.left()))
+			"policy Drain waits for %s in the member. Delete them, or set spec.deregistration to Retain", l.left()))
 	case waitForLeaves:
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf(
-			"%s left in the member (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If that does not end: delete the others in the host, see the Connected condition, or release the member with the annotation %s=true",
+			"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member with the annotation %s=true",
 			text.Count(len(l.leaves), "Pod"), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
 	case releaseVolumes:
 		return r.release(ctx, cr, l.volumes, l.forced)
 	case waitForNode:
-		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting for node %s to go", cr.NodeName()))
+		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting until node %q is deleted", cr.NodeName()))
 	case finish:
 	}
 	if err := r.leaveClaims(ctx, cr, l.bound); err != nil {
@@ -343,7 +343,7 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 		uid := pod.UID
 		switch {
 		case pod.DeletionTimestamp != nil && l.forced && !l.connected:
-			if err := r.force(ctx, cr, pod, fmt.Sprintf("Pod %s/%s is removed, and may still run there", pod.Namespace, pod.Name)); err != nil {
+			if err := r.force(ctx, cr, pod, fmt.Sprintf("Pod \"%s/%s\" is deleted in the host, and may still run in the member", pod.Namespace, pod.Name)); err != nil {
 				return err
 			}
 			if err := writer.FinishPod(ctx, pod); client.IgnoreNotFound(err) != nil {
@@ -365,9 +365,9 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 			r.eventEvicted(cr, pod)
 		}
 	}
-	message := fmt.Sprintf("waiting for %s to end there (%s)", text.Count(len(l.pods), "Pod"), some(l.pods))
+	message := fmt.Sprintf("waiting for %s to end in the member (%s)", text.Count(len(l.pods), "Pod"), some(l.pods))
 	if len(blocked) > 0 {
-		message = fmt.Sprintf("disruption budgets hold %s (%s)", text.Count(len(blocked), "Pod"), strings.Join(blocked, ", "))
+		message = fmt.Sprintf("PodDisruptionBudgets block the eviction of %s (%s). Xylem tries again", text.Count(len(blocked), "Pod"), strings.Join(blocked, ", "))
 	}
 	if err := r.Report(ctx, cr, v1alpha1.ReasonDeregistering, message); err != nil {
 		return err
@@ -381,15 +381,15 @@ func (r *Leaver) evict(ctx context.Context, cr *v1alpha1.ClusterRegistration, l 
 // withdraw takes the scheduler's choice off claims that have no volume yet;
 // root_pvc then withdraws the leaf claim and, when the member is proven empty of
 // it, its placement. Without the member, when an admin insists, the placement
-// is taken off here.
+// is removed here.
 func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *leaving) error {
 	writer := r.writer(cr)
 	for i := range l.promises {
 		if l.connected {
-			break // root_pvc and root_pv let go of them
+			break // root_pvc and root_pv release them
 		}
 		before := &l.promises[i]
-		if err := r.force(ctx, cr, before, fmt.Sprintf("what may be there for promise %s is abandoned", before.Name)); err != nil {
+		if err := r.force(ctx, cr, before, fmt.Sprintf("any disk of promise %q in the member is abandoned", before.Name)); err != nil {
 			return err
 		}
 		claim, err := r.claimOf(ctx, before)
@@ -411,7 +411,7 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 		delete(after.Annotations, route.AnnSelectedNode)
 		if !l.connected {
 			delete(after.Annotations, v1alpha1.AnnotationPlacedIn)
-			if err := r.force(ctx, cr, before, fmt.Sprintf("what may be there of claim %s/%s is abandoned", before.Namespace, before.Name)); err != nil {
+			if err := r.force(ctx, cr, before, fmt.Sprintf("any volume of claim \"%s/%s\" in the member is abandoned", before.Namespace, before.Name)); err != nil {
 				return err
 			}
 		}
@@ -439,7 +439,7 @@ func (r *Leaver) claimOf(ctx context.Context, pv *corev1.PersistentVolume) (*cor
 	return claim, err
 }
 
-// release drops our finalizer from the host PVs and says on each that its
+// release drops our finalizer from the host PVs and reports on each that its
 // cluster is gone. Nothing in the member is touched.
 func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, volumes []corev1.PersistentVolume, forced bool) error {
 	writer := r.writer(cr)
@@ -455,7 +455,7 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 		}
 		after.Annotations[v1alpha1.AnnotationClusterGone] = cr.Name
 		if forced {
-			if err := r.force(ctx, cr, before, fmt.Sprintf("volume %s stays there", before.Name)); err != nil {
+			if err := r.force(ctx, cr, before, fmt.Sprintf("volume %q stays in the member", before.Name)); err != nil {
 				return err
 			}
 		}
@@ -464,14 +464,14 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 		}
 		r.eventClusterGone(cr, after)
 	}
-	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stay there", text.Count(len(volumes), "volume")))
+	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stay in the member", text.Count(len(volumes), "volume")))
 }
 
-// force says and records what is let go of because an admin insists, without the
+// force says and records what is released because an admin insists, without the
 // member having been reached; before it is done.
 func (r *Leaver) force(ctx context.Context, cr *v1alpha1.ClusterRegistration, about client.Object, what string) error {
 	err := r.Records.LetGo(ctx, r.writer(cr), cr.Status.ClusterID,
-		fmt.Sprintf("registration %s: %s=true: %s", cr.Name, v1alpha1.AnnotationForceDeregister, what))
+		fmt.Sprintf("registration %q: %s=true: %s", cr.Name, v1alpha1.AnnotationForceDeregister, what))
 	if err == nil {
 		r.eventForced(cr, about, what)
 	}

@@ -8,21 +8,21 @@ import (
 )
 
 func (r *Leaver) eventEvicted(cr *v1alpha1.ClusterRegistration, pod *corev1.Pod) {
-	r.Recorder.Eventf(pod, cr, corev1.EventTypeNormal, v1alpha1.ReasonEvicted, "Deregister", "evicted: member %q is being deregistered", cr.Name)
+	r.Recorder.Eventf(pod, cr, corev1.EventTypeNormal, v1alpha1.ReasonEvicted, "Deregister", "evicted, because member %q is being deregistered", cr.Name)
 }
 
 // eventForced names the object: events that differ in their note only are one.
 func (r *Leaver) eventForced(cr *v1alpha1.ClusterRegistration, about client.Object, what string) {
 	r.Recorder.Eventf(cr, about, corev1.EventTypeWarning, v1alpha1.ReasonForcedDeregistration, "Deregister",
-		"released the member without reaching it (%s=true): %s", v1alpha1.AnnotationForceDeregister, what)
+		"abandoned the member without reaching it (%s=true): %s", v1alpha1.AnnotationForceDeregister, what)
 }
 
 func (r *Leaver) eventWithdrawn(cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) {
 	r.Recorder.Eventf(claim, cr, corev1.EventTypeNormal, v1alpha1.ReasonPlacementWithdrawn, "Deregister",
-		"member %q is being deregistered before it has a volume for the claim: another member can be chosen", cr.Name)
+		"withdrawn from member %q, which is being deregistered and has no volume for the claim yet. The scheduler can choose another member", cr.Name)
 }
 
 func (r *Leaver) eventClusterGone(cr *v1alpha1.ClusterRegistration, pv *corev1.PersistentVolume) {
 	r.Recorder.Eventf(pv, cr, corev1.EventTypeWarning, v1alpha1.ReasonClusterGone, "Deregister",
-		"member %q (cluster ID %s) was deregistered: the data stay there, out of reach. Register the same cluster again, under any name, to have them back", cr.Name, cr.Status.ClusterID)
+		"member %q (cluster ID %s) was deregistered: the data stay there. Register the same cluster again, under any name, to use them", cr.Name, cr.Status.ClusterID)
 }

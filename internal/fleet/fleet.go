@@ -85,7 +85,7 @@ type Fleet struct {
 	failed      chan error
 }
 
-// New makes a fleet without members.
+// New creates a fleet without members.
 func New(config Config) *Fleet {
 	c := config.Clock
 	if c == nil {
@@ -99,7 +99,7 @@ func New(config Config) *Fleet {
 }
 
 // Start lets members be linked until the context ends, and returns when the
-// last link has. An error says that the whole process has to start anew.
+// last link has. An error says that the whole process has to start again.
 func (f *Fleet) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -144,7 +144,7 @@ func (f *Fleet) launch(s *supervisor) {
 	go s.run(ctx)
 }
 
-// Ensure links a member, or links it anew if anything of it has changed.
+// Ensure links a member, or links it again if anything of it has changed.
 func (f *Fleet) Ensure(r Registration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -164,7 +164,7 @@ func (f *Fleet) Ensure(r Registration) {
 }
 
 // Remove ends a member's link. It returns at once, true when nothing of the
-// link is left; until then the fleet's source wakes the registration.
+// link is left; until then the fleet's source enqueues the registration.
 func (f *Fleet) Remove(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -197,9 +197,9 @@ func forget(name string) {
 	guarded.ForgetMetrics(name)
 }
 
-// ended reports whether nothing of a supervisor that was told to end is left.
+// ended reports whether nothing of a supervisor that was asked to end is left.
 // One that is wanted again while it ends is replaced when it has: the fleet's
-// source wakes its registration then.
+// source enqueues its registration then.
 func (s *supervisor) ended() bool {
 	select {
 	case <-s.done:
@@ -256,7 +256,7 @@ func (f *Fleet) LeafPods(ctx context.Context, name string) ([]string, error) {
 	return names, nil
 }
 
-// Source wakes a controller's request of a registration's name whenever the
+// Source enqueues a controller's request of a registration's name whenever the
 // state of that member changes.
 func (f *Fleet) Source() source.Source { return f.waker.Source() }
 

@@ -29,7 +29,7 @@ import (
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
-const ( // fencePoll is how often a fence that somebody else holds is looked at.
+const ( // fencePoll is how often a fence that somebody else holds is examined.
 	fencePoll     = 2 * time.Second // probeRetry is the pause after a failed probe; the third in a row ends the link.
 	probeRetry    = time.Second
 	probeFailures = 3
@@ -37,7 +37,7 @@ const ( // fencePoll is how often a fence that somebody else holds is looked at.
 )
 
 // Registration is a ClusterRegistration as a supervisor needs it. A link is
-// made anew when any of it changes.
+// re-created when any of it changes.
 type Registration struct {
 	// Member without its identity, which the connection finds out.
 	mirror.Member
@@ -55,7 +55,7 @@ type Registration struct {
 
 // State is what is known of a member at present.
 type State struct {
-	// Connected: the member answers, is who it was, and its fence is ours.
+	// Connected: the member answers, is who it was, and its fence is Xylem's.
 	Connected bool
 	// Synced: its caches are filled and its controllers run.
 	Synced bool
@@ -68,7 +68,7 @@ type State struct {
 	// MayDestroy is false while destruction is suspended.
 	MayDestroy bool
 	// TokenExpires is when the token in use expires, zero for other credentials;
-	// Renewal how it stands with its renewal, nil if none is asked for.
+	// Renewal how it stands with its renewal, nil if none is requested.
 	TokenExpires time.Time
 	Renewal      *member.TokenRenewal
 	// Policy is whether the member's admission policies limit the account, as of the
@@ -103,7 +103,7 @@ func (s *supervisor) want(r Registration) {
 	token, renewed := r.renewed(s.wanted)
 	s.wanted = r
 	if renewed && s.linked != nil {
-		// The link goes on: what it runs with is looked at only here.
+		// The link continues: what it runs with is examined only here.
 		s.linked.Bearer.Replace(token)
 		s.setToken(token)
 		return
@@ -408,7 +408,7 @@ func (s *supervisor) synced(ctx context.Context, l *member.Link) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return access.Problemf(v1alpha1.ReasonUnreachable, "the member's objects could not be read within %s: is a permission missing? (`kubectl auth can-i --list` in the member, as the manager's user)", s.fleet.SyncTimeout)
+		return access.Problemf(v1alpha1.ReasonUnreachable, "Xylem could not list the member's objects within %s. Check the account's permissions: `kubectl auth can-i --list` in the member, as the manager's user", s.fleet.SyncTimeout)
 	}
 	return nil
 }
@@ -457,7 +457,7 @@ func (s *supervisor) probe(ctx context.Context, fence *fencing.Fence) error {
 }
 
 // renewed is the token of a registration that differs from another one in that
-// alone, another token of the same service account: a link goes on with it.
+// alone, another token of the same service account: a link continues with it.
 func (r Registration) renewed(was Registration) (string, bool) {
 	then, now := was.Kubeconfig, r.Kubeconfig
 	was.Kubeconfig, r.Kubeconfig = nil, nil
@@ -488,14 +488,14 @@ func wayOf(c *rest.Config) any {
 	}{c.Host, c.TLSClientConfig}
 }
 
-// expired says that a member may have refused a token because it was too old.
+// expired reports that a member may have refused a token because it was too old.
 func expired(kubeconfigToken string, now time.Time, err error) error {
 	token, ok := access.ParseToken(kubeconfigToken)
 	if p := access.AsProblem(err); !ok || p == nil || p.Reason != v1alpha1.ReasonUnauthorized || now.Before(token.Expires) {
 		return err
 	}
 	return access.Problemf(v1alpha1.ReasonUnauthorized,
-		"the member refuses the credentials: their token expired at %s. Run kubectl xylem register again for this registration, or put a kubeconfig with a new token into the Secret", token.Expires.UTC().Format(time.RFC3339))
+		"the member rejects the credentials: their token expired at %s. Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", token.Expires.UTC().Format(time.RFC3339))
 }
 
 // errEnded ends a link whose parts returned although nothing was wrong.

@@ -34,7 +34,7 @@ func mapped(to string) placement.Rules {
 		Storage: v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "disk", Member: to}}}}})
 }
 
-// A link is made anew when something of the registration changes, and not else:
+// A link is re-created when something of the registration changes, and not otherwise:
 // every reconcile of a registration says what is wanted (I5).
 func TestWantRestartsOnlyOnChange(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -111,7 +111,7 @@ func TestFenceOfARegistration(t *testing.T) {
 	}
 }
 
-// A registration whose deletion has let go of its link, and that needs it again
+// A registration whose deletion has released its link, and that needs it again
 // (a claim came meanwhile), gets another one.
 func TestEnsureAfterTheEnd(t *testing.T) {
 	f := New(Config{})
@@ -127,7 +127,7 @@ func TestEnsureAfterTheEnd(t *testing.T) {
 	}
 }
 
-// A link goes on with another token of the same account at the same server, and with
+// A link continues with another token of the same account at the same server, and with
 // nothing else.
 func TestRenewed(t *testing.T) {
 	first, second := membertest.JWT(`{`+membertest.Subject+`"iat":100,"exp":700}`), membertest.JWT(`{`+membertest.Subject+`"iat":400,"exp":1000}`)

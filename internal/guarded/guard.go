@@ -9,18 +9,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ErrFenced says that the fence of a member is not, or no longer, ours.
+// ErrFenced reports that the fence of a member is not, or no longer, ours.
 var ErrFenced = errors.New("the fence is not held")
 
-// ErrSuspended says that nothing may be destroyed until an admin confirms.
+// ErrSuspended reports that nothing may be destroyed until an admin confirms.
 var ErrSuspended = errors.New("destruction is suspended until an admin confirms")
 
-// ErrForeign says that the object is not ours to write to.
+// ErrForeign reports that the object is not Xylem's to write to.
 var ErrForeign = errors.New("the object is not Xylem's")
 
 // Guard answers whether a member's controllers may write at this moment.
 type Guard interface {
-	// Held is nil while the fence is ours, else it wraps ErrFenced.
+	// Held is nil while the fence is Xylem's, else it wraps ErrFenced.
 	Held() error
 	// MayDestroy is nil while destruction is allowed, else it wraps ErrSuspended.
 	MayDestroy() error

@@ -435,7 +435,7 @@ func TestWritesAreGuarded(t *testing.T) {
 	type write func(context.Context, *Leaf, *Root) error
 	for name, tc := range map[string]struct {
 		write write
-		// foreign: refused as not ours, whatever the guard says.
+		// foreign: refused as not Xylem's, whatever the guard says.
 		foreign bool
 		// unproven: refused for lack of evidence, whatever the guard says.
 		unproven bool

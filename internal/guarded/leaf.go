@@ -27,7 +27,7 @@ func NewLeaf(c client.Client, hostID, cluster string, guard Guard) *Leaf {
 	return &Leaf{writer: newWriter(c, cluster, sideLeaf, guard), hostID: hostID}
 }
 
-// Create makes a stamped object. AlreadyExists is returned as it is: whose the
+// Create creates a stamped object. AlreadyExists is returned as it is: whose the
 // other object is, the next observation tells.
 func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
 	if err := l.owned(obj); err != nil {
@@ -120,7 +120,7 @@ func (l *Leaf) mayDestroy(ctx context.Context) error {
 }
 
 // PatchVolume changes a leaf PV: one that carries our stamp, or the one that
-// the given claim of ours is bound to, UIDs matching. SetDelete sets its policy to Delete.
+// the given claim of Xylem's is bound to, UIDs matching. SetDelete sets its policy to Delete.
 func (l *Leaf) PatchVolume(ctx context.Context, by Actor, before, after *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if l.owned(before) != nil && !l.holds(claim, before) {
 		return foreign(before, "neither it nor its claim carries our stamp")

@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// PatchNodeStatus changes the status of a virtual node of ours from before to
+// PatchNodeStatus changes the status of a virtual node of Xylem's from before to
 // after.
 func (r *Root) PatchNodeStatus(ctx context.Context, by Actor, before, after *corev1.Node) error {
 	if err := ownedNode(before); err != nil {
@@ -23,7 +23,7 @@ func (r *Root) PatchNodeStatus(ctx context.Context, by Actor, before, after *cor
 	return count(r.cluster, r.side, "patch_status", before, err)
 }
 
-// CreateLease makes the Lease by which a virtual node of ours says that it lives.
+// CreateLease creates the Lease of a virtual node, which is its heartbeat.
 func (r *Root) CreateLease(ctx context.Context, by Actor, node *corev1.Node, lease *coordinationv1.Lease) error {
 	if err := ownedLease(node, lease); err != nil {
 		return err
@@ -50,7 +50,7 @@ func ownedNode(node *corev1.Node) error {
 }
 
 // ownedLease holds a Lease against its node: a kubelet's Lease is never ours,
-// though a node of that name be. One that a node of ours owns is, label or not.
+// though a node of that name be. One that a node of Xylem's owns is, label or not.
 func ownedLease(node *corev1.Node, lease *coordinationv1.Lease) error {
 	if err := ownedNode(node); err != nil {
 		return err

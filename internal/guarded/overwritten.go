@@ -17,7 +17,7 @@ const (
 	// memory of a write: caches are behind by milliseconds as a rule.
 	memory = 5 * time.Second
 	// memoryOfCreation is shorter: somebody may take away what we made, and then it is
-	// to be made anew.
+	// to be re-created.
 	memoryOfCreation = time.Second
 )
 
@@ -41,8 +41,8 @@ type part struct {
 // overwritten is which states of objects writes of ours have replaced a moment ago. A
 // write on condition of such a state, which a cache that is behind still shows, cannot
 // succeed: it is refused here, as the API server would, and not sent. Nor is the creation
-// of what was made a moment ago. An apply has no such condition; but on the very state that
-// an actor's last one was decided on, it mostly says the same again, and waits for the newer
+// of what was created a moment ago. An apply has no such condition; but on the very state that
+// an actor's last one was decided on, it mostly has the same content, and waits for the newer
 // state as well.
 //
 // controller-runtime's EnableReadYourWritesConsistency does not replace it: a read waits
@@ -61,7 +61,7 @@ func (o overwritten) checkNew(obj client.Object) error {
 	if _, known := o.made.Get(nameOf(obj)); !known {
 		return nil
 	}
-	return conflict(obj, errors.New("it was made a moment ago"))
+	return conflict(obj, errors.New("it was created a moment ago"))
 }
 
 // by notes that a write of a part has taken its object from one resourceVersion to

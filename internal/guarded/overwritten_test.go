@@ -116,7 +116,7 @@ func TestWritesOnStatesThatWeReplaced(t *testing.T) {
 	}
 }
 
-// An object made anew may have any version that another one had.
+// An object re-created may have any version that another one had.
 func TestVersionsOfOthers(t *testing.T) {
 	c := &numbering{version: 8}
 	r := NewRoot(c, "cluster", open)

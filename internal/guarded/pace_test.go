@@ -11,7 +11,7 @@ import (
 )
 
 // A member that changes large statuses without end writes few bytes a second to the
-// host; one that changes many small ones at once is not held up.
+// host; one that changes many small ones at once is not delayed.
 func TestStatusesArePaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		size, writes int

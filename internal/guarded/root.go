@@ -19,7 +19,7 @@ import (
 )
 
 // Root writes to the host on behalf of one member: the statuses of users' Pods
-// and claims, the annotations there that are ours, and objects of our own.
+// and claims, the annotations there that are Xylem's, and objects of our own.
 type Root struct {
 	writer
 	// pace bounds how many bytes of statuses are written.
@@ -81,7 +81,7 @@ func (r *Root) FinishPod(ctx context.Context, pod *corev1.Pod) error {
 	return r.delete(ctx, pod, client.GracePeriodSeconds(0))
 }
 
-// Create makes a host PV, or another object of ours.
+// Create creates a host PV, or another object of Xylem's.
 func (r *Root) Create(ctx context.Context, by Actor, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r *Root) Create(ctx context.Context, by Actor, obj client.Object) error {
 	return r.create(ctx, by, obj)
 }
 
-// Patch changes a host PV, or another object of ours, from before to after.
+// Patch changes a host PV, or another object of Xylem's, from before to after.
 func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object) error {
 	if err := ownedRoot(before); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return r.patch(ctx, by, before, after)
 }
 
-// Delete deletes a host PV, or another object of ours, as it was seen: whoever may
+// Delete deletes a host PV, or another object of Xylem's, as it was seen: anybody who may
 // write to it can have made it his own since then, by taking our labels off.
 func (r *Root) Delete(ctx context.Context, obj client.Object) error {
 	if err := ownedRoot(obj); err != nil {

@@ -25,7 +25,7 @@ func Unseen(exists error) error { return fmt.Errorf("%w: %w", errUnseen, exists)
 
 // Settling is a reconciler for which a write that missed its precondition or its
 // object, or a fence that is lost, is no error: the cache was behind, and the
-// newer object wakes it, or its link is about to end. Nor is what a link that ends
+// newer object enqueues it, or its link is about to end. Nor is what a link that ends
 // cuts short: the next one begins with everything. Nor a destruction that waits for
 // an admin.
 func Settling(r reconcile.Reconciler) reconcile.Reconciler {
@@ -40,7 +40,7 @@ func Settling(r reconcile.Reconciler) reconcile.Reconciler {
 			return reconcile.Result{RequeueAfter: behind}, nil
 		}
 		if errors.Is(err, ErrSuspended) {
-			// The registration says so; the link is made anew when it is confirmed.
+			// The registration says so; the link is re-created when it is confirmed.
 			ctrl.LoggerFrom(ctx).V(1).Info("waiting for an admin", "cause", err.Error())
 			return reconcile.Result{}, nil
 		}

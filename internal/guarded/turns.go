@@ -16,7 +16,7 @@ const (
 	// other, while ours are five, of a claim and its Pod: more at a time would not have a
 	// claim bound any sooner.
 	atOnce = 4
-	// turn is how long a write keeps others waiting. One that takes longer is held up by
+	// turn is how long a write keeps others waiting. One that takes longer is delayed by
 	// something that need not concern them: an admission webhook of one namespace.
 	turn = time.Second
 )

@@ -133,7 +133,7 @@ func TestTurnsInVain(t *testing.T) {
 	})
 }
 
-// Writes that something holds up do not hold up others for long.
+// Writes that something delays do not hold up others for long.
 func TestTurnsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &slow{end: make(chan struct{})}
@@ -158,7 +158,7 @@ func TestTurnsEnd(t *testing.T) {
 	})
 }
 
-// creating makes a host PV of another name each time.
+// creating creates a host PV of another name each time.
 func creating(host client.Client, fence Guard) func(context.Context) error {
 	r := NewRoot(host, "cluster38", fence)
 	var made atomic.Int32

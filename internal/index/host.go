@@ -85,7 +85,7 @@ func RegistrationsOf(ctx context.Context, r client.Reader, clusterID string) ([]
 }
 
 // PromiseOf is the promise whose claimRef names a claim; nil if there is none, or
-// if, by somebody's doing, there are several.
+// if somebody has caused several.
 func PromiseOf(ctx context.Context, r client.Reader, claim types.UID) (*corev1.PersistentVolume, error) {
 	found, err := volumes(ctx, r, client.MatchingFields{promisesByClaim: string(claim)})
 	if err != nil || len(found) != 1 {
@@ -129,7 +129,7 @@ func ClaimsPlacedIn(ctx context.Context, r client.Reader, clusterID string) ([]c
 	return claims(ctx, r, client.MatchingFields{claimsByPlace: clusterID})
 }
 
-// VolumesOfLeaf are the host PVs that stand for one leaf PV: one, unless
+// VolumesOfLeaf are the host PVs that represent one leaf PV: one, unless
 // somebody else made another.
 func VolumesOfLeaf(ctx context.Context, r client.Reader, clusterID, leaf string) ([]corev1.PersistentVolume, error) {
 	return volumes(ctx, r, client.MatchingFields{volumesByLeaf: clusterID + "/" + leaf})

@@ -158,7 +158,7 @@ func watching(config *rest.Config, revision *hostrevision.Monitor) (*http.Client
 	return watches, nil
 }
 
-// lookUps adds the indexes of the host's cache, and what hands its events on.
+// lookUps adds the indexes of the host's cache, and the handlers of its events.
 func lookUps(ctx context.Context, mgr ctrl.Manager) (*route.Router, error) {
 	if err := served(ctx, mgr.GetRESTMapper(), v1alpha1.GroupVersion.WithKind("ClusterRegistration")); err != nil {
 		return nil, err
@@ -257,7 +257,7 @@ func (w *wiring) nominates() bool {
 	return err == nil && v.AtLeast(version.MustParseGeneric(nominatedSince))
 }
 
-// fleet makes the fleet of members.
+// fleet creates the fleet of members.
 func (w *wiring) fleet(admit func(context.Context, fleet.Registration, member.Identity) error) *fleet.Fleet {
 	return fleet.New(fleet.Config{
 		HostID: w.host.id, Namespace: w.options.Namespace, Identity: w.identity, UserAgent: userAgent,

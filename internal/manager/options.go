@@ -48,7 +48,7 @@ type Options struct {
 	// OrphanInterval is how often a member's volumes are held against the host's,
 	// live, when nothing asks for it.
 	OrphanInterval time.Duration
-	// StuckAfter is how long a deletion may take before it is told.
+	// StuckAfter is how long a deletion may take before it is reported.
 	StuckAfter time.Duration
 	// RenewTokensAfter is the share of a member's token's life after which it is
 	// renewed, where its Secret asks for that.
@@ -67,8 +67,8 @@ type Options struct {
 	// one; NodeAPIIdle ends those on which nothing passes.
 	NodeAPISessions, NodeAPIMemberSessions int
 	NodeAPIIdle                            time.Duration
-	// NominatedNode says whether the host's scheduler shows where it is about to
-	// bind a Pod: auto goes by the host's version.
+	// NominatedNode reports whether the host's scheduler shows where it is about to
+	// bind a Pod: auto depends on the host's version.
 	NominatedNode string
 }
 
@@ -98,7 +98,7 @@ func (o *Options) AddFlags(flags *flag.FlagSet) {
 	flags.DurationVar(&o.EpochInterval, "fence-epoch-interval", 5*time.Minute, "How often the fence takes its next epoch while the leader stays: a cluster that is restored from an older state than that is found out. Three writes a member.")
 	flags.DurationVar(&o.NodeGrace, "node-grace", virtualnode.DefaultGrace, "How long a member may be out of reach before its Pods are not ready and new ones go elsewhere.")
 	flags.DurationVar(&o.OrphanInterval, "orphan-interval", orphan.DefaultInterval, "How often each member's volumes are held against the host's to find those without a root; at each connect, and when there is reason to, it is done in any case.")
-	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "How long the deletion of a volume, claim or Pod that concerns a member may take, a Pod's grace not counted, before it is told why it does.")
+	flags.DurationVar(&o.StuckAfter, "stuck-after", stuck.DefaultAfter, "How long the deletion of a volume, claim or Pod that concerns a member may take, beyond a Pod's grace period, before Xylem reports why.")
 	flags.Float64Var(&o.RenewTokensAfter, "renew-tokens-after", membertoken.DefaultAfter, fmt.Sprintf("The share of its life after which a member's token is renewed, or up to 1.4 times that, so that not all are at once; %g at most.", membertoken.MaxAfter))
 	o.AnswerLimit = resource.QuantityValue{Quantity: *resource.NewQuantity(budget.DefaultLimits.Answer, resource.BinarySI)}
 	flags.Var(&o.AnswerLimit, "member-answer-limit", "How much memory, such as 128Mi, one answer of a member may take once it is decoded. Xylem closes the link to a member that sends more.")

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// answers is a mapper that gives one answer after the other, the last one for ever.
+// answers is a mapper that gives one answer after the other, the last one forever.
 type answers struct {
 	meta.RESTMapper
 	errs  []error

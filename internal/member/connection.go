@@ -61,7 +61,7 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 
 	tlsConfig, err := rest.TLSConfigFor(config)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "its TLS settings cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's TLS settings cannot be used: %v", err)
 	}
 	way, err := access.WayTo(config.Host, allowLoopback, utilnet.NewProxierWithNoProxyCIDR(http.ProxyFromEnvironment))
 	if err != nil {
@@ -80,7 +80,7 @@ func Connect(config *rest.Config, userAgent string, scheme *runtime.Scheme, time
 	})
 	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "its credentials cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's credentials cannot be used: %v", err)
 	}
 	limiter := budget.NewLimiter(limits, scheme)
 	made := &Connection{
@@ -137,7 +137,7 @@ func (c *Connection) Identify(ctx context.Context) (Identity, error) {
 	}
 	// It becomes a label's value and a part of names.
 	if len(validation.IsDNS1123Label(string(system.UID))) > 0 {
-		return Identity{}, access.Problemf(v1alpha1.ReasonUnreachable, "the member has no identity: the UID of its namespace kube-system is none")
+		return Identity{}, access.Problemf(v1alpha1.ReasonUnreachable, "the member has no identity: its namespace kube-system has no valid UID. Check the server in the kubeconfig")
 	}
 	return Identity{ClusterID: string(system.UID), Version: versionOf(info.GitVersion)}, nil
 }
@@ -145,7 +145,7 @@ func (c *Connection) Identify(ctx context.Context) (Identity, error) {
 // versions are what Kubernetes and its distributions call themselves.
 var versions = regexp.MustCompile(`^v?[0-9]+\.[0-9]+[0-9A-Za-z.+_-]{0,56}$`)
 
-// UnknownVersion stands for what a member says that is no version: it would be
+// UnknownVersion represents what a member says that is no version: it would be
 // shown in the registration, and on the virtual node.
 const UnknownVersion = "unknown"
 

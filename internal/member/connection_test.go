@@ -185,7 +185,7 @@ func TestComplaintsHideTheToken(t *testing.T) {
 	}
 }
 
-// A name is looked at when it is dialled, once it has become an address: a
+// A name is examined when it is dialled, once it has become an address: a
 // server that is named harmlessly may lead anywhere by then (I8).
 func TestAddressesAreCheckedWhenDialled(t *testing.T) {
 	asked := false

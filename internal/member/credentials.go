@@ -36,7 +36,7 @@ func (c *Credentials) Token() string { return c.Connection.Bearer.Current() }
 // Now by the member's clock.
 func (c *Credentials) Now() time.Time { return c.Connection.Bearer.Now() }
 
-// Report tells the fleet how it stands with the renewal; nil: none is asked for.
+// Report reports to the fleet how it stands with the renewal; nil: none is requested.
 func (c *Credentials) Report(renewal *TokenRenewal) { c.Note(renewal) }
 
 // Request asks the member for another token of the same account, to be valid for a
@@ -46,7 +46,7 @@ func (c *Credentials) Request(ctx context.Context, by guarded.Actor, of access.T
 	seconds := int64(lifetime / time.Second)
 	review := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
 	if err := c.Leaf.RequestToken(ctx, by, account, review); err != nil {
-		return "", access.Explain("ask for a new token", err)
+		return "", access.Explain("request a new token", err)
 	}
 	return review.Status.Token, nil
 }
@@ -56,7 +56,7 @@ func (c *Credentials) Request(ctx context.Context, by guarded.Actor, of access.T
 // tokens (kube-apiserver: --service-account-issuer).
 func (c *Credentials) Verify(ctx context.Context, of access.Token, token string) error {
 	if said, ok := access.ParseToken(token); !ok || said.Namespace != of.Namespace || said.Account != of.Account {
-		return access.Problemf(v1alpha1.ReasonUnauthorized, "the member gave a token that is not %s/%s's", of.Namespace, of.Account)
+		return access.Problemf(v1alpha1.ReasonUnauthorized, "the member issued a token for another account than \"%s/%s\". Run `kubectl xylem register` for this registration again", of.Namespace, of.Account)
 	}
 	other, err := c.Connection.with(token)
 	if err != nil {
@@ -64,10 +64,10 @@ func (c *Credentials) Verify(ctx context.Context, of access.Token, token string)
 	}
 	var system corev1.Namespace
 	if err := other.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
-		return access.Explain("read namespace kube-system by the new token", err)
+		return access.Explain("read namespace kube-system with the new token", err)
 	}
 	if string(system.UID) != c.ClusterID {
-		return access.Problemf(v1alpha1.ReasonIdentityChanged, "the new token leads to cluster %s", system.UID)
+		return access.Problemf(v1alpha1.ReasonIdentityChanged, "the new token leads to another cluster (ID %s)", system.UID)
 	}
 	return nil
 }

@@ -61,7 +61,7 @@ type Link struct {
 	Metadata  metadata.Interface
 	// Host is the host's cache, HostLive bypasses it.
 	Host, HostLive client.Reader
-	// Router hands on the host's events that concern this member.
+	// Router passes on the host's events that concern this member.
 	Router *route.Router
 	// Recorder of events on objects of the host.
 	Recorder events.EventRecorder
@@ -77,7 +77,7 @@ type Link struct {
 	Credentials *Credentials
 	// MayDestroy is nil unless destruction is suspended.
 	MayDestroy func() error
-	// Restores says when the member and the host were last restored. It reads memory.
+	// Restores reports when the member and the host were last restored. It reads memory.
 	Restores func() fencing.Restores
 	// Unrestored reads the member live; see Fence.MemberCurrent.
 	Unrestored func(context.Context) error
@@ -120,7 +120,7 @@ func (l *Link) Place() placement.Member {
 	return placement.Member{Member: l.Member, Rules: l.Rules}
 }
 
-// Publish tells the fleet what the member's nodes add up to.
+// Publish reports to the fleet what the member's nodes add up to.
 func (l *Link) Publish(facts NodeFacts) { l.PublishTo(facts) }
 
 // Controller adds a controller to the link, with a queue and workers of its
@@ -182,7 +182,7 @@ func (l *Link) RootEnds(object client.Object, requests route.Requests) source.So
 }
 
 // Own leaves out the objects of the host that are not labelled as this member's:
-// promises, which every member hears of, among them.
+// promises, which every member learns of, among them.
 func (l *Link) Own(requests route.Requests) route.Requests {
 	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		if obj.GetLabels()[v1alpha1.LabelClusterID] != l.ClusterID {
@@ -192,13 +192,13 @@ func (l *Link) Own(requests route.Requests) route.Requests {
 	}
 }
 
-// SameKey wakes the request of an object's own namespace and name: leaf Pods
+// SameKey enqueues the request of an object's own namespace and name: leaf Pods
 // and claims have those of their roots.
 func SameKey(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
 }
 
-// LastRestores says when the member and the host were last restored.
+// LastRestores reports when the member and the host were last restored.
 func (l *Link) LastRestores() fencing.Restores {
 	if l.Restores == nil {
 		return fencing.Restores{} // in tests of controllers

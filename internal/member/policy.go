@@ -21,7 +21,7 @@ const (
 	PolicyProbe = "xylem-policy-probe"
 )
 
-// PolicyState says whether the member's admission policies limit the link's account.
+// PolicyState reports whether the member's admission policies limit the link's account.
 type PolicyState struct {
 	// Enforced is nil if that could not be found out.
 	Enforced *bool
@@ -50,11 +50,11 @@ func judged(err error) PolicyState {
 	yes, no := true, false
 	switch {
 	case err == nil:
-		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run created namespace %q with a label that Xylem may not set", PolicyProbe)}
+		return PolicyState{Enforced: &no, Detail: fmt.Sprintf("a dry run could create namespace %q with a label that Xylem must not set", PolicyProbe)}
 	case wording.DeniedByPolicy(err, policyName):
 		return PolicyState{Enforced: &yes}
 	}
-	return PolicyState{Detail: fmt.Sprintf("a dry run of creating namespace %q failed: %v", PolicyProbe, err)}
+	return PolicyState{Detail: fmt.Sprintf("a dry run that creates namespace %q failed: %v", PolicyProbe, err)}
 }
 
 // MayLoosen asks whether the member's admin lets the account loosen Pod Security: the

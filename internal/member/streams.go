@@ -44,7 +44,7 @@ type Streams struct {
 func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bearer *budget.Bearer, asking client.Client) (*Streams, error) {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "its server cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server cannot be used: %v", err)
 	}
 	if tlsConfig != nil {
 		tlsConfig = tlsConfig.Clone()
@@ -63,11 +63,11 @@ func newStreams(config *rest.Config, tlsConfig *tls.Config, way access.Way, bear
 	}
 	wrapped, err := rest.HTTPWrappersForConfig(config, transport)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "its credentials cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's credentials cannot be used: %v", err)
 	}
 	mirrored, err := rest.HTTPWrappersForConfig(config, proxy.MirrorRequest)
 	if err != nil {
-		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "its credentials cannot be used: %v", err)
+		return nil, access.Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's credentials cannot be used: %v", err)
 	}
 	return &Streams{
 		server: server, transport: transport, bearer: bearer, asking: asking,
@@ -96,7 +96,7 @@ func (s *Streams) May(ctx context.Context, verb, subresource, namespace string) 
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Subresource: subresource, Namespace: namespace},
 	}}
 	if err := s.asking.Create(ctx, review); err != nil {
-		return false, access.Explain("ask what the account may do", err)
+		return false, access.Explain("check the account's permissions", err)
 	}
 	return review.Status.Allowed, nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 )
 
-// ClaimsOfWaiting wakes the claims of a Pod, of either side, that has no node yet.
+// ClaimsOfWaiting enqueues the claims of a Pod, of either side, that has no node yet.
 func ClaimsOfWaiting(_ context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok || pod.Spec.NodeName != "" {
@@ -26,12 +26,12 @@ func ClaimsOfWaiting(_ context.Context, obj client.Object) []reconcile.Request {
 	return requests
 }
 
-// WithSiblings wakes a claim, of either side, and its Siblings.
+// WithSiblings enqueues a claim, of either side, and its Siblings.
 func (l *Link) WithSiblings(ctx context.Context, obj client.Object) []reconcile.Request {
 	return append(SameKey(ctx, obj), l.Siblings(ctx, obj)...)
 }
 
-// Siblings wakes, when a claim of either side is bound, the claims of the host's Pods
+// Siblings enqueues, when a claim of either side is bound, the claims of the host's Pods
 // that use it and have no node: what they waited for may be over, and where they have
 // to go may be another place.
 func (l *Link) Siblings(ctx context.Context, obj client.Object) []reconcile.Request {

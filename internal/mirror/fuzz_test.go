@@ -118,7 +118,7 @@ func checkPod(t *testing.T, root *corev1.Pod) {
 func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	t.Helper()
 	twice := leaf.DeepCopy()
-	twice.UID = root.UID // the stamp names the object that it was made for
+	twice.UID = root.UID // the stamp names the object that it was created for
 	again, err := podspec.Translate(twice, mirrortest.Member)
 	if err != nil {
 		t.Fatalf("the leaf is refused: %v", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-// Origin says for which root object a leaf object was made: the stamp that
-// every leaf object of ours carries. An object without a whole stamp of this
+// Origin reports for which root object a leaf object was created: the stamp that
+// every leaf object of Xylem's carries. An object without a whole stamp of this
 // host is foreign, whatever its name.
 type Origin struct {
 	// HostID is the cluster ID of the host.
@@ -44,8 +44,8 @@ func OriginOf(leaf metav1.Object) (Origin, bool) {
 	ok := o.HostID != "" && o.UID != "" && o.Root.Name != "" &&
 		labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByValue
 	// What has a namespace has its root's, and its name, or that of a copy: an object
-	// that was copied to another name is nobody's leaf, and who may write in one
-	// namespace of a member cannot pass for a leaf of another's (I8).
+	// that was copied to another name is unowned leaf, and who may write in one
+	// namespace of a member cannot count as a leaf of another's (I8).
 	if leaf.GetNamespace() != "" {
 		ok = ok && o.Root.Namespace == leaf.GetNamespace() && (o.Root.Name == leaf.GetName() || isCopy(leaf, o.Root.Name))
 	}

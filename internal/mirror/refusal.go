@@ -5,7 +5,7 @@ package mirror
 type Refusal struct {
 	// Reason is CamelCase, for events and conditions.
 	Reason string
-	// Message says what it is about and what to do.
+	// Message reports what it is about and what to do.
 	Message string
 }
 

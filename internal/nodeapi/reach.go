@@ -133,7 +133,7 @@ func judge(t *target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespa
 	}
 	there := placement.Member{Member: t.up.Member, Inside: &placement.Inside{Namespace: namespace}}
 	if refusal := there.Answer(placement.Request{Namespace: root.Namespace}).Refusal; refusal != nil && refusal.Reason != v1alpha1.ReasonNamespaceTerminating {
-		return forbidden("the namespace of Pod %q is not this host's any more: %s", pod, refusal.Message)
+		return forbidden("the namespace of Pod %q is not this host's: %s", pod, refusal.Message)
 	}
 	origin, ours := mirror.OriginIn(hostID, leaf)
 	switch {

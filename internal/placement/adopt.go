@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// Adoptable says why a claim may not have the leaf volume that it asks for and that
+// Adoptable reports why a claim may not have the leaf volume that it asks for and that
 // no volume of the host represents: nil if it may. Anybody who may create a claim can
 // write volumeName, so that this alone asks, and allows nothing. What allows it is that
 // the volume was this very tenant's, and that nobody has given it up: its namespace is
@@ -23,35 +23,35 @@ import (
 func (m Member) Adoptable(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, namespace types.UID, leaf *corev1.PersistentVolume, kept bool) *mirror.Refusal {
 	if wrong := m.mismatch(root, class, leaf); len(wrong) > 0 {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeMismatch, Message: fmt.Sprintf(
-			"volume %s in member %s was made for an earlier claim of this name, and does not fit this one: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))}
+			"volume %q in member %q, which an earlier claim of this name had, does not fit this claim: %s", leaf.Name, m.Registration, strings.Join(wrong, "; "))}
 	}
 	was := types.UID(leaf.Annotations[v1alpha1.AnnotationNamespaceUID])
 	switch {
 	case m.Rules.Allows(leaf.Name):
 		return nil
 	case !kept:
-		return m.unconfirmed(leaf, "it was given up since")
+		return m.unconfirmed(leaf, "that claim has released it")
 	case was == "" || was != namespace:
-		return m.unconfirmed(leaf, "the namespace was re-created since, and may be another's")
+		return m.unconfirmed(leaf, "the namespace was re-created since, and may belong to somebody else")
 	}
 	return nil
 }
 
 func (m Member) unconfirmed(leaf *corev1.PersistentVolume, why string) *mirror.Refusal {
 	return &mirror.Refusal{Reason: v1alpha1.ReasonAdoptionUnconfirmed, Message: fmt.Sprintf(
-		"volume %s in member %s was made for an earlier claim of this name, but %s: an admin can let this claim have it by `kubectl annotate clusterregistration %s %s=%s`",
+		"an earlier claim of this name had volume %q in member %q, but %s. An admin can let this claim have it: `kubectl annotate clusterregistration %s %s=%s`",
 		leaf.Name, m.Registration, why, m.Registration, v1alpha1.AnnotationAdopt, leaf.Name)}
 }
 
-// mismatch says what of a claim a volume that is there does not meet.
+// mismatch reports what of a claim a volume that is there does not meet.
 func (m Member) mismatch(root *corev1.PersistentVolumeClaim, class *storagev1.StorageClass, leaf *corev1.PersistentVolume) []string {
 	var wrong []string
 	if name, rule := m.ClassFor(class); name != leaf.Spec.StorageClassName {
-		wrong = append(wrong, fmt.Sprintf("it is of class %q there, the claim's would be %q (by %s)", leaf.Spec.StorageClassName, name, rule))
+		wrong = append(wrong, fmt.Sprintf("its class there is %q, and the claim's would be %q (by %s)", leaf.Spec.StorageClassName, name, rule))
 	}
 	want, has := root.Spec.Resources.Requests[corev1.ResourceStorage], leaf.Spec.Capacity[corev1.ResourceStorage]
 	if want.Cmp(has) > 0 {
-		wrong = append(wrong, fmt.Sprintf("it has %s, the claim asks for %s: ask for no more, and grow it then", has.String(), want.String()))
+		wrong = append(wrong, fmt.Sprintf("it has %s, and the claim requests %s (request no more, and expand it afterwards)", has.String(), want.String()))
 	}
 	for _, mode := range root.Spec.AccessModes {
 		if !slices.Contains(leaf.Spec.AccessModes, mode) {

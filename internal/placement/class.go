@@ -21,17 +21,17 @@ import (
 //  3. the registration's prefix (spec.storage.prefix): the name without it,
 //  4. the same name.
 //
-// All of these are an admin's to write, and nothing else is looked at: who makes
+// All of these are an admin's to write, and nothing else is examined: who makes
 // a claim chooses among the host's classes, never among the member's.
 func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
 	if name := m.Rules.classes[host.Name]; name != "" {
-		return name, fmt.Sprintf("rule in storage.classes of ClusterRegistration %s", m.Registration)
+		return name, fmt.Sprintf("rule in storage.classes of ClusterRegistration %q", m.Registration)
 	}
 	if name := host.Parameters[v1alpha1.ParameterMemberClass]; name != "" {
-		return name, fmt.Sprintf("parameter %s of StorageClass %s", v1alpha1.ParameterMemberClass, host.Name)
+		return name, fmt.Sprintf("parameter %s of StorageClass %q", v1alpha1.ParameterMemberClass, host.Name)
 	}
 	if name, found := strings.CutPrefix(host.Name, m.Rules.prefix); found && m.Rules.prefix != "" && len(validation.IsDNS1123Subdomain(name)) == 0 {
-		return name, fmt.Sprintf("prefix %s in ClusterRegistration %s", m.Rules.prefix, m.Registration)
+		return name, fmt.Sprintf("prefix %q in ClusterRegistration %q", m.Rules.prefix, m.Registration)
 	}
 	return host.Name, "the same name"
 }
@@ -57,7 +57,7 @@ func allowsNode(class *storagev1.StorageClass, node *corev1.Node) bool {
 	return matches
 }
 
-// PromisedClass is the class of a promise as it was when that was made, with the
+// PromisedClass is the class of a promise as it was when that was created, with the
 // topologies that the present one of its name, if any, allows: who may go where is
 // not promised.
 func PromisedClass(promise *corev1.PersistentVolume, present *storagev1.StorageClass) *storagev1.StorageClass {

@@ -23,9 +23,9 @@ func ruled(storage v1alpha1.StorageSpec) Member {
 
 func TestClassFor(t *testing.T) {
 	const (
-		byRule      = "rule in storage.classes of ClusterRegistration cluster38"
-		byParameter = "parameter xylem.io/member-class of StorageClass "
-		byPrefix    = "prefix virtual-disk- in ClusterRegistration cluster38"
+		byRule      = `rule in storage.classes of ClusterRegistration "cluster38"`
+		byParameter = `parameter xylem.io/member-class of StorageClass "virtual-disk-hdd"`
+		byPrefix    = `prefix "virtual-disk-" in ClusterRegistration "cluster38"`
 		byName      = "the same name"
 	)
 	rules := v1alpha1.StorageSpec{Classes: []v1alpha1.ClassMapping{{Host: "virtual-disk-ssd", Member: "by-rule"}, {Host: "hdd", Member: "other"}}}
@@ -38,16 +38,16 @@ func TestClassFor(t *testing.T) {
 		wantName, wants string
 	}{
 		"an exact rule wins":                  {rules, "virtual-disk-ssd", parameter, "by-rule", byRule},
-		"then the parameter":                  {rules, "virtual-disk-hdd", parameter, "by-parameter", byParameter + "virtual-disk-hdd"},
+		"then the parameter":                  {rules, "virtual-disk-hdd", parameter, "by-parameter", byParameter},
 		"then the prefix":                     {rules, "virtual-disk-hdd", nil, "hdd", byPrefix},
 		"then the name":                       {rules, "ssd", nil, "ssd", byName},
-		"a rule is not followed twice":        {rules, "virtual-disk-hdd", map[string]string{"xylem.io/member-class": "hdd"}, "hdd", byParameter + "virtual-disk-hdd"},
+		"a rule is not followed twice":        {rules, "virtual-disk-hdd", map[string]string{"xylem.io/member-class": "hdd"}, "hdd", byParameter},
 		"nor is the prefix":                   {v1alpha1.StorageSpec{}, "virtual-disk-virtual-disk-x", nil, "virtual-disk-x", byPrefix},
 		"an empty parameter is none":          {rules, "ssd", map[string]string{"xylem.io/member-class": ""}, "ssd", byName},
 		"the prefix alone names nothing":      {rules, "virtual-disk-", nil, "virtual-disk-", byName},
 		"what cannot be a class's name":       {rules, "virtual-disk--x", nil, "virtual-disk--x", byName},
 		"the prefix stands at the beginning":  {rules, "a-virtual-disk-x", nil, "a-virtual-disk-x", byName},
-		"another prefix":                      {prefix("eu."), "eu.gp3", nil, "gp3", "prefix eu. in ClusterRegistration cluster38"},
+		"another prefix":                      {prefix("eu."), "eu.gp3", nil, "gp3", `prefix "eu." in ClusterRegistration "cluster38"`},
 		"another prefix instead of the usual": {prefix("eu."), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
 		"no prefix":                           {prefix(""), "virtual-disk-gp3", nil, "virtual-disk-gp3", byName},
 	}

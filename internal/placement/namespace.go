@@ -11,8 +11,8 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// refuseNamespace says why leaves of a host namespace may not be in the member: they
-// may be in one that Xylem made for this host, or that the member's admin handed to
+// refuseNamespace reports why leaves of a host namespace may not be in the member: they
+// may be in one that Xylem created for this host, or that the member's admin handed to
 // it. What the member has against it is over as soon as its namespace is another.
 func (m Member) refuseNamespace(name string) *mirror.Refusal {
 	if refusal := m.refuseName(name); refusal != nil || m.Inside == nil || m.Inside.Namespace == nil {
@@ -22,26 +22,26 @@ func (m Member) refuseNamespace(name string) *mirror.Refusal {
 	switch holder := ns.Labels[v1alpha1.LabelHost]; {
 	case holder == "":
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
-			"member %[1]q has a namespace %[2]q that is not this host's: its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; else use a namespace of another name",
+			"member %[1]q already has a namespace %[2]q, which this host may not use. Its admin can hand it over with `kubectl label namespace %[2]s %[3]s=%[4]s`; otherwise use a namespace of another name",
 			m.Registration, ns.Name, v1alpha1.LabelHost, m.HostID)}
 	case holder != m.HostID:
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceConflict, Message: fmt.Sprintf(
-			"member %[1]q has a namespace %[2]q that is another host's (%[3]s=%[4]s): use a namespace of another name, or let its admin hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s` when the other host has left it",
+			"member %[1]q already has a namespace %[2]q, which belongs to another host (%[3]s=%[4]s). Use a namespace of another name; or, when that host has left it, its admin can hand it over with `kubectl label --overwrite namespace %[2]s %[3]s=%[5]s`",
 			m.Registration, ns.Name, v1alpha1.LabelHost, holder, m.HostID)}
 	}
 	if ns.DeletionTimestamp != nil || ns.Status.Phase == corev1.NamespaceTerminating {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceTerminating, Message: fmt.Sprintf(
-			"namespace %[2]q of member %[1]q is terminating: Xylem re-creates it when it is gone. If it does not go, `kubectl get namespace %[2]s -o yaml` in the member says in its conditions what holds it",
+			"namespace %[2]q of member %[1]q is terminating: Xylem re-creates it when it is gone. If it remains, `kubectl get namespace %[2]s -o yaml` in the member shows what holds it",
 			m.Registration, ns.Name)}
 	}
 	return nil
 }
 
-// refuseName says why nothing of a host namespace goes to the member, whatever is there.
+// refuseName reports why nothing of a host namespace goes to the member, whatever is there.
 func (m Member) refuseName(name string) *mirror.Refusal {
 	if reserved(name) {
 		return &mirror.Refusal{Reason: v1alpha1.ReasonNamespaceReserved, Message: fmt.Sprintf(
-			"namespace %q is a cluster's own: Xylem pushes nothing into that of member %q. Use a namespace of another name", name, m.Registration)}
+			"namespace %q is reserved for the cluster itself: Xylem pushes nothing into it in member %q. Use another namespace", name, m.Registration)}
 	}
 	is := func(pattern string) bool { return matches(pattern, name) }
 	var why string

@@ -37,12 +37,12 @@ func TestNamespace(t *testing.T) {
 		"made":      {ns: namespace(func(*corev1.Namespace) {}), usable: true},
 		"handed":    {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: host}}}, usable: true},
 		"foreign":   {ns: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, reason: v1alpha1.ReasonNamespaceConflict, says: "kubectl label namespace shop xylem.io/host=host-1"},
-		"another's": {ns: namespace(func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }), reason: v1alpha1.ReasonNamespaceConflict, says: "another host's (xylem.io/host=host-2)"},
+		"another's": {ns: namespace(func(ns *corev1.Namespace) { ns.Labels[v1alpha1.LabelHost] = "host-2" }), reason: v1alpha1.ReasonNamespaceConflict, says: "another host (xylem.io/host=host-2)"},
 		"deleted":   {ns: namespace(func(ns *corev1.Namespace) { ns.DeletionTimestamp = &now }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
 		"phase":     {ns: namespace(func(ns *corev1.Namespace) { ns.Status.Phase = corev1.NamespaceTerminating }), reason: v1alpha1.ReasonNamespaceTerminating, says: "terminating"},
 		"foreign, terminating": {
 			ns:     &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", DeletionTimestamp: &now}},
-			reason: v1alpha1.ReasonNamespaceConflict, says: "is not this host's",
+			reason: v1alpha1.ReasonNamespaceConflict, says: "which this host may not use",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

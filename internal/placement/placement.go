@@ -71,7 +71,7 @@ func (a Answer) ByClass() bool {
 	return a.Refusal != nil && (a.Refusal.Reason == v1alpha1.ReasonClassKeepsOff || a.Refusal.Reason == v1alpha1.ReasonClassNotFound)
 }
 
-// Answer says whether a request may go to the member, and if not, why.
+// Answer reports whether a request may go to the member, and if not, why.
 func (m Member) Answer(q Request) Answer {
 	var a Answer
 	if q.Class != nil {
@@ -95,7 +95,7 @@ func (m Member) refuseClass(class *storagev1.StorageClass, a Answer) *mirror.Ref
 	switch {
 	case !allowsNode(class, m.Node): // nobody but the scheduler goes by it
 		return &mirror.Refusal{Reason: v1alpha1.ReasonClassKeepsOff, Message: fmt.Sprintf(
-			"StorageClass %q excludes member %q by its allowedTopologies: a Pod of the claim has to run on another node. Re-create the Pod if it is bound to that one, or change the class",
+			"StorageClass %q excludes member %q by its allowedTopologies. Re-create the Pod on another node, or use another class",
 			class.Name, m.Registration)}
 	case m.Inside != nil && !slices.Contains(m.Inside.Classes, a.Class):
 		has := strings.Join(slices.Sorted(slices.Values(m.Inside.Classes)), ", ")
@@ -115,5 +115,5 @@ func (m Member) refuseVolume(volume *corev1.PersistentVolume) *mirror.Refusal {
 		return nil
 	}
 	return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere, Message: fmt.Sprintf(
-		"volume %q cannot be used in member %q, by its nodeAffinity: run the Pod where the volume is", volume.Name, m.Registration)}
+		"the nodeAffinity of volume %q excludes member %q. Run the Pod where the volume is", volume.Name, m.Registration)}
 }

@@ -62,7 +62,7 @@ type Unmirrored struct {
 }
 
 // Withdrawing is evidence that a leaf claim has no volume that the host represents: its root
-// is gone or as it was seen, and nothing was made for the claim.
+// is gone or as it was seen, and nothing was created for the claim.
 type Withdrawing struct {
 	Root   RootGone
 	Seen   RootUnchanged
@@ -97,7 +97,7 @@ func (e Destroying) Covers(action Action, object client.Object) error {
 		another := stamp != e.Root.w.uid
 		if action != SetDelete || !destroys || object.UID != leafOf(e.Host.pv) ||
 			another && (e.Stamped.w == nil || e.Stamped.w.uid != stamp) {
-			return unproven("the evidence is not for leaf volume %s", object.Name)
+			return unproven("the evidence is not for leaf volume %q", object.Name)
 		}
 		if another {
 			return spend(e.Host.w, e.Root.w, e.Stamped.w)
@@ -105,7 +105,7 @@ func (e Destroying) Covers(action Action, object client.Object) error {
 		return spend(e.Host.w, e.Root.w)
 	case *corev1.PersistentVolumeClaim:
 		if action != DeleteClaim || stampedRoot(object) != e.Root.w.uid || !e.Leaf.ends(object, e.Host.pv, destroys) {
-			return unproven("the evidence is not for leaf claim %s", client.ObjectKeyFromObject(object))
+			return unproven("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
 		}
 		return spend(e.Host.w, e.Root.w, e.Leaf.w)
 	}
@@ -136,16 +136,16 @@ func (e Keeping) Covers(action Action, object client.Object) error {
 		return err
 	}
 	if !e.Leaf.of(claim) || !Outlives(e.Leaf.pv, claim) {
-		return unproven("the volume of leaf claim %s may go with it", client.ObjectKeyFromObject(claim))
+		return unproven("the volume of leaf claim %q may go with it", client.ObjectKeyFromObject(claim))
 	}
 	if e.Host.w == nil {
 		if !e.None.of(claim) {
-			return unproven("a host PV may represent the volume of leaf claim %s", client.ObjectKeyFromObject(claim))
+			return unproven("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
 		}
 		return spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
 	}
 	if e.Leaf.pv != nil && e.Leaf.pv.UID != leafOf(e.Host.pv) {
-		return unproven("the host PV does not represent the volume of leaf claim %s", client.ObjectKeyFromObject(claim))
+		return unproven("the host PV does not represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
 	}
 	return spend(e.Host.w, e.Root.w, e.Leaf.w)
 }
@@ -157,10 +157,10 @@ func (e Unmirrored) Covers(action Action, object client.Object) error {
 		return err
 	}
 	if pv := e.Leaf.pv; !e.Leaf.of(claim) || pv != nil && (e.Leaf.stamped || e.None.restored || !hostpv.HeldBy(pv, claim)) {
-		return unproven("the volume of leaf claim %s may have been mirrored", client.ObjectKeyFromObject(claim))
+		return unproven("the volume of leaf claim %q may have been mirrored", client.ObjectKeyFromObject(claim))
 	}
 	if !e.None.of(claim) || !e.None.thorough {
-		return unproven("a host PV may represent the volume of leaf claim %s", client.ObjectKeyFromObject(claim))
+		return unproven("a host PV may represent the volume of leaf claim %q", client.ObjectKeyFromObject(claim))
 	}
 	return spend(e.Root.w, e.Leaf.w, e.None.w, e.Member.w)
 }
@@ -176,7 +176,7 @@ func (e Withdrawing) Covers(action Action, object client.Object) error {
 		return err
 	}
 	if claim.Spec.VolumeName != "" || e.Made.w == nil || e.Made.w.uid != claim.UID {
-		return unproven("leaf claim %s may have a volume", client.ObjectKeyFromObject(claim))
+		return unproven("leaf claim %q may have a volume", client.ObjectKeyFromObject(claim))
 	}
 	return spend(root.w, e.Made.w, e.Member.w)
 }
@@ -190,12 +190,12 @@ func (e Releasing) Covers(action Action, object client.Object) error {
 	switch object := object.(type) {
 	case *corev1.PersistentVolume:
 		if action != SetDelete || !destroys || object.UID != leafOf(e.Promise.pv) || e.Pods.claim != (types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}) {
-			return unproven("the evidence is not for leaf volume %s", object.Name)
+			return unproven("the evidence is not for leaf volume %q", object.Name)
 		}
 		return spend(e.Promise.w, e.Pods.w)
 	case *corev1.PersistentVolumeClaim:
 		if action != DeleteClaim || stampedRoot(object) != ref.UID || !e.Leaf.ends(object, e.Promise.pv, destroys) {
-			return unproven("the evidence is not for leaf claim %s", client.ObjectKeyFromObject(object))
+			return unproven("the evidence is not for leaf claim %q", client.ObjectKeyFromObject(object))
 		}
 		return spend(e.Promise.w, e.Leaf.w)
 	}

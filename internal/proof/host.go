@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// RootGone says that the host has no claim of a UID.
+// RootGone reports that the host has no claim of a UID.
 type RootGone struct{ w *witness }
 
 // RootGone proves it by a live read of the claim's name.
@@ -33,7 +33,7 @@ func (p Prover) RootGone(ctx context.Context, root types.NamespacedName, uid typ
 	return RootGone{p.testify(began, uid, "")}, true, nil
 }
 
-// RootUnchanged says that a root claim is, in what it says of its place, as it was seen.
+// RootUnchanged reports that a root claim is, in what it says of its place, as it was seen.
 type RootUnchanged struct{ w *witness }
 
 // RootUnchanged proves it by a live read of the claim. A cache that was filled by an API
@@ -52,13 +52,13 @@ func (p Prover) RootUnchanged(ctx context.Context, seen *corev1.PersistentVolume
 	return RootUnchanged{p.testify(began, now.UID, now.ResourceVersion)}, true, nil
 }
 
-// HostReleased says that a host PV has ended: its claim is gone, says the host.
+// HostReleased reports that a host PV has ended: its claim is gone, says the host.
 type HostReleased struct{ hostVolume }
 
-// HostUnchanged says that nobody has written to a host PV.
+// HostUnchanged reports that nobody has written to a host PV.
 type HostUnchanged struct{ hostVolume }
 
-// HostAssigned says that a host PV is for the same claim as before, or for none.
+// HostAssigned reports that a host PV is for the same claim as before, or for none.
 type HostAssigned struct{ hostVolume }
 
 // hostVolume is a host PV as a live read showed it.
@@ -116,7 +116,7 @@ func leafOf(host *corev1.PersistentVolume) types.UID {
 	return uid
 }
 
-// Unused says that no Pod keeps the disk of a claim in this member.
+// Unused reports that no Pod keeps the disk of a claim in this member.
 type Unused struct {
 	w     *witness
 	claim types.NamespacedName

@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// LeafVolume says what the member has under the name of a leaf PV.
+// LeafVolume reports what the member has under the name of a leaf PV.
 type LeafVolume struct {
 	w       *witness
 	name    string

@@ -22,7 +22,7 @@ const provisionedPrefix = "pvc-"
 // is the same each time, and so is the disk: a provisioner that is asked again returns it.
 func provisionedName(claim types.UID) string { return provisionedPrefix + string(claim) }
 
-// NotMirrored says that no host PV represents the volume of a leaf claim. If it is not
+// NotMirrored reports that no host PV represents the volume of a leaf claim. If it is not
 // proven, By is one that does.
 type NotMirrored struct {
 	w  *witness
@@ -33,7 +33,7 @@ type NotMirrored struct {
 }
 
 // NotMirrored proves by live reads that the host has no PV with the handle of the leaf PV
-// that a leaf claim names, whatever UID that leaf PV has by now. A member that was restored
+// that a leaf claim names, whatever UID that leaf PV has now. A member that was restored
 // lacks the stamp, and may have the leaf PV under another UID, so that only the host knows
 // that the volume is in use or is to be kept. It looks for the mirror under both of its names.
 //
@@ -98,8 +98,8 @@ func (p Prover) mirrorByName(ctx context.Context, leaf string) (*corev1.Persiste
 	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 }
 
-// NothingMade says that an unbound leaf claim has no volume that the host represents: nothing
-// was made for it, or what was made is not mirrored. If it is not proven, By is a host PV that
+// NothingMade reports that an unbound leaf claim has no volume that the host represents: nothing
+// was created for it, or what was created is not mirrored. If it is not proven, By is a host PV that
 // represents a volume of the claim, or nil: the member is about to bind one.
 type NothingMade struct {
 	w  *witness
@@ -107,7 +107,7 @@ type NothingMade struct {
 }
 
 // NothingMade proves it by live reads of the host PVs for the claim's root, of the leaf PVs
-// that these record, and of the host PVs that represent a volume made for the claim. A claim
+// that these record, and of the host PVs that represent a volume created for the claim. A claim
 // is never unbound again once it was bound, so that only a claim that may come from a backup
 // of the member can have had one: for that, it lists all PVs of both clusters.
 func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (NothingMade, bool, error) {
@@ -141,7 +141,7 @@ func (p Prover) NothingMade(ctx context.Context, claim *corev1.PersistentVolumeC
 	return NothingMade{w: p.testify(began, claim.UID, claim.ResourceVersion)}, true, nil
 }
 
-// mirrorOfRoot is a host PV of this member that was made for the leaf claim's root, and
+// mirrorOfRoot is a host PV of this member that was created for the leaf claim's root, and
 // whose leaf PV may be the one of this leaf claim: it is not there, or points at the claim.
 func (p Prover) mirrorOfRoot(ctx context.Context, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*corev1.PersistentVolume, error) {
 	hosts, err := index.VolumesOfClaim(ctx, p.Host, origin.Root)
@@ -178,7 +178,7 @@ func endsWith(host *corev1.PersistentVolume, claim types.UID) bool {
 		rootOf(host) == claim && host.Annotations[v1alpha1.AnnotationAbandon] == ""
 }
 
-// volumesFor are the member's PVs, by a live list, that were made for a claim or wait to be
+// volumesFor are the member's PVs, by a live list, that were created for a claim or wait to be
 // bound to it.
 func (p Prover) volumesFor(ctx context.Context, claim *corev1.PersistentVolumeClaim) ([]corev1.PersistentVolume, error) {
 	var list corev1.PersistentVolumeList

@@ -17,7 +17,7 @@ import (
 // lifetime is how long after a proof the next one may begin, or the write be sent.
 const lifetime = 10 * time.Second
 
-// ErrUnproven says that a write lacks the evidence that it needs.
+// ErrUnproven reports that a write lacks the evidence that it needs.
 var ErrUnproven = errors.New("not proven")
 
 // Prover reads the host and one member.
@@ -82,7 +82,7 @@ func unproven(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrUnproven, fmt.Sprintf(format, args...))
 }
 
-// MemberCurrent says that the member was not restored under this process.
+// MemberCurrent reports that the member was not restored under this process.
 type MemberCurrent struct{ w *witness }
 
 // MemberCurrent proves that what the member has or lacks is not of a backup, by a live read

@@ -54,14 +54,14 @@ type noted struct {
 	generation int64
 }
 
-// NewBook makes an empty book.
+// NewBook creates an empty book.
 func NewBook() *Book { return &Book{members: map[string]*noted{}} }
 
 // Note what classes a member has. It reports whether that is news, and after how long
 // it is to be noted again even if nothing changes, 0 for never.
 func (b *Book) Note(registration string, seen Seen) (news bool, again time.Duration) {
 	if news, again = b.note(registration, seen); news {
-		// Who is woken reads the book.
+		// Who is enqueued reads the book.
 		b.offers.Wake(registration)
 		b.changes.Wake(registration)
 	}
@@ -122,7 +122,7 @@ func (b *Book) Forget(registration string) {
 }
 
 // selectionOf a registration; false if its member was not seen since the manager
-// started. It is worked out anew when member or registration have changed.
+// started. It is worked out again when member or registration have changed.
 func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -140,13 +140,13 @@ func (b *Book) selectionOf(cr *v1alpha1.ClusterRegistration) (*selection, bool) 
 	return n.selected, true
 }
 
-// Offers wakes what stands for a registration in a controller whenever its member
+// Offers enqueues what represents a registration in a controller whenever its member
 // has other classes than before.
 func (b *Book) Offers(requests route.ByName) source.Source { return b.offers.SourceOf(requests) }
 
-// Changes wakes a controller's request of a registration's name whenever its member
+// Changes enqueues a controller's request of a registration's name whenever its member
 // has other classes, or something else may be ruled on them.
 func (b *Book) Changes() source.Source { return b.changes.Source() }
 
-// Ruled wakes those who show what is ruled on a registration's classes.
+// Ruled enqueues those who show what is ruled on a registration's classes.
 func (b *Book) Ruled(registration string) { b.changes.Wake(registration) }

@@ -52,7 +52,7 @@ func clustersOf(class *storagev1.StorageClass) []string {
 }
 
 // HostClass is the host's class for a ruling, made from the one that is there, or
-// anew if that is nil. What others have put on it stays.
+// again if that is nil. What others have put on it stays.
 func HostClass(name string, ruling Ruling, has *storagev1.StorageClass) *storagev1.StorageClass {
 	class := &storagev1.StorageClass{}
 	if has != nil {

@@ -91,17 +91,17 @@ func TestRule(t *testing.T) {
 		"not selected":                  {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "slow"))), host: published("fast", Terms{del, true}, 1)},
 		"selected":                      {view: view(map[int][]Class{1: fast}, r(1, selecting("tier", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
 		"both agree, the older first":   {view: view(map[int][]Class{1: fast, 2: fast}, r(2), r(1)), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"the older one's policy":        {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in m1"}},
+		"the older one's policy":        {view: view(map[int][]Class{1: kept, 2: fast}, r(2), r(1)), by: []string{"m1"}, terms: Terms{retain, true}, problems: map[string]string{"m2": "reclaimPolicy Retain, allowVolumeExpansion true in member \"m1\""}},
 		"growth differs":                {view: view(map[int][]Class{1: fast, 2: {class("fast", del, false)}}, r(1), r(2)), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "allowVolumeExpansion false here"}},
-		"the third agrees":              {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": "class fast"}},
+		"the third agrees":              {view: view(map[int][]Class{1: fast, 2: kept, 3: fast}, r(1), r(2), r(3)), by: []string{"m1", "m3"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
 		"the older one is off":          {view: view(map[int][]Class{1: kept, 2: fast}, r(1, off), r(2)), by: []string{"m2"}, terms: Terms{del, true}},
-		"a class of the host's own":     {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "not Xylem's", "m2": "not Xylem's"}},
+		"a class of the host's own":     {view: view(map[int][]Class{1: fast, 2: kept}, r(1), r(2)), host: foreign, problems: map[string]string{"m1": "did not create", "m2": "did not create"}},
 		"away since the start: kept":    {view: view(nil, r(1)), host: published("fast", Terms{retain, false}, 1), by: []string{"m1"}, terms: Terms{retain, false}},
 		"away, and never offered it":    {view: view(nil, r(2)), host: published("fast", Terms{del, true}, 1)},
 		"away, and there is no class":   {view: view(nil, r(1))},
 		"away, and off":                 {view: view(nil, r(1, off)), host: published("fast", Terms{del, true}, 1)},
 		"away: another agrees":          {view: view(map[int][]Class{2: fast}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1", "m2"}, terms: Terms{del, true}},
-		"away: another differs":         {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": "class fast"}},
+		"away: another differs":         {view: view(map[int][]Class{2: kept}, r(1), r(2)), host: published("fast", Terms{del, true}, 1), by: []string{"m1"}, terms: Terms{del, true}, problems: map[string]string{"m2": `class "fast"`}},
 		"another cluster of that name":  {view: view(map[int][]Class{1: fast}, r(1, anew)), host: published("fast", Terms{del, true}, 1)},
 		"it means another class there":  {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "slow")))},
 		"a rule that says what is said": {view: view(map[int][]Class{1: fast}, r(1, mapping("fast", "fast"))), by: []string{"m1"}, terms: Terms{del, true}},
@@ -149,12 +149,12 @@ func TestSummarize(t *testing.T) {
 		says      []string
 		published int
 	}{
-		"all":                        {many(2), nil, true, v1alpha1.ReasonReflected, []string{"2 of", "c000, c001"}, 2},
-		"none":                       {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that is asked for"}, 0},
+		"all":                        {many(2), nil, true, v1alpha1.ReasonReflected, []string{"member (2)", "c000, c001"}, 2},
+		"none":                       {nil, nil, true, v1alpha1.ReasonReflected, []string{"no class that the selector matches"}, 0},
 		"as many as may be":          {many(3), atMost(3), true, v1alpha1.ReasonReflected, nil, 3},
-		"one more: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"1 classes are more", "c003"}, 3},
+		"one more: the last by name": {many(4), atMost(3), false, v1alpha1.ReasonTooManyClasses, []string{"leaves out 1 class,", "c003"}, 3},
 		"many more":                  {many(300), atMost(256), false, v1alpha1.ReasonTooManyClasses, []string{"44 classes", "and 39 more"}, 256},
-		"from before the cap":        {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max, 32"}, 32},
+		"from before the cap":        {many(33), atMost(0), false, v1alpha1.ReasonTooManyClasses, []string{"max (32)"}, 32},
 		"what is not selected does not count": {many(4), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			selecting("tier", "c003")(cr)
@@ -162,10 +162,10 @@ func TestSummarize(t *testing.T) {
 		"nor what means another": {many(2), func(cr *v1alpha1.ClusterRegistration) {
 			atMost(1)(cr)
 			mapping("c000", "x")(cr)
-		}, false, v1alpha1.ReasonReflectionConflict, []string{"class c000: a class of that name in the host means x here (by rule in storage.classes of ClusterRegistration m1)"}, 1},
-		"a name with the prefix":    {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{"means x here (by prefix virtual-disk-"}, 0},
+		}, false, v1alpha1.ReasonReflectionConflict, []string{`class "c000": a class of that name in the host means class "x" here (by rule in storage.classes of ClusterRegistration "m1")`}, 1},
+		"a name with the prefix":    {[]Class{class("virtual-disk-x", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`means class "x" here (by prefix "virtual-disk-"`}, 0},
 		"a selector that is none":   {many(2), invalid, false, v1alpha1.ReasonSelectorInvalid, []string{"spec.storage.reflect.selector"}, 0},
-		"the host has one already":  {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{"class taken: the host has a class"}, 0},
+		"the host has one already":  {[]Class{class("taken", del, true)}, nil, false, v1alpha1.ReasonReflectionConflict, []string{`class "taken": the host has a class`}, 0},
 		"more problems than fit in": {many(40), atMost(1), false, v1alpha1.ReasonTooManyClasses, []string{"39 classes"}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +199,7 @@ func TestSummarize(t *testing.T) {
 	}
 }
 
-// A changed registration, or a member that has changed, is selected from anew.
+// A changed registration, or a member that has changed, is selected from again.
 func TestSelectionIsCurrent(t *testing.T) {
 	cr := registration(1)
 	v := view(map[int][]Class{1: {class("a", del, true), class("b", del, true)}}, cr)
@@ -239,7 +239,7 @@ func TestSelectionIsCurrent(t *testing.T) {
 	}
 }
 
-// Who shows what is offered is woken by what is new only.
+// Who shows what is offered is enqueued by what is new only.
 func TestNoteTellsNews(t *testing.T) {
 	book := NewBook()
 	for _, step := range []struct {

@@ -32,7 +32,7 @@ type Offering struct{ Registration, ClusterID string }
 
 // Rule on a class's name; host is the class that the host has of that name, nil if
 // it has none. The oldest registration that offers it decides on its terms; those
-// that agree offer it too. A class that is not ours is nobody's to offer.
+// that agree offer it too. A class that is not Xylem's is unowned to offer.
 func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 	ruling := Ruling{Problems: map[string]Problem{}}
 	for _, cr := range v.byAge() {
@@ -41,10 +41,10 @@ func (v View) Rule(name string, host *storagev1.StorageClass) Ruling {
 		case !offers:
 		case host != nil && !Ours(host):
 			ruling.Problems[cr.Name] = Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %s: the host has a class of that name that is not Xylem's, and is left alone", name)}
+				"class %q: the host has a class of that name, which Xylem did not create and leaves alone", name)}
 		case len(ruling.Offering) > 0 && terms != ruling.Terms:
 			ruling.Problems[cr.Name] = Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %s: has %s here, and %s in %s, which is the older registration", name, terms, ruling.Terms, ruling.Offering[0].Registration)}
+				"class %q: it has %s here, and %s in member %q, which was registered first", name, terms, ruling.Terms, ruling.Offering[0].Registration)}
 		default:
 			ruling.Terms = terms
 			ruling.Offering = append(ruling.Offering, Offering{cr.Name, cr.Status.ClusterID})
@@ -117,7 +117,7 @@ func PublishedFor(registration string, host []storagev1.StorageClass) []string {
 	return names
 }
 
-// Summary is what a registration is told of its classes.
+// Summary is what a registration shows of its classes.
 type Summary struct {
 	// Published are the names of those that are, sorted.
 	Published []string
@@ -151,9 +151,9 @@ func (v View) Summarize(cr *v1alpha1.ClusterRegistration, host func(name string)
 // Condition is what a summary says: whether all is published, a reason, and words.
 func (s Summary) Condition() (ok bool, reason, message string) {
 	if len(s.Problems) == 0 {
-		message = "the member has no class that is asked for"
+		message = "the member has no class that the selector matches"
 		if len(s.Published) > 0 {
-			message = fmt.Sprintf("%d of the member's classes are published: %s", len(s.Published), some(s.Published))
+			message = fmt.Sprintf("published classes of the member (%d): %s", len(s.Published), some(s.Published))
 		}
 		return true, v1alpha1.ReasonReflected, message
 	}
@@ -161,7 +161,7 @@ func (s Summary) Condition() (ok bool, reason, message string) {
 	for _, problem := range s.Problems[:min(len(s.Problems), namedAtMost)] {
 		said = append(said, problem.Message)
 	}
-	message = fmt.Sprintf("%d of the member's classes are published. Not so: %s", len(s.Published), strings.Join(said, "; "))
+	message = fmt.Sprintf("published classes of the member: %d. Not published: %s", len(s.Published), strings.Join(said, "; "))
 	if more := len(s.Problems) - len(said); more > 0 {
 		message += fmt.Sprintf("; and %d more", more)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/placement"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // selection is what a registration asks to have published of its member's classes.
@@ -59,7 +60,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 		named := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: class.Name}}
 		if means, rule := member.ClassFor(named); means != class.Name {
 			s.problems = append(s.problems, Problem{v1alpha1.ReasonReflectionConflict, fmt.Sprintf(
-				"class %s: a class of that name in the host means %s here (by %s)", class.Name, means, rule)})
+				"class %q: a class of that name in the host means class %q here (by %s)", class.Name, means, rule)})
 			continue
 		}
 		if len(s.offers) == limit(cr) {
@@ -71,7 +72,7 @@ func selectFrom(classes []Class, offered map[string]bool, cr *v1alpha1.ClusterRe
 	if len(over) > 0 {
 		slices.Sort(over)
 		s.problems = append(s.problems, Problem{v1alpha1.ReasonTooManyClasses, fmt.Sprintf(
-			"%d classes are more than spec.storage.reflect.max, %d, and are left out: %s", len(over), limit(cr), some(over))})
+			"Xylem leaves out %s, because the member has more than spec.storage.reflect.max (%d): %s. Raise it, or narrow spec.storage.reflect.selector", text.Count(len(over), "class"), limit(cr), some(over))})
 	}
 	return s
 }

@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 )
 
-// After enqueues what an object wakes after a pause, so that many changes make one
+// After enqueues what an object enqueues after a pause, so that many changes make one
 // look.
 func After(pause time.Duration, requests handler.MapFunc) handler.EventHandler {
 	return Paced(func(_, _ client.Object) time.Duration { return pause }, requests)
 }
 
-// Paced enqueues what a change wakes after the pause that its states give, nil for one
+// Paced enqueues what a change enqueues after the pause that its states give, nil for one
 // that there is not; at once for 0.
 func Paced(pause func(before, after client.Object) time.Duration, requests handler.MapFunc) handler.EventHandler {
 	add := func(ctx context.Context, q queue, before, after client.Object) {

@@ -7,9 +7,9 @@ import (
 )
 
 // Changed leaves out the updates that change nothing. An informer that has lost its
-// watch lists everything again, and tells of each object as updated, which would have
-// an API server's restart look at all volumes. Its resync, which hands on the very
-// object that it has, is let through: every some hours, all is looked at again.
+// watch lists everything again, and reports each object as updated, which would have
+// an API server's restart look at all volumes. Its resync, which passes on the very
+// object that it has, is admitted: every some hours, all is examined again.
 func Changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld, e.ObjectNew) }}
 }
@@ -35,7 +35,7 @@ func Concerning(concerns Concerns) predicate.Predicate {
 }
 
 // SinceStart leaves out what there is when a controller starts: for handlers that only
-// wake objects which are looked at then in any case. No worker starts before all of
+// wake objects which are examined then in any case. No worker starts before all of
 // this was gone through, for each handler.
 func SinceStart() predicate.Predicate {
 	return predicate.Funcs{CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList }}

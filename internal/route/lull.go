@@ -93,7 +93,7 @@ func WhenChanged[T client.Object, V comparable](look func(T) V) Urgent {
 func Never(context.Context, client.Object, client.Object) bool { return false }
 
 // Unhurried is a source of this package whose events are held back for Lull, unless they are
-// urgent: no step of a claim's way to its volume waits for them.
+// urgent: no step of provisioning waits for them.
 func Unhurried(urgent Urgent, from source.Source) source.Source { return unhurried{from, urgent} }
 
 type unhurried struct {

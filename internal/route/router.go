@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Requests maps an object of the host to the requests that it wakes. It may
+// Requests maps an object of the host to the requests that it enqueues. It may
 // read caches; an error is for it to log.
 type Requests func(context.Context, client.Object) []reconcile.Request
 
@@ -52,7 +52,7 @@ type sink struct {
 	queue    queue
 }
 
-// New makes a router on the host's cache.
+// New creates a router on the host's cache.
 func New(hostCache cache.Cache) *Router {
 	return &Router{cache: hostCache, objects: map[reflect.Type]toolscache.Indexer{}, sinks: map[reflect.Type]map[key]map[*sink]struct{}{}}
 }
@@ -91,7 +91,7 @@ func (r *Router) Setup(ctx context.Context) error {
 	return nil
 }
 
-// keeping has a store hold what an informer tells of, before others are told.
+// keeping has a store hold what an informer tells of, before others are notified.
 func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) toolscache.ResourceEventHandlerFuncs {
 	// A store fails with objects that have no name: an informer has none.
 	return toolscache.ResourceEventHandlerFuncs{
@@ -118,7 +118,7 @@ func stateOf(told any) client.Object {
 	return obj
 }
 
-// deliver wakes the sinks of all owners of both states of an object, nil if there is none.
+// deliver enqueues the sinks of all owners of both states of an object, nil if there is none.
 // To the sinks of a member that one state alone concerns, the object comes or goes.
 func (r *Router) deliver(was, is client.Object) {
 	r.mu.RLock()

@@ -20,17 +20,17 @@ type Waker struct {
 	queues map[queue]func(name string) []reconcile.Request
 }
 
-// ByName are the requests that a name stands for.
+// ByName are the requests that a name represents.
 type ByName func(ctx context.Context, name string) []reconcile.Request
 
-// Source hands a controller's queue the names that are woken, until its context ends.
+// Source hands a controller's queue the names that are enqueued, until its context ends.
 func (w *Waker) Source() source.Source {
 	return w.SourceOf(func(_ context.Context, name string) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: name}}}
 	})
 }
 
-// SourceOf hands a controller's queue what the names that are woken stand for there.
+// SourceOf hands a controller's queue what the names that are enqueued represent there.
 func (w *Waker) SourceOf(requests ByName) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		w.mu.Lock()

@@ -112,7 +112,7 @@ func labels(of map[string]string) map[string]string {
 // own are annotations whose values are another for each object.
 var own = map[string]bool{v1alpha1.AnnotationRoot: true, v1alpha1.AnnotationRootUID: true, v1alpha1.AnnotationVolumeUID: true}
 
-// shortest is the length from which on a value is one of its object's own: the names
+// shortest is the length from which a value is assumed to be unique to its object: the names
 // and IDs that many have are shorter.
 const shortest = 128
 

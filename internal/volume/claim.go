@@ -20,6 +20,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/placement"
 	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 // Placement is what decides whether a claim gets, or keeps, a leaf claim in the member. Nil is
@@ -87,7 +88,7 @@ func (a Attempt) Failure(m mirror.Member) *mirror.Refusal {
 	}
 	for _, c := range a.Consumers {
 		if c.Bound != "" {
-			return refuse(problem.Reason, "%s. No other member is tried: Pod %s uses claim %s too, which has its volume in member %s",
+			return refuse(problem.Reason, "%s. Xylem tries no other member: Pod %q also uses claim %q, whose volume is in member %q",
 				problem.Message, c.Name, c.Bound, m.Registration)
 		}
 	}
@@ -261,8 +262,8 @@ func (s *Snapshot) ReportUnadoptable() *mirror.Refusal {
 
 // ReportRivals says which other members have a volume that the claim asks for as well.
 func (s *Snapshot) ReportRivals() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonAmbiguousVolume, "volume %s is in member %s and in %s as well, each made for an earlier claim of this name: have all but the right one removed there",
-		s.asked().Name, s.Member.Registration, strings.Join(s.Placement.Rivals, ", "))
+	return refuse(v1alpha1.ReasonAmbiguousVolume, "volume %q is in member %q, and in %s: each was provisioned for an earlier claim of this name. Ask the members' admins to delete all but the right one",
+		s.asked().Name, s.Member.Registration, text.Quoted(s.Placement.Rivals...))
 }
 
 // ReportUnknown says that it is not known which of two volumes is the claim's.
@@ -281,20 +282,20 @@ func (s *Snapshot) ReportSecond() *mirror.Refusal {
 // ReportHostUnconfirmed says that nobody has confirmed the restore of the host, from before the
 // claim was placed.
 func (s *Snapshot) ReportHostUnconfirmed() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host was restored, perhaps from before the claim was placed. "+
+	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host may have been restored from before the claim was placed. "+
 		"Confirm the restore as ClusterRegistration %q asks, and Xylem uses the volume if it is older than that", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
 }
 
 // ReportNeverPlaced says that the member has a volume of a claim that was never placed there.
 func (s *Snapshot) ReportNeverPlaced() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: somebody in that member may have created it. "+
-		"Xylem does not use it. If it is the claim's own, an admin can allow it: `kubectl annotate clusterregistration %s %s=%s`. Else the member's admin has to remove claim \"%s/%s\" there",
+		"Xylem does not use it. If it is the claim's own, an admin can allow it: `kubectl annotate clusterregistration %s %s=%s`. Otherwise, ask the member's admin to remove claim \"%s/%s\" there",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
 // ReportTaken says that the member still has a volume of a promise that an admin took from it.
 func (s *Snapshot) ReportTaken() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which has no volume any more: an admin abandoned PersistentVolume %q while that member had it. "+
+	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which no longer has a volume: an admin abandoned PersistentVolume %q while that member had it. "+
 		"Xylem keeps the data, and uses them only for a Pod of the claim that is scheduled to that member. If nobody needs them, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Promise.Name, s.Claim.Namespace, s.Claim.Name)
 }
@@ -305,7 +306,7 @@ func (s *Snapshot) ReportVanished() *mirror.Refusal {
 		"Delete claim \"%s/%s\" in that member, and Xylem provisions a new disk", s.Member.Registration, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
-const terminated = "%s, which was made for the claim, is being deleted, so that the claim cannot be bound to it any more. Delete the claim and create it again"
+const terminated = "%s, which was created for the claim, is being deleted, so that the claim cannot be bound to it. Delete the claim and create it again"
 
 // ReportMirrorTerminating says that the host PV of the claim is being deleted.
 func (s *Snapshot) ReportMirrorTerminating() *mirror.Refusal {

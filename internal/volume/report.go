@@ -3,6 +3,7 @@ package volume
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -40,18 +41,21 @@ func (s *Snapshot) Elsewhere() string {
 		return ""
 	}
 	if placed := s.PlacedIn(); placed != "" && placed != s.Member.ClusterID {
-		return fmt.Sprintf("the claim is placed in cluster %q", placed)
+		if s.PlacedRegistration != "" {
+			return fmt.Sprintf("the claim is placed in member %q", s.PlacedRegistration)
+		}
+		return fmt.Sprintf("the claim is placed in another cluster (ID %q)", placed)
 	}
 	name := s.Root.Spec.VolumeName
 	if name != "" && !s.Promised() && (s.Host == nil && s.HostName(s.Root) != name || s.Host != nil && name != s.Host.Name) {
-		return "the claim is bound to volume " + name
+		return "the claim is bound to volume " + strconv.Quote(name)
 	}
 	return ""
 }
 
 // ReportSurplus says that the volume is not the one that the claim has.
 func (s *Snapshot) ReportSurplus() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonSurplusVolume, "member %s has a volume %s for this claim that is not used: %s. Its data are kept; delete it there if nobody needs it",
+	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete it there if nobody needs it",
 		s.Member.Registration, s.Name, s.Elsewhere())
 }
 
@@ -96,7 +100,7 @@ func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClai
 // ReportHeldByEarlier says that the volume was replaced while its leaf claim is left.
 func (s *Snapshot) ReportHeldByEarlier() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
-		"Xylem keeps the data of both, and goes on when that PersistentVolume is released. If it stays Bound, check its claim",
+		"Xylem keeps the data of both, and continues when that PersistentVolume is released. If it stays Bound, check its claim",
 		s.Name, s.Origin.Root, s.Member.Registration, s.Earlier[0].Name)
 }
 
@@ -109,14 +113,14 @@ func (s *Snapshot) ReportReplaced() *mirror.Refusal {
 
 // ReportLost says that the volume is gone from the member.
 func (s *Snapshot) ReportLost() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonVolumeLost, "volume %s, which the claim is bound to, is not in member %s any more. Its disk may be: the volume here has its driver and handle. Rescue the data there, then delete the claim",
+	return refuse(v1alpha1.ReasonVolumeLost, "volume %q, which the claim is bound to, is no longer in member %q. Its disk may still exist: the PersistentVolume in the host has its driver and handle. Rescue the data there, then delete the claim",
 		s.Name, s.Member.Registration)
 }
 
 // ReportTerminating says that the volume is being deleted in the member.
 func (s *Snapshot) ReportTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
-		"The deletion cannot be taken back: copy the data that you need, then delete the claim", s.Name, s.Member.Registration)
+		"The deletion cannot be undone. Copy the data that you need, then delete the claim", s.Name, s.Member.Registration)
 }
 
 // ReportMismatch says that the leaf claim names another volume.
@@ -128,7 +132,7 @@ func (s *Snapshot) ReportMismatch() *mirror.Refusal {
 // ReportUnstamped says that the leaf PV has lost its stamp.
 func (s *Snapshot) ReportUnstamped() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which the claim is bound to, does not name the claim's counterpart, and somebody has removed Xylem's labels and annotations from it: Xylem does not write to it. "+
-		"Have the member's admin put them back: label %s=%s, annotations %s=%s and %s=%s", s.Name, s.Member.Registration,
+		"Ask the member's admin to restore them: label %s=%s, annotations %s=%s and %s=%s", s.Name, s.Member.Registration,
 		v1alpha1.LabelHost, s.Member.HostID, v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.Origin.UID)
 }
 
@@ -136,7 +140,7 @@ func (s *Snapshot) ReportUnstamped() *mirror.Refusal {
 func (s *Snapshot) ReportInUse() *mirror.Refusal {
 	ref := s.Leaf.Spec.ClaimRef
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is in use by claim \"%s/%s\" in member %q, which is not the claim's counterpart. "+
-		"Xylem does not take it away. Find out whose data it holds, and have that claim deleted there if they are this claim's", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
+		"Xylem does not take it away. Find out whose data it holds; if they belong to this claim, ask the member's admin to delete the other one", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
 }
 
 // ReportTwins says which two host PVs represent the volume.
@@ -158,7 +162,7 @@ func (s *Snapshot) ReportClaimLost() *mirror.Refusal {
 
 // ReportModified says that the attributes class is not changed.
 func (s *Snapshot) ReportModified() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported yet; in member %s it stays %q",
+	return refuse(v1alpha1.ReasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported: in member %q it stays %q. Set it back",
 		ptr.Deref(s.Root.Spec.VolumeAttributesClassName, ""), s.Member.Registration, ptr.Deref(s.Claim.Spec.VolumeAttributesClassName, ""))
 }
 
@@ -174,7 +178,7 @@ func (s *Snapshot) ReportKept() *mirror.Refusal {
 		return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and Xylem keeps its disk in member %q: it has no record of a Pod that used it, perhaps because the host was restored. "+
 			"The disk goes with the claim: delete the claim if nobody needs the data", s.Member.Registration)
 	}
-	return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and its disk in member %s is kept all the same, since its reclaim policy is Retain here or there", s.Member.Registration)
+	return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, but Xylem keeps its disk in member %q: the reclaim policy is Retain in the host or in the member. Set both to Delete to release it", s.Member.Registration)
 }
 
 // PlacedElsewhere says that a claim is placed in another member, whose registration's name may
@@ -184,7 +188,7 @@ func PlacedElsewhere(clusterID, registration string, m mirror.Member) *mirror.Re
 	if registration != "" {
 		where = fmt.Sprintf("member %q", registration)
 	}
-	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or see that claim's volume to its end", where, m.Registration)
+	return refuse(v1alpha1.ReasonPlacedElsewhere, "the claim is placed in %s: member %q waits until nothing of the claim is left there. Run the Pod there, or delete what that member has of the claim", where, m.Registration)
 }
 
 // ReportElsewhere says which other member has the claim.

@@ -30,7 +30,7 @@ var (
 	ErrTooLarge = errors.New("the answer is too large")
 )
 
-// Kinds makes an empty object of a kind that the client decodes, as a
+// Kinds creates an empty object of a kind that the client decodes, as a
 // runtime.Scheme's New does; an error for all others.
 type Kinds func(schema.GroupVersionKind) (runtime.Object, error)
 

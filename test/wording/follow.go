@@ -119,7 +119,7 @@ func (f *follower) mark(e ast.Expr) {
 	}
 }
 
-// hold marks a variable, a parameter or a field for good. Fields of other modules' types are
+// hold marks a variable, a parameter or a field permanently. Fields of other modules' types are
 // what their names say.
 func (f *follower) hold(obj types.Object) {
 	if obj != nil && obj.Pkg() != nil && strings.HasPrefix(obj.Pkg().Path(), gosource.Module) && !f.holds[obj] {
@@ -127,7 +127,7 @@ func (f *follower) hold(obj types.Object) {
 	}
 }
 
-// call notes a call that looks into a message, and marks the parameters of one of ours.
+// call notes a call that looks into a message, and marks the parameters of one of Xylem's.
 func (f *follower) call(in *types.Func, call *ast.CallExpr) {
 	callee := f.callee(call)
 	if callee == nil || callee.Pkg() == nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// message is a format string of the source that becomes text for users.
+// message is a string of the source that people read, or a part of one.
 type message struct {
 	// file relative to the module, and line.
 	file string
@@ -22,16 +22,15 @@ type message struct {
 	text string
 }
 
-// writers are the functions whose arguments are messages, by name, with the index of the
-// first argument that is one.
-var writers = map[string]int{"Eventf": 5, "refuse": 1, "say": 1, "Errorf": 0}
+// fewest spaces that make a string a message: names and keys have none.
+const fewest = 2
 
 // errorsShown are the folders whose errors a user reads as they are: the plugin's commands.
-// Errors of controllers go to the log.
+// Errors of controllers go to the log, which has names as values of keys.
 var errorsShown = []string{"internal/cli/"}
 
-// messages collects the messages in the Go files below a folder of the module: formats of
-// events and of refusals, values of fields named Message, and, of commands, errors.
+// messages collects the messages in the Go files below a folder of the module: every string
+// of several words, but errors that only the log shows.
 func messages(root, folder string) ([]message, error) {
 	var found []message
 	files := token.NewFileSet()
@@ -52,7 +51,7 @@ func messages(root, folder string) ([]message, error) {
 		return nil
 	})
 	slices.SortFunc(found, func(a, b message) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line)) })
-	return slices.Compact(found), err
+	return found, err
 }
 
 type collector struct {
@@ -64,38 +63,14 @@ type collector struct {
 func (c *collector) look(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.CallExpr:
-		name := called(n)
-		first, writes := writers[name]
-		if !writes || name == "Errorf" && !slices.ContainsFunc(errorsShown, func(p string) bool { return strings.HasPrefix(c.file, p) }) {
-			return true
-		}
-		if len(n.Args) > first {
-			c.literals(n.Args[first])
-		}
-	case *ast.KeyValueExpr:
-		if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Message" {
-			c.literals(n.Value)
+		return called(n) != "Errorf" || slices.ContainsFunc(errorsShown, func(p string) bool { return strings.HasPrefix(c.file, p) })
+	case *ast.BasicLit:
+		text, err := strconv.Unquote(n.Value)
+		if n.Kind == token.STRING && err == nil && strings.Count(text, " ") >= fewest {
+			*c.found = append(*c.found, message{c.file, c.files.Position(n.Pos()).Line, text})
 		}
 	}
 	return true
-}
-
-// literals are the strings that a message is put together from.
-func (c *collector) literals(from ast.Expr) {
-	ast.Inspect(from, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok && called(call) == "Sprintf" && len(call.Args) > 0 {
-			c.literals(call.Args[0])
-			return false
-		}
-		literal, ok := n.(*ast.BasicLit)
-		if !ok || literal.Kind != token.STRING {
-			return true
-		}
-		if text, err := strconv.Unquote(literal.Value); err == nil && strings.Contains(text, " ") {
-			*c.found = append(*c.found, message{c.file, c.files.Position(literal.Pos()).Line, text})
-		}
-		return true
-	})
 }
 
 func called(call *ast.CallExpr) string {
@@ -111,7 +86,7 @@ func called(call *ast.CallExpr) string {
 // rule is one that every message has to keep.
 type rule struct {
 	breaks *regexp.Regexp
-	// instead says what to write.
+	// instead reports what to write.
 	instead string
 }
 
@@ -127,12 +102,25 @@ var rules = []rule{
 	{regexp.MustCompile(`\blanded\b|\blands\b`), `"was bound to the node"`},
 	{regexp.MustCompile(`\broom\b`), `"capacity"`},
 	{regexp.MustCompile(`\btake it that\b|\bwhosoever\b|\bwhoever\b`), `"assume", or "the user"`},
-	{regexp.MustCompile(`\b(member|registration|claim|volume|node|namespace|Secret|Pod|Service|StorageClass|ClusterRegistration) %s\b`), `the name in quotes: %q`},
+	{regexp.MustCompile(`\b(says|said|tells|told|speaks|hears)\b`), `"shows", "reports"`},
+	{regexp.MustCompile(`\b(is|was|are|were|be) made\b`), `"is created", "is provisioned"`},
+	{regexp.MustCompile(`\btaken back\b|\btakes back\b`), `"withdrawn"`},
+	{regexp.MustCompile(`\b(stays|goes on) (there|being|to)\b`), `"is kept", "is still"`},
+	{regexp.MustCompile(`\bmember's is\b|\b(has|have|had) to have\b|\bis nobody's\b`), `the owner as the subject`},
+	{regexp.MustCompile(`\b(any more|all the same|of its own accord|meanwhile)\b`), `"no longer", "anyway", "since"`},
+	{regexp.MustCompile(`\bhave (it|them|that|all [a-z ]+) (removed|deleted|put)\b`), `"ask the member's admin to delete it"`},
+	{regexp.MustCompile(`\b(member|registration|claim|volume|node|namespace|Secret|Pod|Service|Lease|Deployment|ServiceAccount|ConfigMap|PersistentVolume|StorageClass|ClusterRegistration) %s\b`), `the name in quotes: %q`},
+	{regexp.MustCompile(`(^|[^"0-9a-z=])%s/%s`), `the name in quotes: \"%s/%s\"`},
+	{regexp.MustCompile(`\b(he|she|him|his|her)\b`), `"they"`},
 	{regexp.MustCompile(`%d (Pods|claims|volumes|classes|members|nodes|deletions|conditions|lines|files|objects)\b`), `a true plural: text.Count`},
 }
 
+// commands are quoted as they are typed.
+var commands = regexp.MustCompile("`[^`]*`")
+
 // broken are the rules that a message breaks: what to write instead.
 func broken(text string) []string {
+	text = commands.ReplaceAllString(text, "`…`")
 	var found []string
 	for _, r := range rules {
 		if word := r.breaks.FindString(text); word != "" {

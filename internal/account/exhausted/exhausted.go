@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Sizes are those that the drivers of one member said they have no room for, by the
+// Sizes are those that the drivers of one member said they have no capacity for, by the
 // member's classes. It is kept in memory, for the life of a Link: what a restart
 // forgets, the next volume that fails tells again. The zero value is ready.
 type Sizes struct {
@@ -20,14 +20,14 @@ type Sizes struct {
 	waker  route.Waker
 }
 
-// failure is a volume that a driver had no room for, and until when that counts.
+// failure is a volume that a driver had no capacity for, and until when that counts.
 type failure struct {
 	size  resource.Quantity
 	until time.Time
 }
 
-// Note that a driver has no room for a volume of that size of a member's class.
-// It counts until the given time: then only a volume that is tried again can tell.
+// Note that a driver has no capacity for a volume of that size of a member's class.
+// It counts until the given time: then only a volume that is tried again can show.
 func (e *Sizes) Note(memberClass string, size resource.Quantity, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,7 +67,7 @@ func (e *Sizes) Limit(memberClass string, now time.Time) (resource.Quantity, tim
 	return *resource.NewQuantity(max(0, least.size.Value()-1), resource.BinarySI), least.until, true
 }
 
-// Forget what failed of a class: its driver has said anew how much room there is.
+// Forget what failed of a class: its driver has said again how much capacity there is.
 func (e *Sizes) Forget(memberClass string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,7 +78,7 @@ func (e *Sizes) Forget(memberClass string) {
 }
 
 // Met is that a driver has made a volume of that size of a member's class: what it
-// had no room for before, of that size or less, counts no more.
+// had no capacity for before, of that size or less, counts no more.
 func (e *Sizes) Met(memberClass string, size resource.Quantity) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -94,7 +94,7 @@ func (e *Sizes) Met(memberClass string, size resource.Quantity) {
 	e.waker.Wake(memberClass)
 }
 
-// SourceOf wakes what stands for a member class's name in a controller whenever
-// more is known of the class, or less. The end of a limit wakes nobody: who shows
+// SourceOf enqueues what represents a member class's name in a controller whenever
+// more is known of the class, or less. The end of a limit enqueues nothing: who shows
 // it asks again at the time that Limit names.
 func (e *Sizes) SourceOf(requests route.ByName) source.Source { return e.waker.SourceOf(requests) }

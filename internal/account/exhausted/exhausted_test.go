@@ -64,7 +64,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Who publishes room is woken by what is new only.
+// Who publishes capacity is enqueued by what is new only.
 func TestWakes(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

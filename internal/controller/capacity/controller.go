@@ -36,7 +36,7 @@ const (
 type Options struct {
 	// Namespace of the manager, where it publishes.
 	Namespace string
-	// Exhausted is what the member's drivers said they have no room for.
+	// Exhausted is what the member's drivers said they have no capacity for.
 	Exhausted *exhausted.Sizes
 }
 

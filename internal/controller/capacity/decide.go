@@ -59,7 +59,7 @@ func decide(o observed) decision {
 		return decision{create, want}
 	}
 	if !equality.Semantic.DeepEqual(o.capacity.NodeTopology, want.NodeTopology) || o.capacity.StorageClassName != want.StorageClassName {
-		return decision{do: remove} // these cannot be changed; the watch brings us back to make it anew
+		return decision{do: remove} // these cannot be changed; the watch brings us back to re-create it
 	}
 	after := o.capacity.DeepCopy()
 	after.Capacity, after.MaximumVolumeSize = want.Capacity, want.MaximumVolumeSize

@@ -1,9 +1,9 @@
 // Package capacity reports to the host's scheduler which classes a member offers, and how
 // much capacity it has: the controller capacity, for each Link, one request per host
-// StorageClass. It keeps a CSIStorageCapacity for each class of ours in mirror mode whose
+// StorageClass. It keeps a CSIStorageCapacity for each class of Xylem's in mirror mode whose
 // class the member has. As the CSIDriver csi.xylem.io asks for storage capacity, the
 // scheduler gives a claim to no node without one: neither to a node of the host, nor to a
-// member that lacks the class or the capacity. If a member was chosen all the same, since
+// member that lacks the class or the capacity. If a member was chosen anyway, since
 // its class was deleted meanwhile, root_pvc removes the choice, with an event that lists
 // the classes that exist.
 //

@@ -8,17 +8,17 @@ import (
 )
 
 // room is how much a member can hold of a class, in bytes: the largest volume that
-// can be made there, and the most that is free in one place.
+// can be created there, and the most that is free in one place.
 type room struct{ largest, free int64 }
 
-// unlimited is the room of a member that does not say how much it has.
+// unlimited is the capacity of a member that does not report how much it has.
 var unlimited = room{math.MaxInt64, math.MaxInt64}
 
-// roomIn is the room in the segments of a member's storage, by the
+// roomIn is the capacity in the segments of a member's storage, by the
 // CSIStorageCapacities of one class: the most of any one of them, since a volume
-// has to fit into one. Without any, the driver does not say, and there is room for
+// has to fit into one. Without any, the driver does not say, and there is capacity for
 // anything. As for the scheduler, the largest volume is what the driver says it is,
-// or else what is free, and what has no topology, or says neither, has no room
+// or else what is free, and what has no topology, or reports neither, has no capacity
 // (k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding, capacitySufficient).
 func roomIn(segments []storagev1.CSIStorageCapacity) room {
 	if len(segments) == 0 {
@@ -40,7 +40,7 @@ func roomIn(segments []storagev1.CSIStorageCapacity) room {
 	return r
 }
 
-// within is the room when more than a limit is known to fail.
+// within is the capacity when more than a limit is known to fail.
 func (r room) within(limit *resource.Quantity) room {
 	if limit == nil {
 		return r

@@ -17,7 +17,7 @@ func quantity(s string) *resource.Quantity {
 	return &q
 }
 
-// segment has so much free, and so large a volume can be made there.
+// segment has so much free, and so large a volume can be created there.
 func segment(free, largest string) storagev1.CSIStorageCapacity {
 	return storagev1.CSIStorageCapacity{NodeTopology: &metav1.LabelSelector{}, Capacity: quantity(free), MaximumVolumeSize: quantity(largest)}
 }

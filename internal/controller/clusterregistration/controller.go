@@ -29,7 +29,7 @@ import (
 )
 
 const (
-	// countDelay collects the changes of volumes before they are counted anew.
+	// countDelay collects the changes of volumes before they are counted again.
 	countDelay = 5 * time.Second
 	// workers: a registration is a few reads and a write.
 	workers = 4
@@ -69,7 +69,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=pods/eviction,verbs=create
 
-// SetupWithManager adds the controller; fleet wakes it when a member's state changes.
+// SetupWithManager adds the controller; fleet enqueues it when a member's state changes.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("cluster_registration").

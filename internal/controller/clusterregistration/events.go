@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// announce says on the registration that the connection came or went.
+// announce reports on the registration that the connection came or went.
 func (r *Reconciler) announce(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionConnected)
 	is := meta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionConnected)
@@ -44,7 +44,7 @@ func (r *Reconciler) announceWaiting(before, after *v1alpha1.ClusterRegistration
 	}
 }
 
-// announceStuck says on the registration that deletions are stuck there, and again
+// announceStuck reports on the registration that deletions are stuck there, and again
 // when another one is the oldest.
 func (r *Reconciler) announceStuck(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionDeletionsProgressing)

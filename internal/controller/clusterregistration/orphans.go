@@ -47,29 +47,29 @@ func listed(found []account.Orphan, before []v1alpha1.OrphanedVolume, now metav1
 // it tells: never with the time of the last account (I5). Pure.
 func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStatus) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionVolumesAccounted, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonAllAccounted, Message: "every volume there has a claim or a volume in the host"}
+		Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}
 	names := make([]string, 0, named+1)
 	for i, o := range status.Orphans {
 		if i == named {
 			names = append(names, "…")
 			break
 		}
-		names = append(names, fmt.Sprintf("%s of claim %s (%s, since %s)", o.Volume, o.Claim, o.Reason, o.Since.UTC().Format(time.RFC3339)))
+		names = append(names, fmt.Sprintf("%q of claim %q (%s, since %s)", o.Volume, o.Claim, o.Reason, o.Since.UTC().Format(time.RFC3339)))
 	}
 	some := strings.Join(names, ", ")
 	switch {
 	case !orphans.Known && orphans.Err == "":
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "the volumes there have not been looked at yet"
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "Xylem has not compared the member's volumes with the host's yet"
 	case orphans.Err != "":
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted
-		condition.Message = fmt.Sprintf("not known since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
+		condition.Message = fmt.Sprintf("Xylem could not compare the member's volumes with the host's since %s: %s", orphans.Since.UTC().Format(time.RFC3339), orphans.Err)
 	case status.Volumes.Orphaned > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes
-		condition.Message = fmt.Sprintf("%s there without a root, which nothing destroys: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
+		condition.Message = fmt.Sprintf("%s in the member without a claim or volume in the host, which nothing destroys: %s", text.Count(int(status.Volumes.Orphaned), "volume"), some)
 		return condition
 	}
 	if status.Volumes.Orphaned > 0 {
-		condition.Message += fmt.Sprintf("; %d had no root then: %s", status.Volumes.Orphaned, some)
+		condition.Message += fmt.Sprintf(". At the last comparison, %d had neither a claim nor a volume in the host: %s", status.Volumes.Orphaned, some)
 	}
 	return condition
 }
@@ -77,18 +77,18 @@ func accounted(orphans account.Orphans, status *v1alpha1.ClusterRegistrationStat
 // progressing is the DeletionsProgressing condition. Pure.
 func progressing(stuck account.Stuck) metav1.Condition {
 	condition := metav1.Condition{Type: v1alpha1.ConditionDeletionsProgressing, Status: metav1.ConditionTrue,
-		Reason: v1alpha1.ReasonProgressing, Message: "no deletion takes longer than it should"}
+		Reason: v1alpha1.ReasonProgressing, Message: "no deletion takes longer than --stuck-after"}
 	switch oldest := stuck.Oldest; {
 	case !stuck.Known:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt, "deletions have not been looked at yet"
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt, "Xylem has not checked for stuck deletions yet"
 	case oldest != nil:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion
-		condition.Message = fmt.Sprintf("%s taking longer than expected; the oldest, since %s: %s", text.Count(stuck.Count, "deletion"), oldest.Since.UTC().Format(time.RFC3339), oldest)
+		condition.Message = fmt.Sprintf("%s in progress for longer than --stuck-after; the oldest, since %s: %s", text.Count(stuck.Count, "deletion"), oldest.Since.UTC().Format(time.RFC3339), oldest)
 	}
 	return condition
 }
 
-// announceOrphans says on the registration which orphans are new to its status:
+// announceOrphans reports on the registration which orphans are new to its status:
 // each once, also over restarts.
 func (r *Reconciler) announceOrphans(before, after *v1alpha1.ClusterRegistration, found []account.Orphan) {
 	for _, o := range after.Status.Orphans {

@@ -53,24 +53,24 @@ func TestListed(t *testing.T) {
 
 func TestAccounted(t *testing.T) {
 	one := v1alpha1.ClusterRegistrationStatus{Volumes: v1alpha1.VolumeCounts{Orphaned: 1}, Orphans: []v1alpha1.OrphanedVolume{shown("pv-1", earlier)}}
-	const ofOne = "pv-1 of claim shop/data (RootGone, since 2026-11-20T11:00:00Z)"
+	const ofOne = `"pv-1" of claim "shop/data" (RootGone, since 2026-11-20T11:00:00Z)`
 	for name, tc := range map[string]struct {
 		orphans account.Orphans
 		status  v1alpha1.ClusterRegistrationStatus
 		want    metav1.Condition
 	}{
 		"not looked at yet": {account.Orphans{}, v1alpha1.ClusterRegistrationStatus{},
-			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "the volumes there have not been looked at yet"}},
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem has not compared the member's volumes with the host's yet"}},
 		"not looked at since the manager started": {account.Orphans{}, one,
-			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "the volumes there have not been looked at yet; 1 had no root then: " + ofOne}},
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem has not compared the member's volumes with the host's yet. At the last comparison, 1 had neither a claim nor a volume in the host: " + ofOne}},
 		"none": {account.Orphans{Known: true}, v1alpha1.ClusterRegistrationStatus{},
-			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: "every volume there has a claim or a volume in the host"}},
+			metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonAllAccounted, Message: "every volume in the member has a claim or a volume in the host"}},
 		"one": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}}, one,
-			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "1 volume there without a root, which nothing destroys: " + ofOne}},
+			metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonOrphanedVolumes, Message: "1 volume in the member without a claim or volume in the host, which nothing destroys: " + ofOne}},
 		"a list failed: never none": {account.Orphans{Known: true, Err: "list: timeout", Since: now.Time}, v1alpha1.ClusterRegistrationStatus{},
-			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "not known since 2026-11-20T12:00:00Z: list: timeout"}},
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's since 2026-11-20T12:00:00Z: list: timeout"}},
 		"a list failed: what there was": {account.Orphans{Known: true, Found: []account.Orphan{orphanNamed("pv-1")}, Err: "list: timeout", Since: now.Time}, one,
-			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "not known since 2026-11-20T12:00:00Z: list: timeout; 1 had no root then: " + ofOne}},
+			metav1.Condition{Status: metav1.ConditionUnknown, Reason: v1alpha1.ReasonNotAccounted, Message: "Xylem could not compare the member's volumes with the host's since 2026-11-20T12:00:00Z: list: timeout. At the last comparison, 1 had neither a claim nor a volume in the host: " + ofOne}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Type = v1alpha1.ConditionVolumesAccounted
@@ -87,10 +87,10 @@ func TestProgressing(t *testing.T) {
 		status  metav1.ConditionStatus
 		message string
 	}{
-		"not looked at": {account.Stuck{}, metav1.ConditionUnknown, "deletions have not been looked at yet"},
-		"none":          {account.Stuck{Known: true}, metav1.ConditionTrue, "no deletion takes longer than it should"},
+		"not looked at": {account.Stuck{}, metav1.ConditionUnknown, "Xylem has not checked for stuck deletions yet"},
+		"none":          {account.Stuck{Known: true}, metav1.ConditionTrue, "no deletion takes longer than --stuck-after"},
 		"some": {account.Stuck{Known: true, Count: 2, Oldest: &account.Deletion{Kind: "PersistentVolume", Key: types.NamespacedName{Name: "pv-1"}, Since: earlier.Time, Cause: account.Cause{Text: "why"}}},
-			metav1.ConditionFalse, "2 deletions taking longer than expected; the oldest, since 2026-11-20T11:00:00Z: PersistentVolume pv-1 in the host: why"},
+			metav1.ConditionFalse, "2 deletions in progress for longer than --stuck-after; the oldest, since 2026-11-20T11:00:00Z: PersistentVolume pv-1 in the host: why"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := progressing(tc.stuck)

@@ -13,14 +13,14 @@ func policyEnforced(policy member.PolicyState) metav1.Condition {
 	switch {
 	case policy.Enforced == nil:
 		condition.Status, condition.Reason = metav1.ConditionUnknown, v1alpha1.ReasonPolicyNotProven
-		condition.Message = "not known whether the member's admission policies limit the manager's account there: " + policy.Detail
+		condition.Message = "Xylem could not check whether the member's admission policies limit the manager's account: " + policy.Detail
 	case *policy.Enforced:
 		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ReasonPolicyInForce
-		condition.Message = "the member's admission policies limit the manager's account there"
+		condition.Message = "the member's admission policies limit the manager's account"
 	default:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonPolicyNotInForce
-		condition.Message = "the member's admission policies do not limit the manager's account there: " + policy.Detail +
-			". They are not installed, or an earlier version's, or the kubeconfig is of another user than the account that they limit. " +
+		condition.Message = "the member's admission policies do not limit the manager's account: " + policy.Detail +
+			". They are missing or outdated, or the kubeconfig belongs to another user than the account that they limit. " +
 			"Run `kubectl xylem register` for this member again, or install the chart xylem-member there and use a token of its account"
 	}
 	return condition

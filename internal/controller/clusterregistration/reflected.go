@@ -13,7 +13,7 @@ import (
 	"github.com/xylem-io/xylem/internal/reflection"
 )
 
-// reflected is the ClassesReflected condition; none where no classes are asked for,
+// reflected is the ClassesReflected condition; none where no classes are requested,
 // or where it is not known, so that what was known stays.
 func (r *Reconciler) reflected(ctx context.Context, cr *v1alpha1.ClusterRegistration) ([]metav1.Condition, error) {
 	if !reflection.Reflects(cr) {
@@ -44,7 +44,7 @@ func (r *Reconciler) reflected(ctx context.Context, cr *v1alpha1.ClusterRegistra
 	return []metav1.Condition{condition}, nil
 }
 
-// announceReflection says on the registration that classes are not published, and
+// announceReflection reports on the registration that classes are not published, and
 // again when it is about others.
 func (r *Reconciler) announceReflection(before, after *v1alpha1.ClusterRegistration) {
 	was := meta.FindStatusCondition(before.Status.Conditions, v1alpha1.ConditionClassesReflected)

@@ -54,12 +54,12 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 	switch {
 	case apierrors.IsNotFound(err):
 		wanted.Refused = refused(v1alpha1.ReasonSecretNotFound,
-			"there is no Secret %s/%s: create it with the member's kubeconfig under the key %q", r.Namespace, name, v1alpha1.KubeconfigKey)
+			"there is no Secret \"%s/%s\". Create it with the member's kubeconfig under the key %q", r.Namespace, name, v1alpha1.KubeconfigKey)
 	case err != nil:
 		return wanted, fmt.Errorf("read Secret %s/%s: %w", r.Namespace, name, err)
 	case len(secret.Data[v1alpha1.KubeconfigKey]) == 0:
 		wanted.Refused = refused(v1alpha1.ReasonSecretNotFound,
-			"Secret %s/%s has nothing under the key %q: put the member's kubeconfig there", r.Namespace, name, v1alpha1.KubeconfigKey)
+			"Secret \"%s/%s\" has nothing under the key %q. Put the member's kubeconfig there", r.Namespace, name, v1alpha1.KubeconfigKey)
 	default:
 		wanted.Kubeconfig = secret.Data[v1alpha1.KubeconfigKey]
 	}
@@ -67,7 +67,7 @@ func (r *Reconciler) registrationOf(ctx context.Context, cr *v1alpha1.ClusterReg
 }
 
 // nodeTaken refuses a registration whose node's name belongs to a node that is
-// no virtual node, or to an older registration: Pods bound there are not ours.
+// no virtual node, or to an older registration: Pods bound there are not Xylem's.
 func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*access.Problem, error) {
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *Reconciler) nodeTaken(ctx context.Context, cr *v1alpha1.ClusterRegistra
 		other := &others.Items[i]
 		if other.UID != cr.UID && other.NodeName() == cr.NodeName() && older(other, cr) {
 			return refused(v1alpha1.ReasonNodeNameTaken,
-				"registration %s has the node %s already: delete this one and make it anew with another spec.node.name", other.Name, cr.NodeName()), nil
+				"registration %q already has node %q. Delete this registration, and create it again with another spec.node.name", other.Name, cr.NodeName()), nil
 		}
 	}
 	return nil, nil
@@ -119,8 +119,8 @@ func (r *Reconciler) own(ctx context.Context, all []v1alpha1.ClusterRegistration
 	}
 	if owner := ownerOf(recorded, all, clusterID); owner != nil && owner.UID != cr.UID {
 		return refused(v1alpha1.ReasonDuplicateCluster,
-			"registration %q recorded this cluster (%s) first: one cluster can have one registration. Delete this one, or delete %q to have this one take over",
-			owner.Name, clusterID, owner.Name)
+			"this cluster is registered already, as %q. Delete this registration, or delete that one to have this one take over",
+			owner.Name)
 	}
 	if recorded == cr.UID {
 		return nil
@@ -167,12 +167,12 @@ func (r *Reconciler) admit(ctx context.Context, wanted fleet.Registration, ident
 	}
 	switch {
 	case cr == nil:
-		return refused(v1alpha1.ReasonConnecting, "the registration is gone")
+		return refused(v1alpha1.ReasonConnecting, "the registration was deleted")
 	case identity.ClusterID == r.HostID:
-		return refused(v1alpha1.ReasonIsHost, "the kubeconfig leads to the host itself, which cannot be its own member")
+		return refused(v1alpha1.ReasonIsHost, "the kubeconfig leads to the host itself, which cannot be its own member. Put the member's kubeconfig into the Secret")
 	case cr.Status.ClusterID != "" && cr.Status.ClusterID != identity.ClusterID:
 		return refused(v1alpha1.ReasonIdentityChanged,
-			"cluster %s answers, and %s is recorded: was the member made anew, or does the kubeconfig lead elsewhere? Nothing is read from it or written to it. If it is meant, delete this registration and register the cluster anew",
+			"cluster %s answers, and this registration belongs to cluster %s: the member was re-created, or the kubeconfig leads elsewhere. Xylem reads and writes nothing there. If that is intended, delete this registration and register the cluster again",
 			identity.ClusterID, cr.Status.ClusterID)
 	}
 	node, err := index.Find[corev1.Node](ctx, r.Live, index.Named(cr.NodeName()))

@@ -108,7 +108,7 @@ func setConditions(cr *v1alpha1.ClusterRegistration, all []metav1.Condition) {
 	}
 }
 
-// tokenFresh says how it stands with a token that is to be renewed; nil if none is.
+// tokenFresh reports how it stands with a token that is to be renewed; nil if none is.
 // Pure.
 func tokenFresh(state fleet.State) *metav1.Condition {
 	switch {
@@ -132,20 +132,20 @@ func conditions(state fleet.State, nodeReady metav1.Condition, ready readiness) 
 	case !state.Connected && state.Problem != nil:
 		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, state.Problem.Reason, state.Problem.Message
 	case !state.Connected:
-		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, v1alpha1.ReasonConnecting, "the member is being connected"
+		connected.Status, connected.Reason, connected.Message = metav1.ConditionFalse, v1alpha1.ReasonConnecting, "Xylem is connecting to the member"
 	}
 
 	synced := metav1.Condition{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonSynced,
-		Message: "the member's objects are read and its controllers run"}
+		Message: "the member's objects are cached, and its controllers run"}
 	switch {
 	case !state.Connected:
 		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonNotConnected, "the member is not connected: see the Connected condition"
 	case !state.Synced:
-		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonSyncing, "the member's objects are being read"
+		synced.Status, synced.Reason, synced.Message = metav1.ConditionFalse, v1alpha1.ReasonSyncing, "Xylem is reading the member's objects"
 	}
 
 	sum := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonReady,
-		Message: "Pods and claims of the host are served"}
+		Message: "the member takes Pods and claims of the host"}
 	for _, part := range []metav1.Condition{connected, synced, nodeReady} {
 		if part.Status != metav1.ConditionTrue {
 			sum.Status, sum.Reason, sum.Message = metav1.ConditionFalse, part.Reason, part.Message

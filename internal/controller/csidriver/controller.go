@@ -53,7 +53,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 var theRequest = reconcile.Request{NamespacedName: types.NamespacedName{Name: v1alpha1.ProvisionerName}}
 
-// atStart wakes the controller though there be no object.
+// atStart enqueues the controller though there be no object.
 func atStart(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 	queue.Add(theRequest)
 	return nil
@@ -82,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case remove:
 		err = host.Delete(ctx, driver)
 	case report:
-		ctrl.LoggerFrom(ctx).Error(nil, "the CSIDriver object is not Xylem's and contradicts it: plain nodes may win claims, or Pods may wait for volumes to be attached",
+		ctrl.LoggerFrom(ctx).Error(nil, "Xylem did not create the CSIDriver, and it differs from what Xylem needs: the scheduler may choose plain nodes, or Pods may wait for volumes to be attached",
 			"csiDriver", driver.Name, "wrong", d.wrong)
 		contradicts(r.Recorder, driver, d.wrong)
 		return reconcile.Result{RequeueAfter: reportAgain}, nil
@@ -90,8 +90,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, client.IgnoreAlreadyExists(err) // the watch is about to bring it
 }
 
-// contradicts says on a foreign CSIDriver what is wrong with it.
+// contradicts reports on a foreign CSIDriver what is wrong with it.
 func contradicts(recorder events.EventRecorder, driver *storagev1.CSIDriver, wrong string) {
 	recorder.Eventf(driver, nil, corev1.EventTypeWarning, v1alpha1.ReasonNotOfXylem, "KeepCSIDriver",
-		"this object is not Xylem's and contradicts it (%s): delete it, and Xylem makes its own, or label it %s=%s", wrong, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
+		"Xylem did not create this CSIDriver, and it differs from what Xylem needs (%s). Delete it, so that Xylem creates its own, or label it %s=%s", wrong, v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)
 }

@@ -17,16 +17,16 @@ const (
 	nothing act = iota
 	create
 	patch
-	// remove: what is wrong cannot be changed; the watch brings us back to make it anew.
+	// remove: what is wrong cannot be changed; the watch brings us back to re-create it.
 	remove
-	// report: it is wrong, and not ours to change.
+	// report: it is wrong, and not Xylem's to change.
 	report
 )
 
 type decision struct {
 	do    act
 	after *storagev1.CSIDriver
-	// wrong says what a foreign object has wrong.
+	// wrong reports what a foreign object has wrong.
 	wrong string
 }
 
@@ -45,7 +45,7 @@ func wanted() *storagev1.CSIDriver {
 }
 
 // decide what to do about the object, nil if there is none. Only the fields
-// that the contract names are looked at; the API server's defaults are theirs.
+// that the contract names are examined; the API server's defaults are theirs.
 func decide(driver *storagev1.CSIDriver) decision {
 	if driver == nil {
 		return decision{do: create, after: wanted()}

@@ -82,7 +82,7 @@ func (h *Heartbeat) SetupWithManager(mgr ctrl.Manager) error {
 		Complete(h)
 }
 
-// appears lets through that a virtual node is there which was not: all else that
+// appears admits that a virtual node is there which was not: all else that
 // becomes of one is seen when its next turn comes.
 func appears() predicate.Predicate {
 	virtual := func(obj client.Object) bool {
@@ -127,7 +127,7 @@ func (h *Heartbeat) beat(ctx context.Context, node *corev1.Node) (*coordinationv
 	host := guarded.NewRoot(h.Live, "", guarded.HostOnly{})
 	value, _ := h.known.Load(node.Name)
 	known, _ := value.(*coordinationv1.Lease)
-	// Another's is looked at, our own renewed straight away.
+	// Another's is examined, our own renewed straight away.
 	if !heldBy(known, h.Identity) || !owned(known, node) {
 		var err error
 		key := client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: node.Name}

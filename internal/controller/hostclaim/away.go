@@ -19,7 +19,7 @@ func away(o observed, timeout time.Duration) decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn]
 	for _, m := range o.members {
 		if placed != "" && m.ClusterID == placed && lost(m) {
-			return say(v1alpha1.ReasonMemberAway, "member %q is not connected: it may have a volume for the claim, so no other member may provision one. Wait until it is back, or delete the claim: what is there is deleted when the member is back. If it is lost for good, delete its ClusterRegistration and annotate that with %s=true",
+			return say(v1alpha1.ReasonMemberAway, "member %q is not connected, and may have a volume for the claim: no other member may provision one. Wait until it is back, or delete the claim; Xylem then deletes the volume when the member is back. If it is lost for good, delete its ClusterRegistration and annotate that with %s=true",
 				m.Registration, v1alpha1.AnnotationForceDeregister)
 		}
 	}
@@ -35,7 +35,7 @@ func away(o observed, timeout time.Duration) decision {
 // is still to connect to, after a start, is not.
 func lost(m index.Member) bool { return !m.Connected && !m.Connecting }
 
-// lost has the selection of a member taken off that is away for too long.
+// lost has the selection of a member removed that is away for too long.
 func (o observed) lost(m index.Member, timeout time.Duration) decision {
 	since := o.now
 	for _, c := range o.claim.Status.Conditions {
@@ -45,11 +45,11 @@ func (o observed) lost(m index.Member, timeout time.Duration) decision {
 	}
 	wait := since.Add(timeout).Sub(o.now)
 	if wait > 0 {
-		d := say(v1alpha1.ReasonMemberAway, "member %q was selected and is not connected: nothing was created there. If it is not back within %s, the scheduler chooses again", m.Registration, timeout)
+		d := say(v1alpha1.ReasonMemberAway, "the scheduler chose member %q, which is not connected: Xylem has created nothing there. If the member is not back within %s, the scheduler chooses again", m.Registration, timeout)
 		d.again = wait
 		return d
 	}
 	return decision{unselect: true, reason: v1alpha1.ReasonMemberAway, note: fmt.Sprintf(
-		"member %q was selected and has not been connected since %s: nothing was created there. Xylem takes the selection back, and the scheduler chooses again",
+		"the scheduler chose member %q, which has not been connected since %s: Xylem has created nothing there. Xylem removes the annotation selected-node, and the scheduler chooses again",
 		m.Registration, since.UTC().Format(time.RFC3339))}
 }

@@ -102,7 +102,7 @@ func (r *Reconciler) unselect(ctx context.Context, claim *corev1.PersistentVolum
 }
 
 // tell keeps the claim's Placeable condition: there while there is a problem,
-// with an event when it is a new one. A selection that was taken off is over at
+// with an event when it is a new one. A selection that was removed is over at
 // once, and only an event.
 func (r *Reconciler) tell(ctx context.Context, claim *corev1.PersistentVolumeClaim, d decision) error {
 	if claim == nil {
@@ -135,7 +135,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	}
 	if claim == nil || !waiting(claim) {
 		if claim != nil && claim.DeletionTimestamp == nil {
-			o.claim = claim // what was said of it is taken back
+			o.claim = claim // what was said of it is withdrawn
 		}
 		return o, nil
 	}
@@ -156,7 +156,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	return o, err
 }
 
-// selection says what the selected node is; by a live read if the cache does
+// selection reports what the selected node is; by a live read if the cache does
 // not have it as a virtual one, since the cache may lag.
 func (r *Reconciler) selection(ctx context.Context, name string, members []index.Member) (selection, error) {
 	if name == "" {

@@ -86,12 +86,12 @@ func decide(o observed) decision {
 		}
 		return decision{} // the controller promise binds it at once, wherever members are
 	case o.class.VolumeBindingMode == nil || *o.class.VolumeBindingMode != storagev1.VolumeBindingWaitForFirstConsumer:
-		return say(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately: nobody knows yet in which member the Pod will run. Use a class with volumeBindingMode %s; that of a class cannot change, so create another one",
+		return say(v1alpha1.ReasonImmediate, "StorageClass %q binds immediately, before a member is chosen for the Pod. Use a class with volumeBindingMode %s; a class cannot change its mode, so create another one",
 			o.class.Name, storagev1.VolumeBindingWaitForFirstConsumer)
 	}
 	switch o.selected {
 	case plain:
-		return unselected(o, "which is a node of this cluster: StorageClass %q has volumes in members only, whose nodes have the label %s=true",
+		return unselected(o, "which belongs to this cluster: StorageClass %q has volumes in members only, whose nodes have the label %s=true",
 			o.class.Name, v1alpha1.LabelVirtualNode)
 	case missing:
 		return unselected(o, "which does not exist")
@@ -103,13 +103,13 @@ func decide(o observed) decision {
 }
 
 func unselected(o observed, format string, args ...any) decision {
-	d := say(v1alpha1.ReasonSelectedNode, "node %q was selected, %s. Xylem takes the selection back, and the scheduler chooses again",
+	d := say(v1alpha1.ReasonSelectedNode, "the scheduler chose node %q, %s. Xylem removes the annotation selected-node, and the scheduler chooses again",
 		o.claim.Annotations[route.AnnSelectedNode], fmt.Sprintf(format, args...))
 	d.unselect = true
 	return d
 }
 
-// unplaced says why no member can be selected.
+// unplaced reports why no member can be selected.
 func unplaced(o observed) decision {
 	if len(o.members) == 0 {
 		return say(v1alpha1.ReasonNoMembers, "no member is registered: StorageClass %q has volumes in members only. Create a ClusterRegistration", o.class.Name)
@@ -140,16 +140,16 @@ func unplaced(o observed) decision {
 	case refusal != nil: // the scheduler does not know about it, and would choose one of them
 		return say(refusal.Reason, "%s%s%s", refusal.Message, others("the same is true of", refusing[1:]), others("not connected:", away))
 	default:
-		return say(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s): see `kubectl get clusterregistrations` for the causes", some(away, ", "))
+		return say(v1alpha1.ReasonNoneConnected, "no registered member is connected (%s). `kubectl get clusterregistrations` shows the causes", some(away, ", "))
 	}
 	switch {
 	case !o.stuck || len(lacking) == 0:
 		return decision{}
 	case len(offering) == 0:
-		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+		return say(v1alpha1.ReasonNotOffered, "no connected member offers StorageClass %q: %s. Create the class there, or map another one in the ClusterRegistration (spec.storage.classes)%s",
 			o.class.Name, some(lacking, "; "), others("not connected:", away))
 	}
-	return say(v1alpha1.ReasonNotOffered, "a Pod of this claim cannot be scheduled, and not all members offer StorageClass %q: offered by %s; %s. If the Pod has to run there, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
+	return say(v1alpha1.ReasonNotOffered, "a Pod of this claim cannot be scheduled, and only some members offer StorageClass %q: %s do; %s. If the Pod needs one that lacks it, create the class there, or map another in the ClusterRegistration (spec.storage.classes)%s",
 		o.class.Name, some(offering, ", "), some(lacking, "; "), others("not connected:", away))
 }
 

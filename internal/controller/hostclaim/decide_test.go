@@ -114,7 +114,7 @@ func placed(cluster string) func(*observed) {
 	return func(o *observed) { o.claim.Annotations[v1alpha1.AnnotationPlacedIn] = cluster }
 }
 
-// awayFor: the claim says for so long that the member is away.
+// awayFor is a claim that has reported for a while that the member is away.
 func awayFor(age time.Duration) func(*observed) {
 	return func(o *observed) {
 		o.claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
@@ -152,7 +152,7 @@ func TestDecide(t *testing.T) {
 		"promise, no members":               {observed: seen(members(), parameter(v1alpha1.ParameterProvisioning, "promise"))},
 		"promise, immediate":                {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.class.VolumeBindingMode = nil })},
 		"promise, a selector":               {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { o.claim.Spec.Selector = &metav1.LabelSelector{} }), reason: v1alpha1.ReasonSelectorUnsupported, says: []string{"spec.selector"}},
-		"promise, a volume":                 {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v")), reason: v1alpha1.ReasonVolumeNameUnsupported, says: []string{"volume v"}},
+		"promise, a volume":                 {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v")), reason: v1alpha1.ReasonVolumeNameUnsupported, says: []string{`volume "v"`}},
 		"promise, a volume, bound to it":    {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), named("v"), func(o *observed) { o.claim.Status.Phase = corev1.ClaimBound })},
 		"promise, being bound":              {observed: seen(parameter(v1alpha1.ParameterProvisioning, "promise"), func(o *observed) { named(hostpv.PromiseName(o.claim.UID))(o) })},
 		"a volume is waited for":            {observed: seen(members(), named("v"))},
@@ -160,12 +160,12 @@ func TestDecide(t *testing.T) {
 		"misspelled":                        {observed: seen(parameter("xylem.io/memberclass", "gp3")), reason: v1alpha1.ReasonClassInvalid, says: []string{"xylem.io/memberclass"}},
 
 		"a virtual node selected": {observed: seen(selected(virtual), members(lacks("a")), stuck)},
-		"a plain node selected":   {observed: seen(selected(plain)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "node of this cluster"}, unselect: true},
+		"a plain node selected":   {observed: seen(selected(plain)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "belongs to this cluster"}, unselect: true},
 		"a node that is gone":     {observed: seen(selected(missing)), reason: v1alpha1.ReasonSelectedNode, says: []string{"worker-1", "does not exist"}, unselect: true},
 
-		"a member that is away":                       {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`"a" was selected`, "within 1m0s"}, again: time.Minute},
+		"a member that is away":                       {observed: seen(selected(virtual), members(off("a", "worker-1"))), reason: v1alpha1.ReasonMemberAway, says: []string{`chose member "a"`, "within 1m0s"}, again: time.Minute},
 		"the same, for a while":                       {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(40*time.Second)), reason: v1alpha1.ReasonMemberAway, again: 20 * time.Second},
-		"the same, for the timeout":                   {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"nothing was created"}, unselect: true},
+		"the same, for the timeout":                   {observed: seen(selected(virtual), members(off("a", "worker-1")), awayFor(time.Minute)), reason: v1alpha1.ReasonMemberAway, says: []string{"Xylem has created nothing there"}, unselect: true},
 		"the same, the manager has only started":      {observed: seen(selected(virtual), members(registered("a", connecting, onNode("worker-1"))), awayFor(time.Hour))},
 		"away, and not selected":                      {observed: seen(selected(virtual), members(offers("b"), off("a", "worker-2")), awayFor(time.Hour))},
 		"away, and may have a volume: kept (I3)":      {observed: seen(selected(virtual), members(off("a", "worker-1")), placed("id-a"), awayFor(time.Hour)), reason: v1alpha1.ReasonMemberAway, says: []string{"delete the claim", v1alpha1.AnnotationForceDeregister}},
@@ -176,10 +176,10 @@ func TestDecide(t *testing.T) {
 		"none connected":                      {observed: seen(members(registered("a"), registered("b"))), reason: v1alpha1.ReasonNoneConnected, says: []string{"(a, b)"}},
 		"being connected":                     {observed: seen(members(registered("a", connecting)))},
 		"not offered":                         {observed: seen(members(lacks("a")))},
-		"not offered, stuck":                  {observed: seen(members(lacks("a"), registered("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by rule in storage.classes of ClusterRegistration a)`, "not connected: b"}},
-		"partly offered, stuck":               {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"offered by a", `"b" has no StorageClass`}},
+		"not offered, stuck":                  {observed: seen(members(lacks("a"), registered("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{`member "a" has no StorageClass "gp3" (by rule in storage.classes of ClusterRegistration "a")`, "not connected: b"}},
+		"partly offered, stuck":               {observed: seen(members(offers("a"), lacks("b")), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"a do;", `"b" has no StorageClass`}},
 		"partly offered":                      {observed: seen(members(offers("a"), lacks("b")))},
-		"offered by one, another is left out": {observed: seen(onlyIn("a"), members(registered("a", connected, withClass, inZone("a")), registered("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"offered by a", `member "b" is excluded by the class's allowedTopologies`}},
+		"offered by one, another is left out": {observed: seen(onlyIn("a"), members(registered("a", connected, withClass, inZone("a")), registered("b", connected, withClass, inZone("b"))), stuck), reason: v1alpha1.ReasonNotOffered, says: []string{"a do;", `member "b" is excluded by the class's allowedTopologies`}},
 		"no member admits the namespace":      {observed: seen(members(registered("a", connected, withClass, refuses), registered("b", refuses))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{`member "a" does not admit namespace "team"`, "; the same is true of b"}},
 		"the same, and it lacks the class":    {observed: seen(members(registered("a", connected, mapped, refuses)), stuck), reason: v1alpha1.ReasonNamespaceNotAdmitted},
 		"none that admits it is connected":    {observed: seen(members(registered("a", connected, withClass, refuses), registered("b"))), reason: v1alpha1.ReasonNamespaceNotAdmitted, says: []string{"not connected: b"}},

@@ -5,7 +5,7 @@ import (
 	"k8s.io/client-go/tools/events"
 )
 
-// told says on a claim what was decided.
+// told reports on a claim what was decided.
 func told(recorder events.EventRecorder, claim *corev1.PersistentVolumeClaim, d decision) {
 	action := "Place"
 	if d.unselect {

@@ -17,7 +17,7 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// ofClaim is a claim that waits; an update is asked for both states, so that
+// ofClaim is a claim that waits; an update is requested both states, so that
 // one that was just bound is forgotten.
 func ofClaim(_ context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)

@@ -21,14 +21,14 @@ import (
 // Name of the controller.
 const Name = "host_class"
 
-// Reconciler looks at the host's classes that are ours.
+// Reconciler looks at the host's classes that are Xylem's.
 type Reconciler struct {
 	// Client reads the host's cache.
 	Client client.Reader
 	// Recorder of events on classes.
 	Recorder events.EventRecorder
 
-	// told are the classes, by name, that were told already. One worker.
+	// told are the classes, by name, that were reported already. One worker.
 	told map[string]types.UID
 }
 
@@ -59,7 +59,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-// wrong says what nobody can follow in a class of ours; nil if there is nothing.
+// wrong reports what nobody can follow in a class of Xylem's; nil if there is nothing.
 func wrong(class *storagev1.StorageClass) *mirror.Refusal {
 	if !hostclass.Own(class) {
 		return nil

@@ -102,7 +102,7 @@ func (r *Reconciler) act(ctx context.Context, pv *corev1.PersistentVolume, step 
 func (r *Reconciler) release(ctx context.Context, host *guarded.Root, pv *corev1.PersistentVolume) error {
 	clusterID, leaf := leafOf(pv)
 	if clusterID != "" {
-		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("volume %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("volume %q (%q there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
 	}
@@ -118,7 +118,7 @@ func leafOf(pv *corev1.PersistentVolume) (clusterID, leaf string) {
 	if clusterID, leaf, _, ours := hostpv.LeafOf(pv); ours {
 		return clusterID, leaf
 	}
-	return pv.Labels[v1alpha1.LabelClusterID], "not made yet"
+	return pv.Labels[v1alpha1.LabelClusterID], "no disk"
 }
 
 // letGo takes a promise from its member, which may be lost, so that another one can
@@ -137,7 +137,7 @@ func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.P
 		return err
 	}
 	if clusterID != "" {
-		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("promise %s (%s there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
+		if err := r.Records.LetGo(ctx, host, clusterID, fmt.Sprintf("promise %q (%q there): %s=true", pv.Name, leaf, v1alpha1.AnnotationAbandon)); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ const (
 	// budgetBurst and budgetRefill bound the writes for one root, whatever its
 	// leaf has to say and however many events that takes: more at once than
 	// client-go's own recorders allow a component for an object (25, and one in
-	// five minutes), since here all components of the member speak.
+	// five minutes), since here all components of the member report.
 	budgetBurst  = 30
 	budgetRefill = 30 * time.Second
 	// budgets is for how many roots it is counted.

@@ -22,7 +22,7 @@ const (
 	Name  = "leaf_event"
 	actor = guarded.Actor("leaf-event")
 
-	// workers: events are told, not acted on; nothing waits for them.
+	// workers: events are repeated, not acted on; nothing waits for them.
 	workers = 2
 
 	// eventPause is the least time between two writes of one event.
@@ -54,7 +54,7 @@ func Setup(link *member.Link) error {
 	return link.Controller(Name, workers, r, link.LeafSource(&corev1.Event{}, ofEvent))
 }
 
-// ofEvent is an event that may be about a leaf of ours.
+// ofEvent is an event that may be about a leaf of Xylem's.
 func ofEvent(_ context.Context, obj client.Object) []reconcile.Request {
 	event, ok := obj.(*corev1.Event)
 	if !ok || kindOf(event) == "" {

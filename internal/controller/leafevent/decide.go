@@ -3,6 +3,7 @@ package leafevent
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 
 const (
 	// tooOld: the API server keeps events for an hour by default (--event-ttl);
-	// older ones are not told again.
+	// older ones are not repeated again.
 	tooOld = time.Hour
 	// settling is how long the objects of a new event may take to be in the
 	// caches, which come by watches of their own; lookAgain, how often it is
@@ -77,7 +78,7 @@ type observed struct {
 type relevance int
 
 const (
-	// ignored for good.
+	// ignored permanently.
 	ignored relevance = iota
 	// unsettled: what it is about may still come into the caches.
 	unsettled
@@ -85,7 +86,7 @@ const (
 	relevant
 )
 
-// judge says whether an event is to be repeated.
+// judge reports whether an event is to be repeated.
 func judge(o observed) relevance {
 	if o.event == nil || o.event.Type != corev1.EventTypeWarning || kindOf(o.event) == "" {
 		return ignored
@@ -116,7 +117,7 @@ func kindOf(e *corev1.Event) string {
 func (o observed) rootIsHere() bool {
 	origin, ours := mirror.OriginIn(o.member.HostID, o.leaf)
 	// A leaf has the name and namespace of its root: who can write a stamp in one
-	// namespace of the member must not speak to another namespace's users.
+	// namespace of the member must not write to another namespace's users.
 	if !ours || origin.Root != client.ObjectKeyFromObject(o.leaf) || o.root == nil || o.root.GetUID() != origin.UID {
 		return false
 	}
@@ -130,7 +131,7 @@ func (o observed) rootIsHere() bool {
 	return false
 }
 
-// repeated is the event as it is told in the host.
+// repeated is the event as it is repeated in the host.
 func repeated(o observed) *corev1.Event {
 	t := occurrences(o.event)
 	return &corev1.Event{
@@ -145,7 +146,7 @@ func repeated(o observed) *corev1.Event {
 		},
 		Type:           corev1.EventTypeWarning,
 		Reason:         sanitize.Plain(o.event.Reason, reasonLimit),
-		Message:        sanitize.Plain(o.member.Registration+": "+o.event.Message, messageLimit),
+		Message:        sanitize.Plain(fmt.Sprintf("member %q: %s", o.member.Registration, o.event.Message), messageLimit),
 		Source:         corev1.EventSource{Component: sourceOf(o.event), Host: o.member.NodeName},
 		Count:          t.count,
 		FirstTimestamp: metav1.NewTime(t.first),
@@ -161,7 +162,7 @@ func sourceOf(e *corev1.Event) string {
 	return sanitize.Plain(e.ReportingController, reasonLimit)
 }
 
-// brought brings an event that was told before up to date; nil if it is.
+// brought brings an event that was repeated before up to date; nil if it is.
 func brought(there, want *corev1.Event) *corev1.Event {
 	if there.Count == want.Count && there.LastTimestamp.Equal(&want.LastTimestamp) && there.Message == want.Message {
 		return nil

@@ -112,7 +112,7 @@ func TestRepeated(t *testing.T) {
 			Labels: map[string]string{v1alpha1.LabelManagedBy: "xylem", v1alpha1.LabelClusterID: "3f0c"},
 		},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Pod", Namespace: "team", Name: "web", UID: "root", FieldPath: "spec.containers{c}"},
-		Type:           corev1.EventTypeWarning, Reason: "BackOff", Message: "cluster38: back-off restarting failed container",
+		Type:           corev1.EventTypeWarning, Reason: "BackOff", Message: `member "cluster38": back-off restarting failed container`,
 		Source:         corev1.EventSource{Component: "kubelet", Host: "kosmos-cluster38"},
 		FirstTimestamp: metav1.NewTime(now.Add(-time.Minute)), LastTimestamp: metav1.NewTime(now.Add(-30 * time.Second)), Count: 3,
 	}

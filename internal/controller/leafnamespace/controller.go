@@ -39,7 +39,7 @@ type reconciler struct {
 
 	mu sync.Mutex
 	// idle is since when a namespace has been neither needed nor occupied. A
-	// restart begins anew: it waits longer, never shorter.
+	// restart begins again: it waits longer, never shorter.
 	idle map[string]time.Time
 }
 
@@ -130,8 +130,7 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
 }
 
-// create makes the namespace. One that is there already is seen before long,
-// whose ever it is.
+// create creates the namespace. If it exists already, its watch event enqueues the request.
 func (r *reconciler) create(ctx context.Context, leaf *corev1.Namespace) error {
 	err := r.Leaf.Create(ctx, actor, leaf)
 	if apierrors.IsAlreadyExists(err) {
@@ -156,7 +155,7 @@ func (r *reconciler) remove(ctx context.Context, leaf *corev1.Namespace) (reconc
 		r.logKept(ctx, leaf.Name, held)
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
-	// The proof took a while. What came meanwhile has woken us again.
+	// The proof took a while. What came meanwhile has enqueued us again.
 	if needed, err := r.needed(ctx, leaf.Name); err != nil || needed {
 		return reconcile.Result{}, err
 	}
@@ -213,7 +212,7 @@ func (r *reconciler) needingPods(ctx context.Context, name string) ([]*corev1.Po
 	return pods, nil
 }
 
-// occupied looks for leaves of ours in the member's namespace.
+// occupied looks for leaves of Xylem's in the member's namespace.
 func (r *reconciler) occupied(ctx context.Context, name string) (bool, error) {
 	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.PersistentVolumeClaimList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
 		if err := r.Cache.List(ctx, list, client.InNamespace(name), client.Limit(1), index.ReadOnly); err != nil {
@@ -226,12 +225,12 @@ func (r *reconciler) occupied(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// ofObject wakes the namespace that an object is in.
+// ofObject enqueues the namespace that an object is in.
 func ofObject(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetNamespace()}}}
 }
 
-// ofNamespace wakes a namespace itself.
+// ofNamespace enqueues a namespace itself.
 func ofNamespace(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: obj.GetName()}}}
 }

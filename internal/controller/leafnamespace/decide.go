@@ -22,7 +22,7 @@ const (
 	// it still there.
 	quiet = 30 * time.Second
 	// again is how long a namespace that could not be proven empty is left alone:
-	// nothing tells when a stranger's object goes.
+	// no event shows when a stranger's object goes.
 	again = 10 * time.Minute
 )
 
@@ -35,7 +35,7 @@ type observed struct {
 	// needed: something in the host's namespace is, or is about to be, placed in
 	// the member. Not looked up while leaves are there.
 	needed bool
-	// occupied: leaves of ours are in the member's namespace.
+	// occupied: leaves of Xylem's are in the member's namespace.
 	occupied bool
 	// applied are the keys of the leaf's labels that we wrote, as its managed
 	// fields tell. Looked up only if it has unexpected Pod Security labels.
@@ -81,7 +81,7 @@ func decide(o observed) decision {
 	case o.needed || o.occupied:
 		return o.current()
 	case o.suspended:
-		return nothing{} // the link is made anew when an admin confirms
+		return nothing{} // the link is re-created when an admin confirms
 	case o.idle < quiet:
 		return linger{quiet - o.idle}
 	}
@@ -122,7 +122,7 @@ func (o observed) unexpected() map[string]string {
 
 // needsPod reports whether a Pod of the host is, or is about to be, the
 // member's to run. What a DaemonSet makes is not pushed, and what has ended
-// needs no namespace to be made; the leaf that it may still have keeps one.
+// needs no namespace to be created; the leaf that it may still have keeps one.
 func needsPod(pod *corev1.Pod, m mirror.Member) bool {
 	switch {
 	case podspec.IsDaemonSetPod(pod), pod.DeletionTimestamp != nil,

@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// eventRefused tells the Pods that wait for a namespace that the member will
+// eventRefused reports to the Pods that wait for a namespace that the member will
 // not have it made.
 func (r *reconciler) eventRefused(ctx context.Context, name string, cause error) error {
 	pods, err := r.needingPods(ctx, name)
@@ -17,7 +17,7 @@ func (r *reconciler) eventRefused(ctx context.Context, name string, cause error)
 	}
 	for _, pod := range pods {
 		r.Recorder.Eventf(pod, nil, corev1.EventTypeWarning, v1alpha1.ReasonNamespaceRefused, "Push",
-			"member %q refuses to create namespace %q: %v; its admin can allow it, or make the namespace and hand it over with `kubectl label namespace %s xylem.io/host=%s`",
+			"member %q rejects the creation of namespace %q: %v. Its admin can allow it, or create the namespace and hand it over with `kubectl label namespace %s xylem.io/host=%s`",
 			r.Registration, name, cause, name, r.HostID)
 	}
 	return nil

@@ -24,7 +24,7 @@ const (
 	fieldManager = "xylem-" + string(actor)
 )
 
-// holds says what the member's namespace holds, or what keeps us from knowing;
+// holds reports what the member's namespace holds, or what keeps us from knowing;
 // empty if live reads of everything prove that it holds nothing of anybody's.
 // The error is that of a proof broken off by the end of the link.
 func (r *reconciler) holds(ctx context.Context, name string) (string, error) {
@@ -62,7 +62,7 @@ func (r *reconciler) holdsAny(ctx context.Context, resource schema.GroupVersionR
 		}
 	}
 	if list.Continue != "" {
-		return fmt.Sprintf("more %s than are made by Kubernetes", resource.GroupResource())
+		return fmt.Sprintf("more %s than Kubernetes itself creates", resource.GroupResource())
 	}
 	return ""
 }
@@ -87,7 +87,7 @@ func (r *reconciler) applied(ctx context.Context, name string) (sets.Set[string]
 	return keys, nil
 }
 
-// logKept says why a namespace that is not needed stays.
+// logKept reports why a namespace that is not needed stays.
 func (r *reconciler) logKept(ctx context.Context, name, held string) {
 	ctrl.LoggerFrom(ctx).V(1).Info("the namespace is not needed, and is kept", "leaf", name, "held", held)
 }

@@ -88,7 +88,7 @@ func TestHolds(t *testing.T) {
 		"another default":  {served{holds: fresh(map[string][]string{"widgets.example.com": {"default"}})}, "widgets.example.com default", all},
 		"may not be read":  {served{holds: fresh(nil), forbidden: "widgets.example.com"}, "widgets.example.com cannot be listed: forbidden", all},
 		"a group is mute":  {served{broken: errors.New("metrics.k8s.io/v1beta1")}, "not every API group answers: metrics.k8s.io/v1beta1", nil},
-		"a page too small": {served{holds: map[string][]string{"configmaps": {"kube-root-ca.crt", "kube-root-ca.crt", "hidden"}}}, "more configmaps than are made by Kubernetes", all[:1]},
+		"a page too small": {served{holds: map[string][]string{"configmaps": {"kube-root-ca.crt", "kube-root-ca.crt", "hidden"}}}, "more configmaps than Kubernetes itself creates", all[:1]},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var listed []string

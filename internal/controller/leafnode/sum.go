@@ -110,7 +110,7 @@ func usable(n *corev1.Node) bool {
 }
 
 // keepsOut reports whether a taint keeps ordinary Pods off a node, as a control
-// plane's does: what is there is no room for the host's Pods.
+// plane's does: what is there is no capacity for the host's Pods.
 func keepsOut(taint corev1.Taint) bool { return taint.Effect != corev1.TaintEffectPreferNoSchedule }
 
 func add(to, what corev1.ResourceList) {

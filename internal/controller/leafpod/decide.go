@@ -28,11 +28,11 @@ type observed struct {
 	unhandled bool
 	// node is the member's virtual node.
 	node *corev1.Node
-	// stranded says that the disk of a promise, for which the Pod waits here, was made
+	// stranded reports that the disk of a promise, for which the Pod waits here, was created
 	// in another member.
 	stranded *mirror.Refusal
 	// unmet is a promise that this member cannot keep, and that keeps the Pod waiting;
-	// nil unless the Pod may be made again elsewhere.
+	// nil unless the Pod may be created again elsewhere.
 	unmet *unmet
 	now   time.Time
 }
@@ -85,7 +85,7 @@ func decide(o observed) decision {
 		return o.admission()
 	}
 	return fail{status: podstatus.Failed(o.root, v1alpha1.ReasonLeafVanished, fmt.Sprintf(
-		"the Pod's counterpart in member %s is gone, evicted or deleted there; it is not run again under this name", o.member.Registration)), leafPodGone: true}
+		"the Pod's counterpart in member %q was evicted or deleted there, and Xylem does not run it again under this name", o.member.Registration)), leafPodGone: true}
 }
 
 // shows is the decision to show a leaf's status, with an event if that is the end
@@ -98,19 +98,19 @@ func shows(want corev1.PodStatus) decision {
 }
 
 // want is what the root is to show of its leaf. One that was evicted or deleted
-// in the member, and ended well for that reason, has failed all the same: its
+// in the member, and ended well for that reason, has failed anyway: its
 // work was cut short, and Jobs count it.
 func (o observed) want(leaf *corev1.Pod) corev1.PodStatus {
 	want := podstatus.Translate(o.root, leaf, o.member)
 	if want.Phase == corev1.PodSucceeded && o.root.DeletionTimestamp == nil && cutShort(leaf) {
 		want.Phase, want.Reason = corev1.PodFailed, v1alpha1.ReasonLeafEvicted
-		want.Message = fmt.Sprintf("the Pod's counterpart in member %s was evicted or deleted there; it is not run again under this name", o.member.Registration)
+		want.Message = fmt.Sprintf("the Pod's counterpart in member %q was evicted or deleted there, and Xylem does not run it again under this name", o.member.Registration)
 	}
 	return want
 }
 
 // cutShort reports whether a container of a Pod ended after somebody had asked
-// for the Pod's deletion, to the second, which is all that Kubernetes tells.
+// for the Pod's deletion, to the second, which is all that Kubernetes records.
 func cutShort(leaf *corev1.Pod) bool {
 	if leaf.DeletionTimestamp == nil {
 		return false

@@ -2,6 +2,7 @@ package leafpod
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -206,11 +207,11 @@ var decisions = cmp.Options{
 	cmp.Comparer(func(a, b corev1.PodStatus) bool { return a.Phase == b.Phase && a.Reason == b.Reason }),
 }
 
-// The user has to know where to look:
-// what is said of a vanished leaf names the member.
+// What the Pod reports of a leaf that vanished names the member, so that the user knows where
+// to look.
 func TestVanishedNamesTheMember(t *testing.T) {
 	d, ok := decide(seen(noLeaf, shown)).(fail)
-	if !ok || !strings.Contains(d.status.Message, "member "+here.Registration) {
+	if !ok || !strings.Contains(d.status.Message, "member "+strconv.Quote(here.Registration)) {
 		t.Errorf("decision is %#v", d)
 	}
 }

@@ -18,6 +18,6 @@ func (r *reconciler) eventHidden(o observed, shown corev1.PodStatus) {
 	}
 	if hidden := podstatus.HiddenPodIP(o.leaf, r.Member); hidden != "" {
 		r.Recorder.Eventf(o.root, nil, corev1.EventTypeWarning, v1alpha1.ReasonPodIPHidden, "Show",
-			"the host does not show the Pod IP %q that member %q reports: it is a special address, or outside spec.node.podCIDRs of the registration. If it is right, add its range there.", hidden, r.Registration)
+			"the host does not show Pod IP %q, which member %q reports: it is a special address, or outside spec.node.podCIDRs of the registration. If the host's network reaches it, add its range there", hidden, r.Registration)
 	}
 }

@@ -47,7 +47,7 @@ func (r *reconciler) bound(ctx context.Context, root *corev1.Pod) iter.Seq2[boun
 	}
 }
 
-// strandedBy says which promise of a Pod was fulfilled in another member, for good.
+// strandedBy reports which promise of a Pod was fulfilled in another member, permanently.
 // One that is released when it is unused comes back, and is waited for.
 func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.Refusal, error) {
 	for p, err := range r.bound(ctx, root) {
@@ -56,7 +56,7 @@ func (r *reconciler) strandedBy(ctx context.Context, root *corev1.Pod) (*mirror.
 		}
 		if p.volume.Spec.ClaimRef != nil && p.volume.Spec.ClaimRef.UID == p.claim.UID && r.pinnedElsewhere(p.volume) {
 			return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeElsewhere, Message: fmt.Sprintf(
-				"the volume of claim %s was made in another cluster, where another Pod of it had landed before: Pods of this claim are scheduled there from now on, and this one is to be made again", p.claim.Name)}, nil
+				"the volume of claim %q was provisioned in another member, to which another Pod of the claim was bound first: Xylem fails this Pod. Its owner replaces it, and the scheduler places the new one there", p.claim.Name)}, nil
 		}
 	}
 	return nil, nil
@@ -69,7 +69,7 @@ func (r *reconciler) pinnedElsewhere(pv *corev1.PersistentVolume) bool {
 	return ours && cluster != r.ClusterID && hostpv.IsPromise(pv) && !hostpv.WhenUnused(pv)
 }
 
-// ofPromise wakes the Pods here that wait for a promise which another member has
+// ofPromise enqueues the Pods here that wait for a promise which another member has
 // fulfilled.
 func (r *reconciler) ofPromise(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
@@ -79,7 +79,7 @@ func (r *reconciler) ofPromise(ctx context.Context, obj client.Object) []reconci
 	return r.podsHere(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
 }
 
-// podsHere wakes the Pods here that use a claim.
+// podsHere enqueues the Pods here that use a claim.
 func (r *reconciler) podsHere(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, claim)
 	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == r.NodeName })

@@ -42,7 +42,7 @@ func (o observed) overdue() bool {
 	return o.unmet != nil && !o.now.Before(o.unmet.until) && !podstatus.Finished(o.root) && o.root.DeletionTimestamp == nil
 }
 
-// again is when the Pod is to be looked at again; 0 for when something changes.
+// again is when the Pod is to be examined again; 0 for when something changes.
 func (o observed) again() time.Duration {
 	if o.unmet == nil {
 		return 0
@@ -54,12 +54,12 @@ func (o observed) again() time.Duration {
 func (o observed) giveUp() decision {
 	claim := o.unmet.claim.Name
 	return fail{unmet: claim, status: podstatus.Failed(o.root, v1alpha1.ReasonPlacementFailed, fmt.Sprintf(
-		"the disk of claim %s is not made; the Pod is to be made again, elsewhere if the scheduler finds a place: %s", claim, o.unmet.problem.Message))}
+		"the member does not provision the disk of claim %q: %s. Xylem fails this Pod, so that its owner replaces it and the scheduler can choose another member", claim, o.unmet.problem.Message))}
 }
 
 // unmetOf looks up the promise that keeps a Pod here waiting and that the member
 // cannot keep, if the Pod has an owner that makes it again. As long as it may run
-// nowhere else, it has time. Each Pod has the whole timeout from when it was made.
+// nowhere else, it has time. Each Pod has the whole timeout from when it was created.
 func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, error) {
 	if root.Spec.NodeName != r.NodeName || podstatus.Finished(root) || root.DeletionTimestamp != nil || metav1.GetControllerOf(root) == nil {
 		return nil, nil
@@ -88,7 +88,7 @@ func (r *reconciler) unmetOf(ctx context.Context, root *corev1.Pod) (*unmet, err
 func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolume, root *corev1.Pod, m mirror.Member) *unmet {
 	class, err := hostclass.Read(hostpv.PromiseClass(promise))
 	if err != nil {
-		return nil // host_class says why
+		return nil // host_class reports why
 	}
 	problem, since := report.FailedIn(claim, m.ClusterID)
 	if problem == nil {
@@ -105,7 +105,7 @@ func unmetBy(claim *corev1.PersistentVolumeClaim, promise *corev1.PersistentVolu
 func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // told reports whether the claim says already that Pods of this one's age are given
-// up here: those that were made before all go at once, and also if the manager ends
+// up here: those that were created before all go at once, and also if the manager ends
 // between that record and the Pod's status.
 func (u *unmet) told(root *corev1.Pod, m mirror.Member) bool {
 	tried := report.TriedOf(u.claim)
@@ -187,7 +187,7 @@ func (r *reconciler) needs(ctx context.Context, root *corev1.Pod) ([]placement.R
 	return needs, nil
 }
 
-// ofUnmet wakes the Pods here that wait for a promise which cannot be kept.
+// ofUnmet enqueues the Pods here that wait for a promise which cannot be kept.
 func (r *reconciler) ofUnmet(ctx context.Context, obj client.Object) []reconcile.Request {
 	claim, ok := obj.(*corev1.PersistentVolumeClaim)
 	if !ok || !hostpv.NamesPromise(claim.Spec.VolumeName) || report.ClaimProblem(claim, v1alpha1.ClaimPlaced) == nil {

@@ -246,7 +246,7 @@ func TestNext(t *testing.T) {
 		return result{Told: reason, Event: "Warning " + reason + " " + fmt.Sprintf(format, args...)}
 	}
 	surplus := func(why string) result {
-		return told(v1alpha1.ReasonSurplusVolume, "member cluster38 has a volume pv-1 for this claim that is not used: %s. Its data are kept; delete it there if nobody needs it", why)
+		return told(v1alpha1.ReasonSurplusVolume, "member \"cluster38\" has volume \"pv-1\" for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete it there if nobody needs it", why)
 	}
 	taken := func(name string) result {
 		return told(v1alpha1.ReasonVolumeMismatch, `leaf volume "pv-1" in member "cluster38" may be this claim's own disk, and is not used: volume %q, which the claim is bound to, does not represent it: another volume has that name. `+
@@ -295,10 +295,10 @@ func TestNext(t *testing.T) {
 		"its leaf claim was lost, and the member's admin sets Delete (I2)": {seen(mirrored, noClaim, leafPolicy(deletes)), hold},
 
 		// One volume for a root.
-		"the root is placed in another member: a surplus (I3)":                {seen(placedIn("id39")), surplus(`the claim is placed in cluster "id39"`)},
+		"the root is placed in another member: a surplus (I3)":                {seen(placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
 		"the root is placed nowhere: not mirrored, and root_pvc decides (I3)": {seen(placedIn("")), rest},
 		"the same, stamped: not called a surplus":                             {seen(stamped, placedIn("")), rest},
-		"the root is placed nowhere, and bound to another volume (I3)":        {seen(stamped, placedIn(""), boundTo("pv-9")), surplus("the claim is bound to volume pv-9")},
+		"the root is placed nowhere, and bound to another volume (I3)":        {seen(stamped, placedIn(""), boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
 		"the root is placed elsewhere, and bound to this very volume":         {seen(mirrored, placedIn("id39")), rest},
 		"the root is placed elsewhere, and about to be bound to this volume":  {seen(mirrored, placedIn("id39"), boundTo("")), rest},
 
@@ -309,16 +309,16 @@ func TestNext(t *testing.T) {
 		"the same, placed nowhere":                                                        {seen(recreated, stamped, placedIn("")), replaced},
 		"the same, without a leaf claim":                                                  {seen(recreated, stamped, noClaim), replaced},
 		"the same, without a leaf claim, put to Delete: held (I2)":                        {seen(recreated, stamped, noClaim, leafPolicy(deletes)), keep},
-		"the same, the root is bound to another volume: a surplus (I3)":                   {seen(recreated, stamped, boundTo("pv-9")), surplus("the claim is bound to volume pv-9")},
+		"the same, the root is bound to another volume: a surplus (I3)":                   {seen(recreated, stamped, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
 		"re-created, its root is gone: held, for root_pv (I2)":                            {seen(recreated, rootGone), keep},
 		"the same, held: root_pvc waits until the host PV of the earlier one is released": {seen(recreated, stamped, rootGone), result{By: lifecycle.RootPVC, Told: v1alpha1.ReasonVolumeReplaced}},
 		"re-created, and none of ours (I4)":                                               {seen(recreated, noClaim), rest},
 		"the root is placed nowhere but bound to this very volume":                        {seen(mirrored, placedIn("")), rest},
-		"the root is bound to another volume: a surplus (I3)":                             {seen(stamped, boundTo("pv-9")), surplus("the claim is bound to volume pv-9")},
-		"the root is bound to another volume, this one has a host PV":                     {seen(mirrored, boundTo("pv-9")), surplus("the claim is bound to volume pv-9")},
+		"the root is bound to another volume: a surplus (I3)":                             {seen(stamped, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
+		"the root is bound to another volume, this one has a host PV":                     {seen(mirrored, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
 		"the root is bound to a volume of that name that is not ours (I4)":                {seen(stamped, nameTaken, boundTo("pv-1")), taken("pv-1")},
-		"a surplus whose leaf claim is gone is still reported (I1)":                       {seen(stamped, noClaim, placedIn("id39")), surplus(`the claim is placed in cluster "id39"`)},
-		"a stamped volume, the root is bound to another one (I1)":                         {seen(stamped, noClaim, boundTo("pv-9")), surplus("the claim is bound to volume pv-9")},
+		"a surplus whose leaf claim is gone is still reported (I1)":                       {seen(stamped, noClaim, placedIn("id39")), surplus(`the claim is placed in another cluster (ID "id39")`)},
+		"a stamped volume, the root is bound to another one (I1)":                         {seen(stamped, noClaim, boundTo("pv-9")), surplus(`the claim is bound to volume "pv-9"`)},
 
 		// Another claim of the root's name asks for the volume that was let go of.
 		"an admin lets it: its host PV is made, with policy Retain":     {seen(dropped, asks), adopted},

@@ -20,12 +20,12 @@ func (r *reconciler) eventUnused(root *corev1.PersistentVolumeClaim, problem *mi
 
 func (r *reconciler) eventMadeAnew(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeWarning, v1alpha1.ReasonVolumeMadeAnew, "Mirror",
-		"volume %s was gone from the host and stands for the one in member %s again, with policy Retain: set Delete if its data are to go with the claim", host.Name, r.Registration)
+		"re-created volume %q for the one in member %q, with policy Retain: it was gone from the host. Set policy Delete if the data should be deleted with the claim", host.Name, r.Registration)
 }
 
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume) {
 	r.Recorder.Eventf(root, host, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
-		"this claim has volume %q in member %q now, which an earlier claim of this name had, with policy Retain", host.Name, r.Registration)
+		"the claim now has volume %q in member %q, which an earlier claim of its name had, with policy Retain", host.Name, r.Registration)
 }
 
 // eventFulfilled tells the claim, and the Pods that use it.

@@ -35,7 +35,7 @@ type reconciler struct {
 
 // Options of the controller in all members.
 type Options struct {
-	// Passages end when root and leaf are seen to be bound, which is heard of here
+	// Passages end when root and leaf are observed to be bound, which is observed here
 	// before any queue.
 	Passages *account.Passages
 }
@@ -94,8 +94,8 @@ func (r *reconciler) ofRoot(ctx context.Context, obj client.Object) []reconcile.
 	return member.SameKey(ctx, obj)
 }
 
-// ofClaimRef wakes the claim that a host PV is for: its volume may be seen after
-// the claim was seen to be bound to it.
+// ofClaimRef enqueues the claim that a host PV is for: its volume may be seen after
+// the claim was observed to be bound to it.
 func (r *reconciler) ofClaimRef(_ context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {

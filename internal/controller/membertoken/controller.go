@@ -33,7 +33,7 @@ const (
 	// MaxAfter leaves some time for failures even with the most jitter.
 	MaxAfter = 0.6
 
-	// look is how often the Secret, in the cache, is looked at for changes.
+	// look is how often the Secret, in the cache, is examined for changes.
 	look = 20 * time.Second
 	// soon is when the Link is seen to have the token that was written.
 	soon = time.Second
@@ -111,12 +111,12 @@ func (r *renewer) turn(ctx context.Context) time.Duration {
 		seen, err = r.observe(ctx, r.live)
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "look whether the token is to be renewed", "cluster", r.registration)
+		ctrl.LoggerFrom(ctx).Error(err, "check whether the token is due for renewal", "cluster", r.registration)
 		return look
 	}
 	switch d := decide(seen.observed).(type) {
 	case refuse:
-		r.failed(seen, fmt.Sprintf("Secret %s asks for the renewal of its token, but %s", seen.secret.Name, d.why))
+		r.failed(seen, fmt.Sprintf("Xylem cannot renew the token in Secret %q: %s", seen.secret.Name, d.why))
 	case follow:
 		return soon
 	case hold:
@@ -167,7 +167,7 @@ func (r *renewer) renew(ctx context.Context, seen sight, d renew) time.Duration 
 	case ctx.Err() != nil, apierrors.IsConflict(err), errors.Is(err, guarded.ErrFenced):
 		return soon // the Secret has changed, or the link is about to end
 	}
-	r.failed(seen, fmt.Sprintf("the token was not renewed, and works until %s: %s", d.token.Expires.UTC().Format(time.RFC3339), reason(err)))
+	r.failed(seen, fmt.Sprintf("Xylem could not renew the token, which is valid until %s: %s", d.token.Expires.UTC().Format(time.RFC3339), reason(err)))
 	return r.backoff.Step()
 }
 
@@ -200,7 +200,7 @@ func (r *renewer) replace(ctx context.Context, secret *corev1.Secret, d renew) (
 func reason(err error) string {
 	var p *access.Problem
 	if errors.As(err, &p) && p.Reason == v1alpha1.ReasonForbidden {
-		return p.Message + ". Apply config/member in the member again, or run kubectl xylem register again for this registration"
+		return p.Message + ". Apply config/member in the member again, or run `kubectl xylem register` for this registration again"
 	}
 	return err.Error()
 }

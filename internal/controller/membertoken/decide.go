@@ -33,9 +33,9 @@ type observed struct {
 type decision interface{ decision() }
 
 type (
-	// leave: no renewal is asked for.
+	// leave: no renewal is requested.
 	leave struct{}
-	// refuse: it is asked for, and cannot be done.
+	// refuse: it is requested, and cannot be done.
 	refuse struct{ why string }
 	// follow: the Link is about to be given the Secret's token.
 	follow struct{}
@@ -65,10 +65,10 @@ func decide(o observed) decision {
 	}
 	lifetime, err := time.ParseDuration(asked)
 	if err != nil || lifetime < time.Second {
-		return refuse{fmt.Sprintf("its annotation %s=%s is no duration, such as 24h", v1alpha1.AnnotationTokenLifetime, asked)}
+		return refuse{fmt.Sprintf("its annotation %s=%s is no duration. Use one such as 24h", v1alpha1.AnnotationTokenLifetime, asked)}
 	}
 	if o.secret.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByValue {
-		return refuse{fmt.Sprintf("it is not labelled %s=%s, and so not the manager's to write", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
+		return refuse{fmt.Sprintf("it lacks the label %s=%s, without which the manager does not write to it. Add the label, or run `kubectl xylem register` again", v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue)}
 	}
 	raw := access.TokenOf(o.secret.Data[v1alpha1.KubeconfigKey])
 	if raw != o.using {
@@ -76,7 +76,7 @@ func decide(o observed) decision {
 	}
 	token, ok := access.ParseToken(raw)
 	if !ok {
-		return refuse{"its kubeconfig has no service account's token that expires"}
+		return refuse{"its kubeconfig has no service account token that expires. Run `kubectl xylem register` again"}
 	}
 	if left := due(o.registration, token, o.after).Sub(o.now); left > 0 {
 		return hold{left}
@@ -98,10 +98,10 @@ func due(registration string, token access.Token, after float64) time.Time {
 // and on.
 func lasting(registration string, token, before access.Token, now time.Time, after float64) error {
 	if !token.Expires.After(before.Expires) {
-		return fmt.Errorf("the member gave a token that works no longer than the present one, until %s", token.Expires.UTC().Format(time.RFC3339))
+		return fmt.Errorf("the member issued a token that is valid no longer than the present one, until %s", token.Expires.UTC().Format(time.RFC3339))
 	}
 	if !due(registration, token, after).After(now) {
-		return fmt.Errorf("the member gave a token that is due to be renewed at once: of %s to %s, by its own clock %s",
+		return fmt.Errorf("the member issued a token that is due for renewal at once: of %s to %s, by its own clock %s",
 			token.Issued.UTC().Format(time.RFC3339), token.Expires.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return nil

@@ -14,15 +14,15 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 )
 
-// volume is what a leaf PV is judged by.
+// volume has the facts of a leaf PV that decide whether it is an orphan.
 type volume struct {
 	name string
 	uid  types.UID
-	// origin is the root that it was made for: by its own stamp if stamped, else
+	// origin is the root that it was created for: by its own stamp if stamped, else
 	// by that of the leaf claim it is bound to, or by the record of those withdrawn.
 	origin  mirror.Origin
 	stamped bool
-	// withdrawn: it is not stamped, and was made for a leaf claim that was
+	// withdrawn: it is not stamped, and was created for a leaf claim that was
 	// withdrawn; its policy keeps it.
 	withdrawn bool
 }
@@ -30,7 +30,7 @@ type volume struct {
 // evidence is all that was read, live.
 type evidence struct {
 	member mirror.Member
-	// mirrors are the host PVs, by the UIDs of the leaf PVs that they stand for.
+	// mirrors are the host PVs, by the UIDs of the leaf PVs that they represent.
 	mirrors map[types.UID]mirrorOf
 	// promised are the claims, by UID, for which the member is to have a volume: bound
 	// to a promise without a disk.
@@ -53,7 +53,7 @@ type owners struct {
 	withdrawn map[types.UID]account.Withdrawn
 }
 
-// volume is a leaf PV as it is judged; false if it is none of ours, or on its way
+// volume is a leaf PV as it is judged; false if it is none of Xylem's, or on its way
 // out. Whose a PV without a stamp is, the UID in its claimRef tells, which the
 // member's API server gave to a claim that we made: never a name or a namespace,
 // which others there can have as well (I4, I8).
@@ -85,7 +85,7 @@ func (o owners) volume(pv *corev1.PersistentVolume) (volume, bool) {
 	return v, true
 }
 
-// mirrorOf is what a host PV says of the leaf PV that it stands for.
+// mirrorOf is what a host PV says of the leaf PV that it represents.
 type mirrorOf struct {
 	name string
 	// leaf is the name of the leaf PV.
@@ -102,8 +102,8 @@ func (e evidence) needsRoot(v volume) bool {
 	return !mirrored || m.released
 }
 
-// judge says why a leaf volume is an orphan; nil if it is none: a PV of the host
-// stands for it (of a living claim, or kept as released), or it is on its way
+// judge reports why a leaf volume is an orphan; nil if it is none: a PV of the host
+// represents it (of a living claim, or kept as released), or it is on its way
 // into one, or out.
 func (e evidence) judge(v volume) *account.Orphan {
 	if !e.needsRoot(v) || v.stamped && e.promised[v.origin.UID] {
@@ -117,9 +117,9 @@ func (e evidence) judge(v volume) *account.Orphan {
 	reason, message := "", ""
 	switch {
 	case mirrored:
-		reason, message = account.Surplus, fmt.Sprintf("claim %s has volume %s", v.origin.Root, root.Spec.VolumeName)
+		reason, message = account.Surplus, fmt.Sprintf("claim %q has volume %q", v.origin.Root, root.Spec.VolumeName)
 	case v.withdrawn:
-		reason, message = account.WithdrawnLate, fmt.Sprintf("it was finished after claim %s had been withdrawn, and its policy keeps it", v.origin.Root)
+		reason, message = account.WithdrawnLate, fmt.Sprintf("the provisioner finished it after Xylem had withdrawn claim %q, and its policy is Retain", v.origin.Root)
 	case root != nil && root.UID == v.origin.UID:
 		if message = e.elsewhere(v, root); message == "" {
 			return nil
@@ -128,21 +128,21 @@ func (e evidence) judge(v volume) *account.Orphan {
 	case !v.stamped && !e.suspended:
 		return nil // never mirrored: root_pvc withdraws it
 	case root == nil:
-		reason, message = account.RootGone, fmt.Sprintf("the host has neither claim %s, which it was made for, nor a volume that stands for it", v.origin.Root)
+		reason, message = account.RootGone, fmt.Sprintf("the host has neither claim %q, for which it was provisioned, nor a volume that represents it", v.origin.Root)
 	default:
-		reason, message = account.RootReplaced, fmt.Sprintf("claim %s, which it was made for, is another one now, and no volume of the host stands for it", v.origin.Root)
+		reason, message = account.RootReplaced, fmt.Sprintf("another claim now has the name of claim %q, for which it was provisioned, and no volume of the host represents it", v.origin.Root)
 	}
 	return &account.Orphan{Volume: v.name, UID: v.uid, Root: v.origin.Root, Reason: reason, Message: message}
 }
 
-// elsewhere says why the volume of a living root is not its: I3. A root that is
+// elsewhere reports why the volume of a living root is not its: I3. A root that is
 // neither bound nor placed is placed where its volume is.
 func (e evidence) elsewhere(v volume, root *corev1.PersistentVolumeClaim) string {
 	if placed := root.Annotations[v1alpha1.AnnotationPlacedIn]; placed != "" && placed != e.member.ClusterID {
-		return fmt.Sprintf("claim %s is placed in cluster %s", v.origin.Root, placed)
+		return fmt.Sprintf("claim %q is placed in another member (cluster ID %s)", v.origin.Root, placed)
 	}
 	if name := root.Spec.VolumeName; name != "" && !hostpv.StandsFor(name, v.name, e.member.ClusterID) && !e.promises(name, root.UID) && !e.recreated(v, name) {
-		return fmt.Sprintf("claim %s has volume %s", v.origin.Root, name)
+		return fmt.Sprintf("claim %q has volume %q", v.origin.Root, name)
 	}
 	return ""
 }

@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 		mirror    *mirrorOf
 		root      *corev1.PersistentVolumeClaim
 		suspended bool
-		// promised: the claim has a promise here without a disk; other: what stands for
+		// promised: the claim has a promise here without a disk; other: what represents
 		// another leaf PV.
 		promised bool
 		other    *mirrorOf

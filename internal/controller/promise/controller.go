@@ -41,7 +41,7 @@ const (
 	// the wrong node. A manager that is started again emits it again.
 	remembered = 4096
 	// underWay is how long nothing is said of a disk that is not there yet: if there is
-	// a Pod for it, it mostly is by then, and each word on the way is a write.
+	// a Pod for it, it mostly is then, and each report before that costs a write.
 	underWay = 5 * time.Second
 )
 
@@ -168,8 +168,8 @@ func (r *Reconciler) astray(ctx context.Context, pod *corev1.Pod) (bool, error) 
 	return node != nil && !nodes.IsVirtual(node), err
 }
 
-// pause before a claim is looked at because it, or its promise, has changed: none if
-// there is something to be created, or to be reported for good or bad, or was until now. A
+// pause before a claim is examined because it, or its promise, has changed: none if
+// there is something to be created, or to be reported permanently or bad, or was until now. A
 // claim that waits is written to by others too: a look then would be one in the middle
 // of its being bound.
 func pause(before, after client.Object) time.Duration {

@@ -49,7 +49,7 @@ func decide(o observed) decision {
 		}
 		return create{o.promiseFor()}
 	case o.claim.Spec.VolumeName == "" && o.volume.DeletionTimestamp != nil && hostpv.IsPromise(o.volume) && o.volume.Spec.ClaimRef != nil && o.volume.Spec.ClaimRef.UID == o.claim.UID:
-		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise that was made for the claim, is being deleted, so that the claim cannot be bound to it any more. "+
+		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("PersistentVolume %q, the promise for this claim, is being deleted, so that the claim cannot be bound to it. "+
 			"Delete the claim and create it again", o.volume.Name)}
 	case o.volume.Name != o.claim.Spec.VolumeName || !hostpv.IsPromise(o.volume) || o.volume.Spec.ClaimRef == nil || o.volume.Spec.ClaimRef.UID != o.claim.UID:
 		return nothing{} // about to be bound, or not its promise
@@ -69,7 +69,7 @@ func (o observed) promiseFor() *corev1.PersistentVolume {
 	return promise
 }
 
-// promised says what has become of the promise.
+// promised reports what has become of the promise.
 func (o observed) promised() decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != ""
 	problem := report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced)
@@ -80,10 +80,10 @@ func (o observed) promised() decision {
 		!fulfilled && placed && problem != nil:
 		return show{corev1.ConditionFalse, v1alpha1.ReasonBroken, fmt.Sprintf("%s: %s", problem.Reason, problem.Message)}
 	case fulfilled:
-		return show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, fmt.Sprintf("volume %s in member %s: driver %s, handle %s",
+		return show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, fmt.Sprintf("volume %q in member %q: driver %q, handle %q",
 			leaf, member, o.volume.Annotations[v1alpha1.AttributeDriver], o.volume.Annotations[v1alpha1.AttributeHandle])}
 	case placed && member != "":
-		return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, fmt.Sprintf("the volume is being made in member %s", member)}
+		return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, fmt.Sprintf("member %q is provisioning the volume", member)}
 	}
-	return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no volume yet: it is made in the member in which the first Pod of this claim lands"}
+	return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, "there is no disk yet: the member to which the first Pod of the claim is bound provisions it"}
 }

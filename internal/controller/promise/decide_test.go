@@ -72,7 +72,7 @@ func TestDecide(t *testing.T) {
 	promised := func(message string) decision {
 		return show{corev1.ConditionFalse, v1alpha1.ReasonPromised, message}
 	}
-	const nowhere = "there is no volume yet: it is made in the member in which the first Pod of this claim lands"
+	const nowhere = "there is no disk yet: the member to which the first Pod of the claim is bound provisions it"
 	lost := hostpv.PromiseFor(seen().claim, seen().class)
 	lost.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 	reused := lost.DeepCopy()
@@ -94,7 +94,7 @@ func TestDecide(t *testing.T) {
 		"deleted before the claim was bound": {observed: seen(bound, func(o *observed) {
 			o.claim.Spec.VolumeName = ""
 			o.volume.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
-		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "PersistentVolume \"pvc-mock-u-1\", the promise that was made for the claim, is being deleted, so that the claim cannot be bound to it any more. Delete the claim and create it again"}},
+		}), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "PersistentVolume \"pvc-mock-u-1\", the promise for this claim, is being deleted, so that the claim cannot be bound to it. Delete the claim and create it again"}},
 		"it names another's promise": {observed: seen(func(o *observed) { o.claim.Spec.VolumeName = "pvc-mock-u-0" }), want: nothing{}},
 		"a promise that it used again was lost": {observed: seen(func(o *observed) {
 			o.claim.Spec.VolumeName, o.claim.Status.Phase = "pvc-mock-u-0", corev1.ClaimLost
@@ -106,12 +106,12 @@ func TestDecide(t *testing.T) {
 		}), want: nothing{}},
 		"bound to a promise for another": {observed: seen(bound, func(o *observed) { o.volume.Spec.ClaimRef.UID = "u-2" }), want: nothing{}},
 		"bound":                          {observed: seen(bound), want: promised(nowhere)},
-		"placed":                         {observed: seen(placed), want: promised("the volume is being made in member cluster38")},
+		"placed":                         {observed: seen(placed), want: promised(`member "cluster38" is provisioning the volume`)},
 		"placed, a problem":              {observed: seen(placed, problem("ProvisioningFailed")), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "ProvisioningFailed: no space left"}},
 		"let go of, an old word":         {observed: seen(bound, problem("ProvisioningFailed")), want: promised(nowhere)},
-		"fulfilled":                      {observed: seen(fulfilled), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, "volume pv-1 in member cluster38: driver disk.example.com, handle d-1"}},
+		"fulfilled":                      {observed: seen(fulfilled), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled, `volume "pv-1" in member "cluster38": driver "disk.example.com", handle "d-1"`}},
 		"fulfilled, another word": {observed: seen(fulfilled, problem("ModifyVolumeUnsupported")), want: show{corev1.ConditionTrue, v1alpha1.ReasonFulfilled,
-			"volume pv-1 in member cluster38: driver disk.example.com, handle d-1"}},
+			`volume "pv-1" in member "cluster38": driver "disk.example.com", handle "d-1"`}},
 		"the member has lost it": {observed: seen(fulfilled, problem(v1alpha1.ReasonVolumeLost)), want: show{corev1.ConditionFalse, v1alpha1.ReasonBroken, "VolumeLost: no space left"}},
 	} {
 		t.Run(name, func(t *testing.T) {

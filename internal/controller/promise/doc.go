@@ -46,7 +46,7 @@
 // exists, leaf_pod fails it, so that its owner re-creates it and the scheduler places it
 // there. A Pod that also uses mirrored claims is bound only when those are. To break the
 // circle, it counts as scheduled once the scheduler has nominated it and selected that node
-// for one of the others, bound by now or not. Host schedulers before 1.35 do not nominate:
+// for one of the others, bound now or not. Host schedulers before 1.35 do not nominate:
 // do not mix there.
 //
 // While a claim of a bound Pod has no leaf, the Pod's Pushed condition repeats what the

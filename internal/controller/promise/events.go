@@ -12,7 +12,7 @@ func (r *Reconciler) eventBroken(claim *corev1.PersistentVolumeClaim, message st
 
 func (r *Reconciler) eventUnreachable(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) {
 	r.Recorder.Eventf(pod, claim, corev1.EventTypeWarning, v1alpha1.ReasonPromiseUnreachable, "Promise",
-		"claim %s is a promise that members of Xylem fulfil, and node %s is no member: driver %s is on none of this cluster's nodes, so the volume will never be mounted here. Make the Pod again with nodeSelector %s=true, or use a class with %s=%s, or with %s=%s",
+		"claim %q cannot be mounted on node %q: driver %s, by which members of Xylem provide it, runs on no node of this cluster. Re-create the Pod with nodeSelector %s=true, or use a class with %s=%s or %s=%s",
 		claim.Name, pod.Spec.NodeName, v1alpha1.PromiseDriverName, v1alpha1.LabelVirtualNode,
 		v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
 }

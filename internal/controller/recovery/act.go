@@ -13,8 +13,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// exhaustedFor is how long it counts that a driver has no room, unless the member
-// says anew how much there is: long enough for other claims to go elsewhere, and
+// exhaustedFor is how long it counts that a driver has no capacity, unless the member
+// reports again how much there is: long enough for other claims to go elsewhere, and
 // not so long that space which is freed lies idle.
 const exhaustedFor = 5 * time.Minute
 
@@ -40,14 +40,14 @@ func (r *reconciler) act(ctx context.Context, o observed, d decision) (reconcile
 	return reconcile.Result{}, fmt.Errorf("unknown decision %T", d)
 }
 
-// lower has the room lowered that is published of the claim's class here.
+// lower publishes less capacity for the claim's class in this member.
 func (r *reconciler) lower(o observed) {
 	memberClass, _ := r.Place().ClassFor(o.claim.class)
 	r.Exhausted.Note(memberClass, o.claim.root.Spec.Resources.Requests[corev1.ResourceStorage], o.now.Add(exhaustedFor))
 }
 
-// hear that the driver had room after all: a claim that waited here has its volume.
-// One that has had it for longer tells nothing of the room that there is now.
+// hear that the driver had capacity after all: a claim that waited here has its volume.
+// One that has had it for longer tells nothing of the capacity that there is now.
 func (r *reconciler) hear(o observed) {
 	if o.claim == nil || o.claim.class == nil || o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] != r.ClusterID {
 		return

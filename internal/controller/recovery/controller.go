@@ -43,10 +43,10 @@ const (
 type Options struct {
 	// Namespace of the published CSIStorageCapacities: the manager's.
 	Namespace string
-	// NominatedNode says that the host's scheduler shows in a Pod's status which
+	// NominatedNode reports that the host's scheduler shows in a Pod's status which
 	// node it is about to bind it to; see root_pod.
 	NominatedNode bool
-	// Exhausted is told what this member's drivers have no room for.
+	// Exhausted is told what this member's drivers have no capacity for.
 	Exhausted *exhausted.Sizes
 }
 
@@ -74,7 +74,7 @@ func Setup(link *member.Link, o Options) error {
 }
 
 // begins is Urgent for a claim that is placed: it is to be seen to wait, to know when it has
-// its volume that the driver had room.
+// its volume that the driver had capacity.
 var begins = route.WhenChanged(func(claim *corev1.PersistentVolumeClaim) string {
 	return claim.Annotations[v1alpha1.AnnotationPlacedIn]
 })
@@ -90,7 +90,7 @@ func scheduleOf(pod *corev1.Pod) schedule {
 	return schedule{pod.Spec.NodeName, pod.Status.NominatedNodeName, pod.DeletionTimestamp != nil, podstatus.Finished(pod), len(pod.Spec.SchedulingGates) > 0}
 }
 
-// ofClaim wakes a claim, and its siblings. One that has its volume, and none of our
+// ofClaim enqueues a claim, and its siblings. One that has its volume, and none of our
 // notes, has nothing to be looked at for. Not even if it has just been bound: of an
 // update, the state before is asked as well.
 func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -100,8 +100,8 @@ func (r *reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile
 	return r.WithSiblings(ctx, obj)
 }
 
-// ofSegment wakes nobody: a driver that says anew how much room there is has the
-// word again, whatever it had no room for before.
+// ofSegment enqueues nothing: a driver that reports again how much capacity there is has the
+// word again, whatever it had no capacity for before.
 func (r *reconciler) ofSegment(_ context.Context, obj client.Object) []reconcile.Request {
 	if segment, ok := obj.(*storagev1.CSIStorageCapacity); ok {
 		r.Exhausted.Forget(segment.StorageClassName)
@@ -186,7 +186,7 @@ func (r *reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	}
 	settings, err := hostclass.Read(class)
 	if refusal := (*mirror.Refusal)(nil); errors.As(err, &refusal) || settings.Provisioning != v1alpha1.ProvisioningMirror {
-		return c, nil // host_claim says why
+		return c, nil // host_claim reports why
 	}
 	c.class, c.timeout = class, settings.PlacementTimeout
 	c.making, err = r.making(ctx, root)
@@ -203,7 +203,7 @@ func (r *reconciler) making(ctx context.Context, root *corev1.PersistentVolumeCl
 	return report.StillProvisioning(leaf, events), err
 }
 
-// observePlaces are the members, and the room that each is said to have.
+// observePlaces are the members, and the capacity that each is said to have.
 func (r *reconciler) observePlaces(ctx context.Context, o *observed) error {
 	members, err := index.Members(ctx, r.Host)
 	if err != nil {

@@ -58,11 +58,11 @@ type place struct {
 type decision interface{ decision() }
 
 type (
-	// nothing to do, for as long as said; for good if that is 0.
+	// nothing to do, for as long as said; permanently if that is 0.
 	nothing struct{ again time.Duration }
 	// settle takes what we noted off a claim that has its volume.
 	settle struct{}
-	// lower the room that is published here, so that the claim's size does not fit.
+	// lower the capacity that is published here, so that the claim's size does not fit.
 	lower struct{}
 	// move the claims to a node.
 	move struct {
@@ -99,7 +99,7 @@ const followTime = 15 * time.Second
 // cut is what a time loses at most by being written in whole seconds.
 const cut = time.Second
 
-// lookAgain is how soon it is looked whether the room that was lowered is published;
+// lookAgain is how soon Xylem checks whether the capacity that was lowered is published;
 // the watch of what is published is quicker, as a rule.
 const lookAgain = time.Second
 
@@ -186,7 +186,7 @@ func (o observed) follow() (decision, bool) {
 }
 
 // rejoin sends the claim to the member where one of its group has its volume: they
-// were sent here together, and that one's volume was made there at the last moment.
+// were sent here together, and that one's volume was created there at the last moment.
 // Its Pod can run nowhere else.
 func (o observed) rejoin() (decision, bool) {
 	var at string
@@ -210,8 +210,8 @@ func (o observed) rejoin() (decision, bool) {
 	return nil, false
 }
 
-// trouble is the evidence that this member cannot meet the claim, and until when the
-// member has time all the same: the class's timeout, from when it began, or from
+// trouble is the evidence that this member cannot satisfy the claim, and until when the
+// member has time anyway: the class's timeout, from when it began, or from
 // when the claim was moved here.
 func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	moved := time.Unix(report.TriedOf(o.claim.root).Moved, 0)
@@ -224,7 +224,7 @@ func (o observed) trouble() (*mirror.Refusal, time.Time) {
 	return nil, time.Time{}
 }
 
-// waits reports whether the claim was steered here, and the scheduler has still to
+// waits reports whether the claim was reassigned here, and the scheduler has still to
 // agree: root_pvc has not placed it.
 func (o observed) waits() bool {
 	return o.claim.root.Annotations[v1alpha1.AnnotationSteeredTo] == o.member.NodeName && o.claim.root.Annotations[v1alpha1.AnnotationPlacedIn] == ""
@@ -250,14 +250,14 @@ func (o observed) notFollowed() *mirror.Refusal {
 		}
 	}
 	return &mirror.Refusal{Reason: v1alpha1.ReasonNotScheduled, Message: fmt.Sprintf(
-		"member %s: the scheduler does not place Pod %s there: %s", o.member.Registration, o.pods[0].Name, said)}
+		"the scheduler does not place Pod %[2]q in member %[1]q: %[3]s", o.member.Registration, o.pods[0].Name, said)}
 }
 
 // recover: the member had its time.
 func (o observed) recover(why *mirror.Refusal) decision {
 	waiting := nothing{o.claim.timeout}
 	if len(o.pods) == 0 || !movable(o.group) || slices.ContainsFunc(o.group, func(c claim) bool { return c.making }) {
-		return waiting // root_pvc says what holds it, and nothing of what is slow
+		return waiting // root_pvc reports what holds it, and nothing of what is slow
 	}
 	tried := report.TriedOf(o.claim.root).Begin(o.now)
 	if tried.Until != 0 {
@@ -299,7 +299,7 @@ func (o observed) own() *place {
 }
 
 // candidates are the other members that could meet the claims, the one with the
-// most room first.
+// most capacity first.
 func (o observed) candidates() []place {
 	found := slices.DeleteFunc(slices.Clone(o.places), func(p place) bool { return p.NodeName == o.member.NodeName || !o.suits(p) })
 	slices.SortFunc(found, func(a, b place) int {
@@ -308,7 +308,7 @@ func (o observed) candidates() []place {
 	return found
 }
 
-// least is the room that a place has for the claim that it has the least for.
+// least is the capacity that a place has for the claim that it has the least for.
 func (o observed) least(p place) int64 {
 	least := int64(math.MaxInt64)
 	for _, c := range o.group {
@@ -337,7 +337,7 @@ func (o observed) consumers() []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(o.pods), func(pod corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 })
 }
 
-// fits reports whether a place is said to have room for a claim.
+// fits reports whether a place is said to have capacity for a claim.
 func (o observed) fits(c claim, p *place) bool {
 	if p == nil {
 		return false

@@ -27,7 +27,7 @@ var (
 const timeout = time.Minute
 
 // seen is a claim of 1Gi, and its Pod, that the scheduler has asked for here, and
-// that this member has failed for longer than the timeout; two others have room,
+// that this member has failed for longer than the timeout; two others have capacity,
 // the third most.
 func seen(change ...func(*observed)) observed {
 	data := claim{
@@ -188,7 +188,7 @@ func siblingLarge(c *claim) {
 	c.root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("15Gi")}
 }
 
-// siblingMoved: it was steered to the second member, so long ago.
+// siblingMoved: it was reassigned to the second member, so long ago.
 func siblingMoved(age time.Duration) func(*claim) {
 	return func(c *claim) {
 		set(c.root, route.AnnSelectedNode, "kosmos-second")

@@ -26,7 +26,7 @@
 // The scheduler's PreBind fails on the rewrite, and it then tries that node only. The rest
 // is what always happens if the scheduler changes its mind: root_pod and root_pvc of the
 // first member withdraw, placed-in is removed when that member is proven empty (I3), and
-// root_pvc of the second waits for that. Since the choice was ours and not the scheduler's,
+// root_pvc of the second waits for that. Since Xylem chose the member, not the scheduler,
 // it also waits until a Pod is nominated there. A leaf that is bound in between stays and
 // wins: placed-in has not moved, and the others of its Pod follow it. If the manager ends
 // between the writes for two claims of a Pod, the rest follow the one that was moved last.

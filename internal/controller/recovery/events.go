@@ -2,18 +2,18 @@ package recovery
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
-// eventMoved tells on the claims and on their Pods. Events of one object that differ
+// eventMoved reports on the claims and on their Pods. Events of one object that differ
 // in their note only are one to the recorder: the node differs.
 func (r *reconciler) eventMoved(o observed, d move) {
-	note := fmt.Sprintf("%s. Tried next: member %s", d.why.Message, d.to.Labels[v1alpha1.LabelCluster])
+	note := fmt.Sprintf("%s. Xylem tries member %q next", d.why.Message, d.to.Labels[v1alpha1.LabelCluster])
 	for _, c := range d.claims {
 		r.Recorder.Eventf(c.root, d.to, corev1.EventTypeWarning, v1alpha1.ReasonPlacementMoved, "Move", "%s", note)
 	}
@@ -26,14 +26,14 @@ func (r *reconciler) eventRoundEnded(o observed, d free) {
 	next := time.Unix(d.tried.Until, 0).UTC().Format(time.RFC3339)
 	for i := range o.pods {
 		r.Recorder.Eventf(&o.pods[i], o.claim.root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, fmt.Sprintf("Round%d", d.tried.Rounds),
-			"no member could meet %s; the scheduler is free to choose again, and others are tried from %s on: %s", claimsOf(d.claims), next, d.tried.Said(""))
+			"no member could provide %s: %[3]s. The scheduler may choose again; Xylem tries others from %[2]s on", claimsOf(d.claims), next, d.tried.Said(""))
 	}
 }
 
 func (r *reconciler) eventNowhereElse(o observed, d stay) {
 	for i := range o.pods {
 		r.Recorder.Eventf(&o.pods[i], o.claim.root, corev1.EventTypeWarning, v1alpha1.ReasonPlacementFailed, "Stay",
-			"no other member can take %s: it has to be Ready, offer the class, have room, and suit the Pod. %s", claimsOf(d.claims), d.why.Message)
+			"no other member can provide %s: none is Ready, offers the class, has the capacity and suits the Pod. %s", claimsOf(d.claims), d.why.Message)
 	}
 }
 
@@ -44,7 +44,7 @@ func claimsOf(claims []claim) string {
 		names[i] = c.root.Name
 	}
 	if len(names) == 1 {
-		return "claim " + names[0]
+		return "claim " + text.Quoted(names...)
 	}
-	return "claims " + strings.Join(names, ", ")
+	return "claims " + text.Quoted(names...)
 }

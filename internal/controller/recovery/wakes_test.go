@@ -28,7 +28,7 @@ func uses(claim string) corev1.Volume {
 	return corev1.Volume{VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: source}}
 }
 
-// Of a bound claim, those that wait with it are looked at, and itself if it has notes.
+// Of a bound claim, those that wait with it are examined, and itself if it has notes.
 func TestOfClaim(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claim func(*observed)

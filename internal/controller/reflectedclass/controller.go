@@ -34,7 +34,7 @@ type Reconciler struct {
 
 	// problems are those last ruled, by class and registration. One worker.
 	problems map[string]map[string]reflection.Problem
-	// left are classes that are being made anew, until they are seen: should making
+	// left are classes that are being re-created, until they are seen: should making
 	// one fail after the earlier one's deletion, what others had put on that is here
 	// only.
 	left map[string]*storagev1.StorageClass
@@ -97,7 +97,7 @@ func (r *Reconciler) act(ctx context.Context, class *storagev1.StorageClass, d d
 	return nil
 }
 
-// tell wakes those who show what is ruled, if it has changed.
+// tell enqueues those who show what is ruled, if it has changed.
 func (r *Reconciler) tell(name string, problems map[string]reflection.Problem) {
 	was := r.problems[name]
 	for registration := range concerned(was, problems) {

@@ -26,7 +26,7 @@ type decision struct {
 }
 
 // decide what to do about the host's class of a name, nil if there is none; left is
-// what one that was deleted to be made anew is to come back as, nil if that is none.
+// what one that was deleted to be re-created is to come back as, nil if that is none.
 func decide(name string, class, left *storagev1.StorageClass, ruling reflection.Ruling) decision {
 	switch {
 	case class != nil && (!reflection.Ours(class) || class.DeletionTimestamp != nil):

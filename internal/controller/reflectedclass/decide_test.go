@@ -76,7 +76,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// scripted is a host that notes what is written, in order, and refuses as it is told.
+// scripted is a host that notes what is written, in order, and refuses as it is instructed.
 type scripted struct {
 	client.Client
 	writes []string
@@ -103,7 +103,7 @@ func (s *scripted) Create(_ context.Context, obj client.Object, _ ...client.Crea
 	return s.write("create", nil)
 }
 
-// A class of which something else is wanted that cannot be changed is made anew in one
+// A class of which something else is wanted that cannot be changed is re-created in one
 // go, and what others had put on it is there again, even if the first try fails.
 func TestRemake(t *testing.T) {
 	failed := errors.New("the API server is away")

@@ -288,7 +288,7 @@ func (r *reconciler[T]) create(ctx context.Context, o observed, leaf client.Obje
 	if found && !ours(there, r.HostID, o.key) {
 		r.eventRefused(o.users, o.conflict())
 	}
-	return nil // ours: its event wakes us; a stranger's is looked for again at the interval
+	return nil // ours: its event enqueues us; a stranger's is looked for again at the interval
 }
 
 // sameNamespace proves by a live read that what was read of the host belongs to the
@@ -322,7 +322,7 @@ func (r *reconciler[T]) update(ctx context.Context, o observed, leaf client.Obje
 	return r.Leaf.Patch(ctx, actor, leaf, after)
 }
 
-// refusedByMember tells the users what the member's API server holds against
+// refusedByMember reports to the users what the member's API server holds against
 // the copy (a quota, an admission policy), and has it tried again at a bounded
 // rate.
 func (r *reconciler[T]) refusedByMember(o observed, doing string, err error) error {

@@ -38,7 +38,7 @@ type observed struct {
 	suspended bool
 	// namespace in the member.
 	namespace *corev1.Namespace
-	// leaf copy of ours; foreign if something that is not stands in its place.
+	// leaf copy of Xylem's; foreign if something that is not stands in its place.
 	leaf    client.Object
 	foreign bool
 	// read: the root was read, as it is due.
@@ -70,7 +70,7 @@ type (
 	create struct{ leaf client.Object }
 	// update a copy's contents, and the UID of its root.
 	update struct{ leaf client.Object }
-	// remove a copy, for good or to create it again.
+	// remove a copy, permanently or to create it again.
 	remove struct{ leaf client.Object }
 	// tell the users why they cannot have it.
 	tell struct{ refusal *mirror.Refusal }
@@ -88,7 +88,7 @@ func decide(o observed) decision {
 	}
 	switch {
 	case o.leaf != nil && o.leaf.GetDeletionTimestamp() != nil:
-		return nothing{} // its end wakes us
+		return nothing{} // its end enqueues us
 	case len(o.users) == 0 && !o.held:
 		return o.withdraw()
 	case !o.read:
@@ -133,7 +133,7 @@ func (o observed) withdraw() decision {
 
 func (o observed) conflict() *mirror.Refusal {
 	return &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"the Pod is not pushed to member %q: there, namespace %q has a %s %q that Xylem did not create, in place of the copy of %q. Have it removed there",
+		"Xylem does not push the Pod to member %q: namespace %q there has a %s %q that Xylem did not create, in place of the copy of %q. Ask the member's admin to delete it",
 		o.member.Registration, o.key.Namespace, o.kind, o.copies.Name(o.key.Name), o.key.Name)}
 }
 
@@ -155,7 +155,7 @@ func ours(leaf client.Object, hostID string, root types.NamespacedName) bool {
 	return stamped && origin.Root == root
 }
 
-// use says how a Pod of the host needs what it refers to.
+// use reports how a Pod of the host needs what it refers to.
 type use int
 
 const (

@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/refs"
 )
 
-// leafPods wakes what a leaf Pod refers to when it comes or goes; what it refers
+// leafPods enqueues what a leaf Pod refers to when it comes or goes; what it refers
 // to never changes.
 func (r *reconciler[T]) leafPods() source.Source {
 	return source.Kind[client.Object](r.Cache, &corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofLeafPod),
@@ -52,8 +52,8 @@ func (r *reconciler[T]) ofCopy(_ context.Context, obj client.Object) []reconcile
 	return []reconcile.Request{{NamespacedName: origin.Root}}
 }
 
-// ofRootPod wakes what a Pod of the host refers to, if that changes anything: a
-// Pod's many statuses wake nothing while it goes on needing what was read for it.
+// ofRootPod enqueues what a Pod of the host refers to, if that changes anything: a
+// Pod's many statuses enqueue nothing while it continues needing what was read for it.
 func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -65,7 +65,7 @@ func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reco
 	}
 	uses, err := r.uses(ctx, pod)
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "tell whether a Pod needs what it refers to")
+		ctrl.LoggerFrom(ctx).Error(err, "find out whether a Pod needs what it refers to")
 		return all
 	}
 	if !uses {
@@ -80,7 +80,7 @@ func (r *reconciler[T]) ofRootPod(ctx context.Context, obj client.Object) []reco
 	return changed
 }
 
-// ofClaim wakes what the Pods that use a claim refer to.
+// ofClaim enqueues what the Pods that use a claim refer to.
 func (r *reconciler[T]) ofClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	if err != nil {

@@ -34,7 +34,7 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Snapshot, d lifecycle.
 	case lifecycle.MarkPushed:
 		return r.Root.ApplyStatus(ctx, actor, o.Root, report.PushedCondition(o.Root, r.reporter(""), corev1.ConditionTrue, v1alpha1.ReasonPushed, pushedMessage(o.Leaf, r.Member), o.Leaf.UID, r.Clock.Now()))
 	case lifecycle.MarkWithdrawn:
-		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("taken back from member %q before the Pod was bound", r.Registration))
+		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonWithdrawn, fmt.Sprintf("withdrawn from member %q before the Pod was bound", r.Registration))
 	case lifecycle.MarkAwaiting:
 		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %q in member %q", d.Claim, r.Registration))
 	case lifecycle.Update:
@@ -47,7 +47,7 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Snapshot, d lifecycle.
 	return fmt.Errorf("unknown decision %T", d)
 }
 
-// create makes the leaf Pod, if live reads still ask for it. One that is there
+// create creates the leaf Pod, if live reads still ask for it. One that is there
 // already and was not seen in the cache is either ours, just made, or somebody else's.
 func (r *reconciler) create(ctx context.Context, o lifecycle.Snapshot) error {
 	if settled, err := r.settled(ctx, o); err != nil || !settled {
@@ -73,7 +73,7 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Snapshot) error {
 		return nil
 	}
 	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"member %q has a Pod \"%s/%s\" of its own: Xylem leaves it alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
+		"member %q has a Pod \"%s/%s\" of its own, which Xylem leaves alone. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
 	if err := r.tell(ctx, root, problem); err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (r *reconciler) settled(ctx context.Context, o lifecycle.Snapshot) (bool, e
 		}
 		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(c.Volume.Name))
 		if err != nil || pv == nil || pv.UID != c.Volume.UID || hostpv.Releasing(pv) || hostpv.MarkedUnused(pv) || pv.Labels[v1alpha1.LabelClusterID] != r.ClusterID {
-			return false, err // its event wakes us
+			return false, err // its event enqueues us
 		}
 	}
 	return true, nil
@@ -239,5 +239,5 @@ func (r *reconciler) settled(ctx context.Context, o lifecycle.Snapshot) (bool, e
 
 // pushedMessage of the condition names the leaf.
 func pushedMessage(leaf *corev1.Pod, m mirror.Member) string {
-	return fmt.Sprintf("runs in member %s as Pod %s/%s with UID %s", m.Registration, leaf.Namespace, leaf.Name, leaf.UID)
+	return fmt.Sprintf("pushed to member %q as Pod \"%s/%s\" with UID %s", m.Registration, leaf.Namespace, leaf.Name, leaf.UID)
 }

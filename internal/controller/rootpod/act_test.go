@@ -81,7 +81,7 @@ func (writes) Delete(context.Context, client.Object, ...client.DeleteOption) err
 
 func (writes) Create(context.Context, client.Object, ...client.CreateOption) error { return errWrite }
 
-// An early leaf is taken back for what is so, not for what a cache lacks that was
+// An early leaf is withdrawn for what is so, not for what a cache lacks that was
 // filled from a server that lags behind.
 func TestWithdrawalIsLive(t *testing.T) {
 	down := errors.New("connection refused")
@@ -149,7 +149,7 @@ func TestRemovalAfterARestore(t *testing.T) {
 	}
 }
 
-// A leaf is made for the root as it is: to a cache that lags behind, a Pod that ran looks
+// A leaf is created for the root as it is: to a cache that lags behind, a Pod that ran looks
 // like one that was never pushed.
 func TestCreationIsLive(t *testing.T) {
 	down := errors.New("connection refused")
@@ -369,7 +369,7 @@ func TestReferencesObserved(t *testing.T) {
 	}
 }
 
-// A Pod whose nomination the scheduler has lost is looked at as that of a scheduler that
+// A Pod whose nomination the scheduler has lost is examined as that of a scheduler that
 // shows none.
 func TestNominated(t *testing.T) {
 	lost := &corev1.Pod{}

@@ -50,7 +50,7 @@ const (
 
 // Options of the controller.
 type Options struct {
-	// NominatedNode says that the host's scheduler shows in a Pod's status which
+	// NominatedNode reports that the host's scheduler shows in a Pod's status which
 	// node it is about to bind it to (Kubernetes 1.35 and later, by default).
 	// Without it, a Pod goes early only if it fits the node by our own checks and
 	// nobody else uses its unbound claims.
@@ -339,7 +339,7 @@ func (r *reconciler) references(ctx context.Context, o *lifecycle.Snapshot) erro
 	}
 	if o.Lacking == nil && len(absent) > 0 {
 		o.Lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: fmt.Sprintf(
-			"the Pod is not pushed to member %q: it needs what namespace %q of the host does not have: %s. Create it there, or mark the reference as optional",
+			"Xylem does not push the Pod to member %q: it refers to what namespace %q of the host lacks: %s. Create it in the host, or mark the reference as optional",
 			r.Registration, o.Root.Namespace, strings.Join(absent, ", "))}
 	}
 	return nil
@@ -377,7 +377,7 @@ func (r *reconciler) inHost(ctx context.Context, o *lifecycle.Snapshot, ref refs
 	return true, refusal, nil
 }
 
-// ofRootClaim wakes the Pods that use a claim.
+// ofRootClaim enqueues the Pods that use a claim.
 func (r *reconciler) ofRootClaim(ctx context.Context, claim client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Host, client.ObjectKeyFromObject(claim))
 	return r.requests(ctx, pods, err)
@@ -402,7 +402,7 @@ func (r *reconciler) ofLeafClass(ctx context.Context, class client.Object) []rec
 	return requests
 }
 
-// ofRootVolume wakes the Pods that use the claim of a host PV.
+// ofRootVolume enqueues the Pods that use the claim of a host PV.
 func (r *reconciler) ofRootVolume(ctx context.Context, obj client.Object) []reconcile.Request {
 	pv, ok := obj.(*corev1.PersistentVolume)
 	if !ok || pv.Spec.ClaimRef == nil {

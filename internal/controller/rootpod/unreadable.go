@@ -32,6 +32,6 @@ func unreadable(root *corev1.Pod, err error) *mirror.Refusal {
 		return nil
 	}
 	return &mirror.Refusal{Reason: v1alpha1.ReasonReferenceForbidden, Message: fmt.Sprintf(
-		"the Pod is not pushed: the manager may not get %s %q in namespace %q of the host. An admin can add the namespace to rbac.secretNamespaces of chart xylem, or take the reference out of the Pod",
+		"Xylem does not push the Pod: the manager may not get %s %q in namespace %q of the host. Remove the reference, or ask the host's admin to add the namespace to rbac.secretNamespaces of chart xylem",
 		kind, status.Status().Details.Name, root.Namespace)}
 }

@@ -24,5 +24,5 @@ func (r *reconciler) eventReleased(s *volume.Snapshot, claim *corev1.PersistentV
 		return
 	}
 	r.Recorder.Eventf(claim, s.Host, corev1.EventTypeNormal, v1alpha1.ReasonVolumeReleased, "Release",
-		"volume %q in member %q is destroyed: no Pod uses the claim. The next Pod gets a new one", s.Name, r.Registration)
+		"destroying volume %q in member %q: no Pod uses the claim. The next Pod gets a new disk", s.Name, r.Registration)
 }

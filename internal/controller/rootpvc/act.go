@@ -153,7 +153,7 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 		return guarded.Unseen(err)
 	}
 	problem := &mirror.Refusal{Reason: v1alpha1.ReasonNameTaken, Message: fmt.Sprintf(
-		"member %s has a claim %s/%s of its own: it is left alone. Use another name, or have it removed there", r.Registration, leaf.Namespace, leaf.Name)}
+		"member %q has a claim \"%s/%s\" of its own, which Xylem leaves alone. Use another name, or ask the member's admin to delete it", r.Registration, leaf.Namespace, leaf.Name)}
 	if err := r.setPlaced(ctx, o.Root, problem); err != nil {
 		return err
 	}

@@ -296,10 +296,10 @@ func grown(to string) func(*scene) {
 func says(reason string) decision { return decision{reason: reason} }
 
 func fails(o *scene) {
-	o.attempt.Provisioning = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member cluster38 cannot make the volume: no"}
+	o.attempt.Provisioning = &mirror.Refusal{Reason: v1alpha1.ReasonProvisioningFailed, Message: "member \"cluster38\" cannot provision the volume: no"}
 }
 
-var unschedulable = &mirror.Refusal{Reason: v1alpha1.ReasonPodUnschedulable, Message: "member cluster38 has no node for Pod web: no"}
+var unschedulable = &mirror.Refusal{Reason: v1alpha1.ReasonPodUnschedulable, Message: `member "cluster38" has no node for Pod "web": no`}
 
 func usedBy(pods ...volume.Consumer) func(*scene) {
 	return func(o *scene) { o.attempt.Consumers = pods }
@@ -313,7 +313,7 @@ func steeredTo(node string) func(*scene) {
 func TestFailureOfAClaimThatIsHeld(t *testing.T) {
 	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", Bound: "cache"}))
 	said := o.Snapshot.ReportFailure().Message
-	for _, part := range []string{"cannot make the volume: no", "Pod web", "claim cache", "No other member is tried"} {
+	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem tries no other member"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q does not say %q", said, part)
 		}
@@ -521,7 +521,7 @@ func TestMissingClassListsClasses(t *testing.T) {
 		"by the same name": {func(o *scene) { o.memberClasses = []string{"slow", "fast"} },
 			[]string{`no StorageClass "disk"`, "the same name", "it has: fast, slow.", `ClusterRegistration "cluster38"`}},
 		"by the registration": {func(o *scene) { o.rules = mapping("gp9") },
-			[]string{`no StorageClass "gp9"`, "storage.classes of ClusterRegistration cluster38", "it has: disk, slow."}},
+			[]string{`no StorageClass "gp9"`, `storage.classes of ClusterRegistration "cluster38"`, "it has: disk, slow."}},
 		"by the class's parameter": {func(o *scene) { o.class.Parameters = map[string]string{v1alpha1.ParameterMemberClass: "gp8"} },
 			[]string{`no StorageClass "gp8"`, v1alpha1.ParameterMemberClass}},
 	} {

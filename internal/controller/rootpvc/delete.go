@@ -35,7 +35,7 @@ func (r *reconciler) unlessSuspended(deletion func(context.Context, observe.Clai
 			return err
 		}
 		return r.reportProblem(ctx, o, &mirror.Refusal{Reason: v1alpha1.ReasonSuspended, Message: fmt.Sprintf(
-			"claim %s in member %s is in the way, and nothing is deleted there until an admin confirms what ClusterRegistration %s asks for",
+			"an earlier claim %q is still in member %q, and Xylem deletes nothing there until an admin confirms a restore. See condition Connected of ClusterRegistration %q",
 			o.Origin.Root, r.Registration, r.Registration)})
 	}
 }
@@ -183,7 +183,7 @@ func (r *reconciler) keep(ctx context.Context, o observe.Claim, by *corev1.Persi
 		return err
 	}
 	problem := &mirror.Refusal{Reason: v1alpha1.ReasonVolumeKept, Message: fmt.Sprintf(
-		"Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data might go with the claim. "+
+		"Xylem keeps claim %q in member %q: PersistentVolume %q of the host represents its volume, whose data the deletion could destroy. "+
 			"Check that PersistentVolume: its label %s has to be %q. To give the volume up and keep its data, annotate it %s=true",
 		o.Origin.Root, r.Registration, by.Name, v1alpha1.LabelClusterID, r.ClusterID, v1alpha1.AnnotationAbandon)}
 	if o.Root == nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/backlog"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/text"
 )
 
 func (r *reconciler) eventProblem(on client.Object, problem *mirror.Refusal) {
@@ -16,20 +17,20 @@ func (r *reconciler) eventProblem(on client.Object, problem *mirror.Refusal) {
 
 func (r *reconciler) eventWithdrawn(root *corev1.PersistentVolumeClaim) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonPlacementWithdrawn, "Withdraw",
-		"taken back from member %s before a volume was bound there", r.Registration)
+		"withdrawn from member %q before a volume was bound there", r.Registration)
 }
 
 func (r *reconciler) eventGrown(root *corev1.PersistentVolumeClaim, to resource.Quantity) {
-	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "asked member %s to expand the volume to %s", r.Registration, to.String())
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "requested member %q to expand the volume to %s", r.Registration, to.String())
 }
 
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
-		"volume %s in member %s, which an earlier claim of this name had, is this claim's now", volume, r.Registration)
+		"the claim now has volume %q in member %q, which an earlier claim of its name had", volume, r.Registration)
 }
 
 func (r *reconciler) eventHeldBack(root *corev1.PersistentVolumeClaim, turn backlog.Turn) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonHeldBack, "Push",
-		"not placed in member %s yet: claims are placed as fast as the host's PV controller binds volumes. %d wait for it now, and %d claims for that member with this one",
-		r.Registration, turn.Volumes, turn.Claims)
+		"not placed in member %q yet: Xylem places claims as fast as the host's PV controller binds volumes. It has %s to bind; claims that wait for this member: %d",
+		r.Registration, text.Count(turn.Volumes, "volume"), turn.Claims)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,15 +23,15 @@ import (
 const (
 	// Name of the controller.
 	Name = "stuck"
-	// DefaultAfter is how long a deletion may take before it is told: a provisioner
+	// DefaultAfter is how long a deletion may take before it is reported: a provisioner
 	// retries within a minute or so, and a Pod's grace is counted already.
 	DefaultAfter = 2 * time.Minute
-	// look is the longest pause between two looks; a deletion is told that much
+	// look is the longest pause between two looks; a deletion is reported that much
 	// later at most, unless tellings others come first.
 	look = 15 * time.Second
-	// tellings is how many deletions of a member are told at a look: where thousands are
-	// under way at once all are slow, and to tell of each would make them slower. Those
-	// are first that were not told yet, the oldest of them; all are counted.
+	// tellings is how many deletions of a member are reported in one look: where thousands are
+	// under way at once all are slow, and to report each would make them slower. Those
+	// are first that were not reported yet, the oldest of them; all are counted.
 	tellings = 50
 )
 
@@ -50,7 +51,7 @@ type Watcher struct {
 	told map[types.UID]account.Cause
 }
 
-// NeedLeaderElection is true: what is told is told once.
+// NeedLeaderElection is true: what is reported is reported once.
 func (w *Watcher) NeedLeaderElection() bool { return true }
 
 // Start looks at intervals, and when something is new, until the context ends.
@@ -58,7 +59,7 @@ func (w *Watcher) Start(ctx context.Context) error {
 	w.told = map[types.UID]account.Cause{}
 	for {
 		if err := w.look(ctx); err != nil && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "look for stuck deletions")
+			ctrl.LoggerFrom(ctx).Error(err, "check for stuck deletions")
 		}
 		select {
 		case <-ctx.Done():
@@ -145,7 +146,7 @@ func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	return found, nil
 }
 
-// cause says why an object of the host does not go.
+// cause reports why an object of the host does not go.
 func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, explainer account.Explainer, c candidate) (account.Cause, error) {
 	if claim, ok := c.object.(*corev1.PersistentVolumeClaim); ok {
 		pods, err := index.PodsOfClaim(ctx, w.Client, c.Key)
@@ -160,7 +161,7 @@ func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, e
 		return why, nil
 	}
 	if why := inMember(ctx, explainer, c); why != none {
-		why.Text = "in member " + cr.Name + ", " + why.Text
+		why.Text = "in member " + strconv.Quote(cr.Name) + ", " + why.Text
 		return why, nil
 	}
 	if c.object != nil {
@@ -168,10 +169,10 @@ func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, e
 			return why, nil
 		}
 	}
-	return because(account.CauseUnknown, "the cause is not known: see the manager's log"), nil
+	return because(account.CauseUnknown, "Xylem found no cause. Check the manager's log"), nil
 }
 
-// inMember says what of an object of the host is still in the member.
+// inMember reports what of an object of the host is still in the member.
 func inMember(ctx context.Context, explainer account.Explainer, c candidate) account.Cause {
 	if explainer == nil {
 		return none
@@ -190,7 +191,7 @@ func inMember(ctx context.Context, explainer account.Explainer, c candidate) acc
 	return none
 }
 
-// tell enters a member's stuck deletions into the account, and says on each
+// tell enters a member's stuck deletions into the account, and reports on each
 // object why it does not go: once, and again when the cause is another.
 func (w *Watcher) tell(cr *v1alpha1.ClusterRegistration, late []candidate, still map[types.UID]account.Cause) {
 	stuck := account.Stuck{Known: true, Count: len(late)}

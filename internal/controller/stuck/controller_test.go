@@ -14,7 +14,7 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 )
 
-// Where thousands do not go, few are told at a time, each once, and again when the cause
+// Where thousands do not go, few are reported at a time, each once, and again when the cause
 // is another.
 func TestFewAreToldAtATime(t *testing.T) {
 	recorder := events.NewFakeRecorder(10 * tellings)

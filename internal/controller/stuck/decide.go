@@ -27,7 +27,7 @@ const (
 // candidate is a deletion that is under way.
 type candidate struct {
 	account.Deletion
-	// object in the host to tell of it; nil if there is none.
+	// object in the host to report it on; nil if there is none.
 	object client.Object
 	// leaf is the name of the leaf PV of a host PV.
 	leaf string
@@ -70,22 +70,22 @@ func because(kind, format string, args ...any) account.Cause {
 	return account.Cause{Kind: kind, Text: fmt.Sprintf(format, args...)}
 }
 
-// away says why nothing can be done in a member at present; none if it can.
+// away reports why nothing can be done in a member at present; none if it can.
 func away(cr *v1alpha1.ClusterRegistration) account.Cause {
 	connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	switch {
 	case connected == nil:
-		return because(account.CauseAway, "member %s was never connected", cr.Name)
+		return because(account.CauseAway, "member %q was never connected. `kubectl describe clusterregistration` shows why", cr.Name)
 	case connected.Status != metav1.ConditionTrue:
-		return because(account.CauseAway, "member %s is not connected since %s (%s): it goes on when the member is back", cr.Name,
+		return because(account.CauseAway, "member %q has not been connected since %s (%s). Xylem continues when the member is back", cr.Name,
 			connected.LastTransitionTime.UTC().Format(time.RFC3339), connected.Reason)
 	case connected.Reason == v1alpha1.ReasonHostRestored, connected.Reason == v1alpha1.ReasonMemberRestored:
-		return because(account.CauseSuspended, "destruction in member %s is suspended (%s): see what its ClusterRegistration asks to be confirmed", cr.Name, connected.Reason)
+		return because(account.CauseSuspended, "destruction in member %q is suspended (%s). Confirm the restore as condition Connected of its ClusterRegistration asks", cr.Name, connected.Reason)
 	}
 	return none
 }
 
-// waitsFor says what holds an object that is being deleted, by its finalizers:
+// waitsFor reports what holds an object that is being deleted, by its finalizers:
 // those of Kubernetes that protect what is in use, and others by name. users are
 // the Pods that use a claim.
 func waitsFor(obj client.Object, users []string) account.Cause {
@@ -102,11 +102,11 @@ func waitsFor(obj client.Object, users []string) account.Cause {
 	}
 	switch {
 	case protected && len(users) > 0:
-		return because(account.CauseUsed, "it is used by %s", strings.Join(users, ", "))
+		return because(account.CauseUsed, "in use by %s. Delete what uses it", strings.Join(users, ", "))
 	case len(others) > 0:
-		return because(account.CauseFinalizer, "it is held by finalizers of others: %s", strings.Join(others, ", "))
+		return because(account.CauseFinalizer, "other programs hold it by finalizers: %s. Check the controllers that set them", strings.Join(others, ", "))
 	case protected:
-		return because(account.CauseUsed, "it is still in use, says Kubernetes' own protection")
+		return because(account.CauseUsed, "Kubernetes reports that it is still in use. Find the Pod that uses it")
 	}
 	return none
 }

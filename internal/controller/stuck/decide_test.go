@@ -64,12 +64,12 @@ func TestAway(t *testing.T) {
 		condition *metav1.Condition
 		want      string
 	}{
-		"never connected": {nil, "member cluster38 was never connected"},
+		"never connected": {nil, "member \"cluster38\" was never connected. `kubectl describe clusterregistration` shows why"},
 		"connected":       {&metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonConnected}, ""},
 		"unreachable": {&metav1.Condition{Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonUnreachable},
-			"member cluster38 is not connected since 2026-11-20T12:00:00Z (Unreachable): it goes on when the member is back"},
+			`member "cluster38" has not been connected since 2026-11-20T12:00:00Z (Unreachable). Xylem continues when the member is back`},
 		"suspended": {&metav1.Condition{Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonHostRestored},
-			"destruction in member cluster38 is suspended (HostRestored): see what its ClusterRegistration asks to be confirmed"},
+			`destruction in member "cluster38" is suspended (HostRestored). Confirm the restore as condition Connected of its ClusterRegistration asks`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
@@ -92,9 +92,9 @@ func TestWaitsFor(t *testing.T) {
 	}{
 		"nothing that is known":        {nil, nil, ""},
 		"us":                           {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
-		"Pods":                         {[]string{pvc}, []string{"Pod shop/web"}, "it is used by Pod shop/web"},
-		"others, whose names are told": {[]string{pvc, "example.com/backup"}, nil, "it is held by finalizers of others: example.com/backup"},
-		"Kubernetes":                   {[]string{"kubernetes.io/pv-protection"}, nil, "it is still in use, says Kubernetes' own protection"},
+		"Pods":                         {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete what uses it"},
+		"others, whose names are told": {[]string{pvc, "example.com/backup"}, nil, "other programs hold it by finalizers: example.com/backup. Check the controllers that set them"},
+		"Kubernetes":                   {[]string{"kubernetes.io/pv-protection"}, nil, "Kubernetes reports that it is still in use. Find the Pod that uses it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}

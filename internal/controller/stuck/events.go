@@ -12,5 +12,5 @@ import (
 // note alone are taken for the same one.
 func (w *Watcher) eventStuck(c candidate) {
 	w.Recorder.Eventf(c.object, nil, corev1.EventTypeWarning, v1alpha1.ReasonStuckDeletion, c.Cause.Kind,
-		"its deletion has been under way since %s: %s", c.Since.UTC().Format(time.RFC3339), c.Cause.Text)
+		"the deletion has been in progress since %s: %s", c.Since.UTC().Format(time.RFC3339), c.Cause.Text)
 }

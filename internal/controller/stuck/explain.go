@@ -16,7 +16,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// explainer tells from a member's caches why something there does not go.
+// explainer finds out from a member's caches why something there does not go.
 type explainer struct{ *member.Link }
 
 // Setup lets a member's deletions be explained while its link lives.
@@ -33,7 +33,7 @@ func Setup(link *member.Link, book *account.Book) error {
 func (e *explainer) Deleting(ctx context.Context) ([]account.Deletion, error) {
 	ending, err := index.EndingLeaves(ctx, e.Cache)
 	if err != nil {
-		return nil, fmt.Errorf("in member %s: %w", e.Registration, err)
+		return nil, fmt.Errorf("in member %q: %w", e.Registration, err)
 	}
 	var found []account.Deletion
 	add := func(kind string, obj client.Object) {
@@ -69,7 +69,7 @@ func (e *explainer) Explain(ctx context.Context, kind string, key types.Namespac
 		why, err = e.pod(ctx, key)
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "find out why something is not deleted", "cluster", e.Registration, "leaf", key.String())
+		ctrl.LoggerFrom(ctx).Error(err, "find out why a deletion is stuck", "cluster", e.Registration, "leaf", key.String())
 	}
 	return why
 }
@@ -84,9 +84,9 @@ func (e *explainer) claim(ctx context.Context, key types.NamespacedName) (accoun
 		return none, fmt.Errorf("list the Pods that use claim %s: %w", key, err)
 	}
 	if why := waitsFor(claim, users(pods.Items, key)); why != none {
-		return because(why.Kind, "claim %s waits: %s", key, why.Text), nil
+		return because(why.Kind, "claim %q waits: %s", key, why.Text), nil
 	}
-	return because(account.CausePending, "claim %s is being deleted", key), nil
+	return because(account.CausePending, "claim %q is being deleted", key), nil
 }
 
 // volume explains a leaf PV by what its provisioner says.
@@ -103,13 +103,13 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 	}
 	switch {
 	case said != "":
-		return because(account.CauseProvisioner, "volume %s is not destroyed: %s", name, said), nil
+		return because(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, said), nil
 	case pv.DeletionTimestamp != nil:
 		if why := waitsFor(pv, nil); why != none {
-			return because(why.Kind, "volume %s waits: %s", name, why.Text), nil
+			return because(why.Kind, "volume %q waits: %s", name, why.Text), nil
 		}
 	}
-	return because(account.CausePending, "volume %s is still there (%s, policy %s), and its provisioner says nothing", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
+	return because(account.CausePending, "volume %q still exists (%s, policy %s), and its provisioner reports nothing. Check that the provisioner runs", name, pv.Status.Phase, pv.Spec.PersistentVolumeReclaimPolicy), nil
 }
 
 // warning is the latest warning about a leaf PV.
@@ -138,10 +138,10 @@ func (e *explainer) pod(ctx context.Context, key types.NamespacedName) (account.
 		return none, err
 	}
 	if why := waitsFor(pod, nil); why != none {
-		return because(why.Kind, "Pod %s waits: %s", key, why.Text), nil
+		return because(why.Kind, "Pod %q waits: %s", key, why.Text), nil
 	}
 	if pod.DeletionTimestamp == nil {
-		return because(account.CausePending, "Pod %s is not being deleted yet", key), nil
+		return because(account.CausePending, "Pod %q is not being deleted yet", key), nil
 	}
-	return because(account.CausePending, "Pod %s is not ended yet by the kubelet of node %s", key, pod.Spec.NodeName), nil
+	return because(account.CausePending, "the kubelet of node %[2]q has not ended Pod %[1]q yet. Check that node", key, pod.Spec.NodeName), nil
 }

@@ -38,7 +38,7 @@ const (
 	// is less than the 50 s that later ones wait.
 	DefaultGrace = 40 * time.Second
 
-	// takenRetry is how often it is looked whether a name is free again. The
+	// takenRetry is how often Xylem checks whether a name is free again. The
 	// watch tells sooner, if the manager's cache has the Node that is in the way.
 	takenRetry = 30 * time.Second
 
@@ -164,7 +164,7 @@ func (r *Reconciler) observe(ctx context.Context, name string) (observed, error)
 
 // nodeOf is the Node of a registration's node name, whosoever it is. One that
 // is not in the cache is looked for live: the cache may lag, or may not have
-// Nodes that are not ours.
+// Nodes that are not Xylem's.
 func (r *Reconciler) nodeOf(ctx context.Context, cr *v1alpha1.ClusterRegistration) (*corev1.Node, error) {
 	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(cr.NodeName()))
 	if err == nil && node == nil && cr.Status.ClusterID != "" {
@@ -280,7 +280,7 @@ func (r *Reconciler) await(name, node string) {
 	r.waiting[name] = node
 }
 
-// ofNode is the registration that a Node stands for, and those that wait for it
+// ofNode is the registration that a Node represents, and those that wait for it
 // to go.
 func (r *Reconciler) ofNode(_ context.Context, node client.Object) []reconcile.Request {
 	requests := r.waitersFor(node.GetName())

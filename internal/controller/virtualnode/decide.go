@@ -35,13 +35,13 @@ func (o observed) leaving() bool {
 	return o.registration == nil || o.registration.DeletionTimestamp != nil
 }
 
-// named: the Node stands for this very registration, and not for a later one
+// named: the Node represents this very registration, and not for a later one
 // of the same cluster.
 func (o observed) named() bool {
 	return o.registration == nil || o.node.Labels[v1alpha1.LabelCluster] == o.registration.Name
 }
 
-// clusterID that the Node stands for. The registration's record counts, and not
+// clusterID that the Node represents. The registration's record counts, and not
 // what the connection found: that may have been refused.
 func (o observed) clusterID() string {
 	if o.registration == nil {
@@ -50,7 +50,7 @@ func (o observed) clusterID() string {
 	return o.registration.Status.ClusterID
 }
 
-// decision is what to do, and when to look again without being woken.
+// decision is what to do, and when to look again without being enqueued.
 type decision struct {
 	do    action // nil: nothing
 	again time.Duration
@@ -116,32 +116,32 @@ func cordoned(o observed) bool { return o.registration == nil || o.node.Spec.Uns
 type verdict struct {
 	ready           bool
 	reason, message string
-	// passing: the cause may go by itself within moments.
+	// passing: the cause may go by itself shortly.
 	passing bool
 }
 
-// judge says whether the member is ready, and if not, why.
+// judge reports whether the member is ready, and if not, why.
 func judge(o observed) verdict {
 	if o.registration == nil {
-		return verdict{reason: v1alpha1.ReasonRegistrationGone, message: "the ClusterRegistration of this node vanished without being deregistered"}
+		return verdict{reason: v1alpha1.ReasonRegistrationGone, message: "the ClusterRegistration of this node is gone without a deregistration"}
 	}
 	s := o.state
 	switch {
 	case o.known && !s.Connected && s.Problem != nil:
 		return verdict{reason: s.Problem.Reason, message: s.Problem.Message, passing: passes(s.Problem.Reason)}
 	case !o.known, !s.Connected, s.Identity.ClusterID != o.registration.Status.ClusterID:
-		return verdict{reason: v1alpha1.ReasonConnecting, message: "the member is being connected", passing: true}
+		return verdict{reason: v1alpha1.ReasonConnecting, message: "Xylem is connecting to the member", passing: true}
 	case !s.Synced, s.Node == nil:
-		return verdict{reason: v1alpha1.ReasonSyncing, message: "the member's objects are being read", passing: true}
+		return verdict{reason: v1alpha1.ReasonSyncing, message: "Xylem is reading the member's objects", passing: true}
 	case s.Node.Ready == 0:
-		return verdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no node that is ready"}
+		return verdict{reason: v1alpha1.ReasonNoReadyNodes, message: "the member has no Ready node. Check its nodes"}
 	case s.Node.Nodes == 0:
 		// Were this NotReady, the host would evict what runs there, which a cordon
 		// does in no single cluster. Without capacity, nothing new comes.
 		return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf(
-			"the member is connected; its ready nodes (%d) are all cordoned or tainted, so that nothing new is scheduled there", s.Node.Ready)}
+			"the member is connected, but takes no new Pods: all of its Ready nodes (%d) are cordoned or tainted", s.Node.Ready)}
 	}
-	return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected, and %d of its nodes are ready", s.Node.Nodes)}
+	return verdict{ready: true, reason: v1alpha1.ReasonReady, message: fmt.Sprintf("the member is connected; its Ready nodes: %d", s.Node.Nodes)}
 }
 
 func passes(reason string) bool {

@@ -9,15 +9,15 @@ import (
 	"github.com/xylem-io/xylem/internal/text"
 )
 
-// nameTaken says that another Node has the name of a registration's node.
+// nameTaken reports that another Node has the name of a registration's node.
 func nameTaken(recorder events.EventRecorder, registration *v1alpha1.ClusterRegistration, node *corev1.Node) {
 	recorder.Eventf(registration, node, corev1.EventTypeWarning, v1alpha1.ReasonNodeNameTaken, "MakeNode", "%s", nodes.TakenBy(node))
 }
 
-// registrationGone says that a Node's registration has vanished while Pods are
+// registrationGone reports that a Node's registration has vanished while Pods are
 // bound to the Node.
 func registrationGone(recorder events.EventRecorder, node *corev1.Node, registration string, pods int) {
 	recorder.Eventf(node, nil, corev1.EventTypeWarning, v1alpha1.ReasonRegistrationGone, "KeepNode",
-		"ClusterRegistration %q vanished without being deregistered: %s bound to this node remain. Register the cluster again under that name, or delete the Pods; the node goes with the last of them",
+		"ClusterRegistration %q is gone without a deregistration, and the node still has Pods (%s). Register the cluster again under that name, or delete the Pods: Xylem then deletes the node",
 		registration, text.Count(pods, "Pod"))
 }

@@ -136,7 +136,7 @@ func taintsOf(registration *v1alpha1.ClusterRegistration) []corev1.Taint {
 }
 
 // mergedTaints are the taints of a Node with those asked for put right, those
-// asked for before and no longer taken off, and all others as they are.
+// asked for before and no longer removed, and all others as they are.
 func mergedTaints(there, wanted []corev1.Taint, before []taintKey) []corev1.Taint {
 	dropped := sets.New(before...).Insert(keyOf(awayTaint))
 	missing := map[taintKey]corev1.Taint{}
@@ -167,15 +167,15 @@ func mergedTaints(there, wanted []corev1.Taint, before []taintKey) []corev1.Tain
 }
 
 // setStatus brings the status up to date; it reports whether anything changed,
-// and after how long Ready has to be looked at again, if nothing happens.
+// and after how long Ready has to be examined again, if nothing happens.
 func setStatus(node *corev1.Node, o observed) (changed bool, again time.Duration) {
 	before := node.Status.DeepCopy()
 	again = setReady(node, o)
 	for _, c := range []corev1.NodeCondition{
-		{Type: corev1.NodeMemoryPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's own nodes watch over their memory"},
-		{Type: corev1.NodeDiskPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's own nodes watch over their disks"},
-		{Type: corev1.NodePIDPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's own nodes watch over their processes"},
-		{Type: corev1.NodeNetworkUnavailable, Reason: v1alpha1.ReasonNetworkOfMember, Message: "Pods have the member's network"},
+		{Type: corev1.NodeMemoryPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's nodes manage their memory"},
+		{Type: corev1.NodeDiskPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's nodes manage their disks"},
+		{Type: corev1.NodePIDPressure, Reason: v1alpha1.ReasonNotMeasured, Message: "the member's nodes manage their processes"},
+		{Type: corev1.NodeNetworkUnavailable, Reason: v1alpha1.ReasonNetworkOfMember, Message: "Pods use the member's network"},
 	} {
 		c.Status = corev1.ConditionFalse
 		setCondition(node, c, o.now)
@@ -220,7 +220,7 @@ func setReady(node *corev1.Node, o observed) time.Duration {
 		ready.Message = away.Message
 		if whenAway(node, o) == v1alpha1.WhenAwayKeep {
 			ready.Reason = v1alpha1.ReasonPodsKept
-			ready.Message = "the Pods on this node are kept, and no new ones are scheduled to it (spec.node.whenAway: Keep): " + away.Message
+			ready.Message = "the node keeps its Pods and takes no new ones (spec.node.whenAway: Keep): " + away.Message
 		} else {
 			ready.Status = corev1.ConditionFalse
 		}

@@ -152,7 +152,7 @@ func (f *fencing) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper is where client-go finds out how to cancel a request.
 func (f *fencing) WrappedRoundTripper() http.RoundTripper { return f.next }
 
-// changes tells writes from reads, and from the reviews that serving metrics takes.
+// changes distinguishes writes from reads, and from the reviews that serving metrics takes.
 func changes(request *http.Request) bool {
 	switch request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -78,7 +78,7 @@ func TestLeadership(t *testing.T) {
 	}
 }
 
-// A transport whose process does not lead lets through what changes nothing.
+// A transport whose process does not lead admits what changes nothing.
 func TestLeadershipTransport(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()

@@ -51,7 +51,7 @@ func isISATAP(address netip.Addr) bool {
 	return address.Is6() && raw[8]&^2 == 0 && raw[9] == 0 && raw[10] == 0x5e && raw[11] == 0xfe
 }
 
-// refusedAddress says what keeps the manager from connecting to an address, empty
+// refusedAddress reports what keeps the manager from connecting to an address, empty
 // if nothing does: from where it stands, it could reach what the writer of a
 // kubeconfig cannot (I8).
 func refusedAddress(address netip.Addr, allowLoopback bool) string {
@@ -93,7 +93,7 @@ func refusedAddress(address netip.Addr, allowLoopback bool) string {
 }
 
 func addressProblem(address, why string) *Problem {
-	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server leads to %s, %s: the manager does not connect there", address, why)
+	return Problemf(v1alpha1.ReasonKubeconfigRefused, "the kubeconfig's server leads to %s, %s, to which the manager does not connect. Give the address of the member's API server", address, why)
 }
 
 // dialer connects to where the manager may. It looks at the address when it is
@@ -117,7 +117,7 @@ func dialer(allowLoopback bool) *net.Dialer {
 
 // Way is how a transport gets to a server: by itself, or through the proxy that
 // the manager's own environment names. A proxy is its operator's, so it may
-// stand anywhere; the server behind it is looked at as far as it is an address,
+// stand anywhere; the server behind it is examined as far as it is an address,
 // since it is the proxy that resolves names.
 type Way struct {
 	Proxy func(*http.Request) (*url.URL, error)
@@ -132,7 +132,7 @@ func WayTo(server string, allowLoopback bool, proxies func(*http.Request) (*url.
 	}
 	target, err := url.Parse(server)
 	if err != nil {
-		return Way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server is not a plain https address")
+		return Way{}, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig's server is not a plain https address. Give one such as https://member.example:6443")
 	}
 	proxy, err := proxies(&http.Request{URL: target})
 	if err != nil {

@@ -52,7 +52,7 @@ func TestRefusedAddress(t *testing.T) {
 }
 
 // Behind a proxy of the manager's environment, the proxy is what is dialled: the
-// server is looked at none the less.
+// server is examined nevertheless.
 func TestAddressesBehindAProxy(t *testing.T) {
 	proxies := func(r *http.Request) (*url.URL, error) {
 		if r.URL.Hostname() == "10.1.2.3" {

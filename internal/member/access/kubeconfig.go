@@ -27,10 +27,10 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Reason + ": " + p.Message }
 
-// MessageLimit in bytes of what is told of a member: conditions take 32 KiB.
+// MessageLimit in bytes of what is reported of a member: conditions take 32 KiB.
 const MessageLimit = 2 << 10
 
-// Problemf makes a Problem, whose message is plain and bounded.
+// Problemf creates a Problem, whose message is plain and bounded.
 func Problemf(reason, format string, args ...any) *Problem {
 	return &Problem{Reason: reason, Message: sanitize.Plain(fmt.Sprintf(format, args...), MessageLimit)}
 }
@@ -38,7 +38,7 @@ func Problemf(reason, format string, args ...any) *Problem {
 // ParseKubeconfig builds a client configuration from a kubeconfig, field by
 // field: the server, CA data, client certificate and key data, token, and TLS
 // server name of the current context. Whatever else could make this process run
-// a program, read a file, or speak as somebody else is refused by name; so is
+// a program, read a file, or act as somebody else is refused by name; so is
 // insecure-skip-tls-verify unless allowInsecure. Errors are Problems.
 func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
 	config, err := load(raw)
@@ -51,7 +51,7 @@ func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
 	}
 	if refused := refusals(cluster, user, allowInsecure); len(refused) > 0 {
 		return nil, Problemf(v1alpha1.ReasonKubeconfigRefused,
-			"the kubeconfig uses %s, which the manager does not follow: give the server, certificate-authority-data, and a token or client-certificate-data and client-key-data",
+			"the kubeconfig uses %s, which the manager does not allow. Give the server, certificate-authority-data, and a token or client-certificate-data and client-key-data",
 			strings.Join(refused, ", "))
 	}
 	return build(cluster, user)
@@ -60,7 +60,7 @@ func ParseKubeconfig(raw []byte, allowInsecure bool) (*rest.Config, error) {
 func load(raw []byte) (*clientcmdapi.Config, error) {
 	config, err := clientcmd.Load(raw)
 	if err != nil {
-		return nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig does not parse: %v", err)
+		return nil, Problemf(v1alpha1.ReasonKubeconfigInvalid, "the kubeconfig does not parse: %v. Put a valid one into the Secret", err)
 	}
 	return config, nil
 }
@@ -169,17 +169,17 @@ func redacted(address string) string {
 	return "(unreadable)"
 }
 
-// Explain makes a Problem of an error of a call to a member.
+// Explain creates a Problem of an error of a call to a member.
 func Explain(doing string, err error) error {
 	switch {
 	case AsProblem(err) != nil:
 		return AsProblem(err)
 	case apierrors.IsUnauthorized(err):
-		return Problemf(v1alpha1.ReasonUnauthorized, "the member refuses the credentials (%s): renew the kubeconfig in the Secret", doing)
+		return Problemf(v1alpha1.ReasonUnauthorized, "the member rejects the credentials (%s). Run `kubectl xylem register` for this registration again, or put a kubeconfig with a valid token into its Secret", doing)
 	case apierrors.IsForbidden(err):
-		return Problemf(v1alpha1.ReasonForbidden, "the credentials lack a permission (%s): %v", doing, err)
+		return Problemf(v1alpha1.ReasonForbidden, "the credentials lack a permission (%s): %v. Run `kubectl xylem register` for this registration again, or upgrade chart xylem-member there", doing, err)
 	}
-	return Problemf(v1alpha1.ReasonUnreachable, "the member does not answer (%s): %v", doing, err)
+	return Problemf(v1alpha1.ReasonUnreachable, "the member does not answer (%s): %v. Check the server in the kubeconfig, and the network between the manager and it. Xylem keeps trying", doing, err)
 }
 
 // AsProblem is the Problem that an error is, or wraps; nil if there is none.

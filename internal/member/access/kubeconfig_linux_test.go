@@ -15,7 +15,7 @@ import (
 const confined = "XYLEM_TEST_CONFINED"
 
 // touches are the system calls by which a process opens files, starts programs
-// and speaks to anybody.
+// and calls anybody.
 var touches = []uint32{
 	unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_EXECVE, unix.SYS_EXECVEAT,
 	unix.SYS_SOCKET, unix.SYS_CONNECT, unix.SYS_SENDTO, unix.SYS_READLINKAT, unix.SYS_UNLINKAT, unix.SYS_RENAMEAT2, unix.SYS_MKDIRAT,

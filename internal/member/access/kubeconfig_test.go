@@ -177,7 +177,7 @@ func FuzzParseKubeconfig(f *testing.F) {
 			}
 			return
 		}
-		// What is accepted runs nothing, reads no file, speaks as nobody else, and
+		// What is accepted runs nothing, reads no file, acts as nobody else, and
 		// goes nowhere without verification.
 		if config.ExecProvider != nil || config.AuthProvider != nil || config.BearerTokenFile != "" || config.CertFile != "" || config.KeyFile != "" ||
 			config.CAFile != "" || config.Insecure || config.Proxy != nil || config.Username != "" || config.Impersonate.UserName != "" {

@@ -30,7 +30,7 @@ const (
 	HeaderLimit = 256 << 10
 )
 
-// The encodings of answers that are asked for, and that can be weighed.
+// The encodings of answers that are requested, and that can be weighed.
 const (
 	ProtobufType = runtime.ContentTypeProtobuf
 	JSONType     = runtime.ContentTypeJSON
@@ -77,7 +77,7 @@ func (a Answers) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // encodingOf an answer, by the media type that client-go decodes it by; empty if
-// it is none that was asked for.
+// it is none that was requested.
 func encodingOf(response *http.Response) string {
 	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if err != nil || media != ProtobufType && media != JSONType {
@@ -132,7 +132,7 @@ type Bearer struct {
 	ahead atomic.Int64
 }
 
-// NewBearer makes a Bearer of a token.
+// NewBearer creates a Bearer of a token.
 func NewBearer(token string, c clock.PassiveClock) *Bearer {
 	b := &Bearer{Clock: c}
 	b.token.Store(&token)
@@ -165,5 +165,5 @@ func (b *Bearer) note(answer *http.Response) {
 	}
 }
 
-// Now by the member's clock, which its tokens go by, as its last answer told it.
+// Now is the time by the member's clock, as of its last answer: its tokens expire by that clock.
 func (b *Bearer) Now() time.Time { return b.Clock.Now().Add(time.Duration(b.ahead.Load())) }

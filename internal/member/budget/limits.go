@@ -81,7 +81,7 @@ func (l *Limiter) object(kind schema.GroupVersionKind) (runtime.Object, error) {
 
 // Exceed ends the link: the member takes more than its part.
 func (l *Limiter) Exceed(format string, args ...any) *access.Problem {
-	p := access.Problemf(v1alpha1.ReasonAnswersRefused, "%s. Xylem closed the link, and tries again every %s.", fmt.Sprintf(format, args...), OverLimitPause)
+	p := access.Problemf(v1alpha1.ReasonAnswersRefused, "%s. Xylem closed the connection, and tries again every %s", fmt.Sprintf(format, args...), OverLimitPause)
 	select {
 	case l.exceeded <- p:
 	default: // it ends already
@@ -109,17 +109,17 @@ func (l *Limiter) pace(ctx context.Context, weight int64) error {
 
 // tooLarge is the Problem of an answer that would take too much once decoded.
 func (l *Limiter) tooLarge(what string) *access.Problem {
-	return l.Exceed("the member's answer to %q would take more than %s of memory (--member-answer-limit). If the member is not at fault, raise the flag", what, Size(l.Answer))
+	return l.Exceed("the member's answer to %q would take more than %s of memory (--member-answer-limit). If that is right, raise the flag", what, Size(l.Answer))
 }
 
 // tooLong is the Problem of an answer that is longer than any API server's.
 func (l *Limiter) tooLong(what string, limit int64) *access.Problem {
-	return l.Exceed("the member's answer to %q has more than %s, which no API server sends. Check the member's API server, and what stands between", what, Size(limit))
+	return l.Exceed("the member's answer to %q has more than %s, which no API server sends. Check the member's API server, and any proxy in front of it", what, Size(limit))
 }
 
 // malformed is the Problem of an answer that is not what it says.
 func (l *Limiter) malformed(what string, err error) *access.Problem {
-	return l.Exceed("the member's answer to %q cannot be read: %v. Check the member's API server, and what stands between", what, err)
+	return l.Exceed("the member's answer to %q cannot be read: %v. Check the member's API server, and any proxy in front of it", what, err)
 }
 
 // Size in bytes, for people to read.
@@ -137,7 +137,7 @@ type reading struct {
 func (r *reading) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	if r.keep(int64(n)) {
-		return 0, r.limiter.Exceed("the member's answers that are being read together, the last of them to %q, have more than %s. Check the member's API server, and what stands between", r.what, Size(inFlightLimit))
+		return 0, r.limiter.Exceed("the member's answers that are being read together, the last of them to %q, have more than %s. Check the member's API server, and any proxy in front of it", r.what, Size(inFlightLimit))
 	}
 	return n, err
 }

@@ -27,7 +27,7 @@
 // UID. The host's record (annotation xylem.io/registration) says which registration has a
 // cluster; it is written with its resourceVersion when a member is admitted. The times of
 // restores are in the record too, by the member's clock, and outlive the confirmation. The
-// member's Lease has its own time as well, which a restore of the host cannot take back.
+// member's Lease has its own time as well, which a restore of the host cannot withdraw.
 //
 // What a replica writes to the host is fenced too, by its own clock: the host's transport
 // rejects every change once the leader election's Lease was not renewed for 10 s. So a

@@ -23,7 +23,7 @@ import (
 // written to the member: a crash between the two writes is no restore.
 const annotationNextEpoch = v1alpha1.AnnotationFenceEpoch + "-next"
 
-// Fence is the Lease in a member that says which manager may write there: named
+// Fence is the Lease in a member that defines which manager may write there: named
 // after the host's cluster ID, held and renewed by the leader, with an epoch
 // that grows with each leadership and is recorded in the host too. Renewing it
 // is the probe of the connection as well.
@@ -87,7 +87,7 @@ type Options struct {
 	Revision *hostrevision.Monitor
 }
 
-// New makes a fence that is not held yet.
+// New creates a fence that is not held yet.
 func New(o Options) *Fence {
 	if o.MemberNow == nil && o.Clock != nil {
 		o.MemberNow = o.Clock.Now
@@ -106,7 +106,7 @@ func (f *Fence) Through(member client.Client, now func() time.Time) {
 	f.member, f.memberNow = member, now
 }
 
-// Held is nil while the fence is ours, else it wraps guarded.ErrFenced. It is not once
+// Held is nil while the fence is Xylem's, else it wraps guarded.ErrFenced. It is not once
 // the host is known to have been restored: what is decided on caches is out of date.
 func (f *Fence) Held() error {
 	if err := f.revision.Restored(); err != nil {
@@ -153,7 +153,7 @@ func (f *Fence) Suspended() *access.Problem {
 // on renewing it. confirmed is the registration's confirm-restore annotation.
 func (f *Fence) Acquire(ctx context.Context, confirmed string) error {
 	if err := f.ensureNamespace(ctx); err != nil {
-		return access.Explain("make namespace "+f.namespace, err)
+		return access.Explain("create namespace "+f.namespace, err)
 	}
 	lease, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
 	if err != nil {
@@ -203,10 +203,10 @@ func (f *Fence) yield(lease *coordinationv1.Lease) error {
 		return nil
 	case f.seenAlive:
 		return access.Problemf(v1alpha1.ReasonHostCloned,
-			"another manager with this host's identity (%s) holds the fence there and goes on renewing it: two copies of the host, or two managers without leader election, are running; stop one of them", holder)
+			"another manager (%q) with this host's identity holds the member's fence and renews it: two copies of the host run, or two managers without leader election. Stop one of them", holder)
 	}
 	return access.Problemf(v1alpha1.ReasonWaitingForFence,
-		"an earlier manager (%s) held the fence there; waiting for it to run out, %s from when it was last renewed", holder, lasts)
+		"waiting until the fence of an earlier manager (%q) expires, %s after it was last renewed", holder, lasts)
 }
 
 // take writes intent to the host, the lease to the member, and the fact to the
@@ -242,8 +242,8 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 	records := suspended == nil && target != epoch(record, v1alpha1.AnnotationFenceEpoch)
 	var err error
 	if records {
-		// With what is known by now of the member: should the lease not follow, the
-		// two agree none the less.
+		// With what is known now of the member: should the lease not follow, the
+		// two agree nevertheless.
 		f.recorded = there
 		if record, err = f.write(ctx, f.host, hostrecord.Name(f.clusterID), record, there, target); err != nil {
 			return fmt.Errorf("record the fence in the host: %w", err)
@@ -252,7 +252,7 @@ func (f *Fence) step(ctx context.Context, lease, record *coordinationv1.Lease, t
 	sent := f.clock.Now()
 	f.next = target
 	if lease, err = f.write(ctx, f.member, f.hostID, lease, target, 0); err != nil {
-		return access.Explain("take the fence", err)
+		return access.Explain("acquire the fence", err)
 	}
 	f.mu.Lock()
 	f.lease, f.renewed, f.suspended, f.known = lease, sent, suspended, lease
@@ -275,11 +275,11 @@ func disagreement(there, here, next int64, confirmed string) *access.Problem {
 	}
 	if there > here {
 		return access.Problemf(v1alpha1.ReasonHostRestored,
-			"the member has seen leadership %d of this host, the host remembers %d: the host was restored from an older state. Nothing is destroyed in the member until you have checked its volumes and annotated this registration %s=%s",
+			"the host was restored from an older state: the member has epoch %d of the fence, and the host has %d. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
 			there, here, v1alpha1.AnnotationConfirmRestore, token)
 	}
 	return access.Problemf(v1alpha1.ReasonMemberRestored,
-		"the host remembers leadership %d, the member has seen %d: the member was restored from an older state. Nothing is destroyed there until you have checked its volumes and annotated this registration %s=%s",
+		"the member was restored from an older state: the host has epoch %d of the fence, and the member has %d. Xylem destroys nothing in the member until you have checked its volumes and set this annotation on the registration: %s=%s",
 		here, there, v1alpha1.AnnotationConfirmRestore, token)
 }
 

@@ -94,7 +94,7 @@ func (f *Fence) note(ctx context.Context, lease *coordinationv1.Lease, change fu
 
 // Advance takes the next epoch within a leadership, which may last for months:
 // whichever of the two clusters is restored from a state older than the last
-// advance, the epochs tell.
+// advance, the epochs show.
 func (f *Fence) Advance(ctx context.Context) error {
 	f.mu.RLock()
 	lease, suspended := f.lease, f.suspended
@@ -120,7 +120,7 @@ func (f *Fence) Advance(ctx context.Context) error {
 
 // reread resolves a conflict: the lease is still ours, by our own write whose
 // reply was lost or with somebody's edit; or the member was restored; or it is
-// somebody else's. Ours has to be renewed all the same: who watches it goes by
+// somebody else's. Ours has to be renewed anyway: observers depend on
 // when it last moved.
 func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	now, err := hostrecord.GetLease(ctx, f.member, f.namespace, f.hostID)
@@ -131,16 +131,16 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	case now == nil:
 		// What this member lacks is no evidence before it has said again who it is.
 		f.Drop()
-		return nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence is gone: was the member made anew, or restored?")
+		return nil, access.Problemf(v1alpha1.ReasonUnreachable, "the fence in the member is gone: the member was re-created or restored. Xylem connects again to find out")
 	case f.wentBack(now):
 		f.Drop()
 		if err := f.noteRestored(ctx, epoch(now, v1alpha1.AnnotationFenceEpoch)); err != nil {
 			return nil, err
 		}
-		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence there is older than this manager has left it: the member was restored")
+		return nil, access.Problemf(v1alpha1.ReasonMemberRestored, "the fence in the member is older than this manager left it: the member was restored. Xylem connects again, and then reports what to confirm")
 	case !f.ours(now):
 		f.Drop()
-		return nil, access.Problemf(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence")
+		return nil, access.Problemf(v1alpha1.ReasonHostCloned, "another manager with this host's identity took the fence: two copies of the host run. Stop one of them")
 	}
 	return now, nil
 }
@@ -184,7 +184,7 @@ func (f *Fence) MemberCurrent(ctx context.Context) error {
 }
 
 // noteRestored makes sure that the host's record is ahead of a member that went
-// back: within one epoch nobody but this process could tell.
+// back: within one epoch nobody but this process could know.
 func (f *Fence) noteRestored(ctx context.Context, there int64) error {
 	record, err := f.readRecord(ctx)
 	if err != nil {

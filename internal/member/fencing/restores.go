@@ -25,7 +25,7 @@ const annotationHostRevision = v1alpha1.Prefix + "host-revision"
 // dateStep is the precision of a Date header and of a creationTimestamp.
 const dateStep = time.Second
 
-// Restores says when either cluster was last restored from an older state. Both times
+// Restores reports when either cluster was last restored from an older state. Both times
 // are the member's, so that they compare with creationTimestamps of objects there.
 // They are when the fence noticed the restore, which is after it happened. Zero: never.
 type Restores struct {

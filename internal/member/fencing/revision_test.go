@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/member/hostrevision"
 )
 
-// etcd answers lists with the revisions it is given, one after the other, and goes on
+// etcd answers lists with the revisions it is given, one after the other, and continues
 // with the last one.
 type etcd struct {
 	client.Reader
@@ -119,7 +119,7 @@ func TestHostRevision(t *testing.T) {
 	})
 }
 
-// Many steps that destroy at once cost few requests, and each is answered by one that
+// Many destructive steps at once cost few requests, and each gets the answer of one that
 // began after it asked.
 func TestHostRevisionIsShared(t *testing.T) {
 	const callers = 50

@@ -25,7 +25,7 @@ import (
 // oldest go first.
 const recordedMost = 200
 
-// Records keeps what an admin made Xylem let go of, with the host's record of the
+// Records keeps what an admin made Xylem release, with the host's record of the
 // member's fence, which outlives the volume, the registration and their events.
 type Records struct {
 	// Live reads from the host, bypassing its cache.
@@ -97,7 +97,7 @@ func (r *Records) read(ctx context.Context, clusterID string) (*coordinationv1.L
 	return record, nil
 }
 
-// LetGo records what is about to be let go of in a member. What has been recorded
+// LetGo records what is about to be released in a member. What has been recorded
 // already, by an attempt that was cut off, is not again.
 func (r *Records) LetGo(ctx context.Context, to *guarded.Root, clusterID, what string) error {
 	return r.change(ctx, to, clusterID, "what is released", func(after *coordinationv1.Lease) error {

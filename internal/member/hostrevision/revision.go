@@ -42,7 +42,7 @@ type Monitor struct {
 	restored error
 }
 
-// New makes a Monitor that has asked nothing yet.
+// New creates a Monitor that has asked nothing yet.
 func New(live client.Reader, every time.Duration) *Monitor {
 	return &Monitor{Live: live, Every: every, Clock: clock.RealClock{}, turn: make(chan struct{}, 1), soon: make(chan struct{}, 1)}
 }
@@ -68,7 +68,7 @@ func (h *Monitor) Start(ctx context.Context) error {
 }
 
 // Check asks the host for its revision, by a request that begins after the call, or
-// by one that another caller's need began since. It returns ErrRestored for good
+// by one that another caller's need began since. It returns ErrRestored permanently
 // once the host went back.
 func (h *Monitor) Check(ctx context.Context) error {
 	if h == nil {
@@ -210,6 +210,6 @@ func (c *checking) RoundTrip(request *http.Request) (*http.Response, error) {
 // WrappedRoundTripper is where client-go finds out how to cancel a request.
 func (c *checking) WrappedRoundTripper() http.RoundTripper { return c.next }
 
-// ErrRestored says that the host was put back to an older state while this
+// ErrRestored reports that the host was put back to an older state while this
 // process ran: nothing in its caches can be relied on.
 var ErrRestored = errors.New("the host was restored from an older state")

@@ -25,7 +25,7 @@ import (
 	"github.com/xylem-io/xylem/internal/share"
 )
 
-// New makes the cache of what a member's controllers decide on. Reading a
+// New creates the cache of what a member's controllers decide on. Reading a
 // kind that is not here is an error, never a new watch.
 func New(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	ours := labels.SelectorFromSet(labels.Set{v1alpha1.LabelHost: hostID})
@@ -76,7 +76,7 @@ func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 	return nil
 }
 
-// NewWorkloads makes the cache of Pods that are not this host's: they take room
+// NewWorkloads creates the cache of Pods that are not this host's: they take capacity
 // from the virtual node.
 func NewWorkloads(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string) (cache.Cache, error) {
 	others, err := labels.NewRequirement(v1alpha1.LabelHost, selection.NotEquals, []string{hostID})
@@ -133,7 +133,7 @@ func reduceVolume(obj any) (any, error) {
 	return pv, nil
 }
 
-// reduceCapacity keeps of a CSIStorageCapacity what room is made out from: of its
+// reduceCapacity keeps of a CSIStorageCapacity what capacity is made out from: of its
 // topology, that there is one. A driver may publish one for each node and class.
 func reduceCapacity(obj any) (any, error) {
 	capacity, ok := obj.(*storagev1.CSIStorageCapacity)

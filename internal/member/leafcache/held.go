@@ -36,7 +36,7 @@ type Held struct {
 func (h *Held) add(weight int64) error {
 	h.total += weight
 	if weight > 0 && h.total > h.Limiter.Cache {
-		return h.Limiter.Exceed("the member's objects that Xylem has to know would take more than %s of memory (--member-cache-limit). If the member is not at fault, raise the flag, and the manager's limit on memory with it", budget.Size(h.Limiter.Cache))
+		return h.Limiter.Exceed("the member's objects that Xylem caches would take more than %s of memory (--member-cache-limit). If that is right, raise the flag and the manager's memory limit", budget.Size(h.Limiter.Cache))
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (c *counted) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return c.WatchWithContext(context.TODO(), options) //nolint:forbidigo // an interface from before contexts, which reflectors do not use
 }
 
-// ListWithContext lists a page. API servers send all objects at once to whoever
+// ListWithContext lists a page. API servers send all objects at once to anybody who
 // takes any version, so none is named.
 func (c *counted) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.ResourceVersion, options.ResourceVersionMatch = pageLimit, "", ""

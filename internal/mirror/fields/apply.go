@@ -26,7 +26,7 @@ func StatusApply(kind string, root metav1.Object, status map[string]any) *unstru
 func ToMap[T any](status *T) map[string]any {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
-		// Only types that JSON cannot hold fail, and API types are made for it.
+		// Only types that JSON cannot hold fail, and API types are created for it.
 		panic("mirror: " + err.Error())
 	}
 	pruneNulls(m)

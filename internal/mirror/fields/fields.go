@@ -34,7 +34,7 @@ type Field struct {
 
 // Table is the decisions on all fields of one API type.
 type Table struct {
-	// Title says which type, and in which direction.
+	// Title reports which type, and in which direction.
 	Title  string
 	Fields []Field
 
@@ -131,7 +131,7 @@ func Dropped[T any](s Shape, p *T, at string) (paths []string) {
 	return paths
 }
 
-// label tells list elements apart in messages: by name, if they have one.
+// label distinguishes list elements in messages: by name, if they have one.
 func label(elem reflect.Value, i int) string {
 	if name := elem.FieldByName("Name"); name.IsValid() && name.Kind() == reflect.String && name.Len() > 0 {
 		return "[" + name.String() + "]"
@@ -194,7 +194,7 @@ func element(t reflect.Type) (elem reflect.Type, suffix string) {
 }
 
 // Gaps compares a table with its type: the paths that nobody decided on, and
-// the entries that stand for no field (a decision below another one, too).
+// the entries that represent no field (a decision below another one, too).
 func (t Table) Gaps() (undecided, stale []string) {
 	seen, decided := map[string]int{}, map[string]int{}
 	for _, f := range t.Fields {

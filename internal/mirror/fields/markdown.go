@@ -8,9 +8,9 @@ import (
 // Markdown is FIELDS.md: all decisions for people to read.
 func Markdown(tables []Table) string {
 	var b strings.Builder
-	b.WriteString(`# What becomes of each field
+	b.WriteString(`# What Xylem does with each field
 
-Made from the tables of package mirror and those beneath it by ` + "`go test ./internal/mirror -run TestFieldsDoc -update`" + `. **Keep** carries a field, and all that is in it, as it is; **Translate** carries it changed; **Drop** leaves it out; **Refuse** does not push an object in which it is set, and an event on that object says why. A field that is not listed is decided by the entry above it. A test fails when a new version of the API adds a field that nobody decided on.
+Generated from the tables of package mirror and its subpackages by ` + "`go test ./internal/mirror -run TestFieldsDoc -update`" + `. **Keep** copies a field with everything in it; **Translate** copies it with changes; **Drop** leaves it out; **Refuse** means that Xylem does not push an object that sets it, and an event on that object reports why. The entry of a field decides on the fields in it. A test fails when a new version of the API adds a field without a decision.
 `)
 	for _, t := range tables {
 		fmt.Fprintf(&b, "\n## %s\n\n| Field | Decision | Why, or how |\n|---|---|---|\n", t.Title)

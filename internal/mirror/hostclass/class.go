@@ -31,7 +31,7 @@ type Class struct {
 }
 
 // Defaults and bounds of a class's durations. A Pod that its owner makes again
-// comes within a few seconds, and finds its disk; what cannot be met for a minute
+// comes within a few seconds, and finds its disk; what cannot be satisfied for a minute
 // is not about to be.
 const (
 	DefaultReleaseGrace     = 30 * time.Second
@@ -76,12 +76,12 @@ func Read(class *storagev1.StorageClass) (Class, error) {
 	slices.Sort(wrong)
 	return Class{}, &mirror.Refusal{
 		Reason: v1alpha1.ReasonClassInvalid,
-		Message: fmt.Sprintf("StorageClass %q has parameters that Xylem cannot follow: %s. Delete the class and re-create it: Kubernetes does not let parameters change",
+		Message: fmt.Sprintf("StorageClass %q has parameters that Xylem cannot use: %s. Delete the class and create it again, since parameters cannot be changed",
 			class.Name, strings.Join(wrong, "; ")),
 	}
 }
 
-// unknownParameter says what a parameter that Xylem does not know was probably meant to be.
+// unknownParameter reports what a parameter that Xylem does not know was probably meant to be.
 func unknownParameter(key string) string {
 	known := slices.Sorted(maps.Keys(parameters))
 	if nearest := text.Nearest(key, known); nearest != "" {
@@ -134,7 +134,7 @@ func oneOf(value string, into *string, first, second string) string {
 
 // NameOf is the name of a claim's class in its own cluster, empty if it has
 // none. The annotation from before claims had a field for it wins, as everywhere
-// in Kubernetes: what quota is counted for has to be what is made.
+// in Kubernetes: what quota is counted for has to be what is created.
 func NameOf(claim *corev1.PersistentVolumeClaim) string {
 	if name, found := claim.Annotations[corev1.BetaStorageClassAnnotation]; found {
 		return name

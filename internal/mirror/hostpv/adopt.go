@@ -13,7 +13,7 @@ func StandsFor(hostName, leafName, clusterID string) bool {
 }
 
 // AsksFor reports whether a claim asks, by spec.volumeName, for a leaf volume
-// that was made for an earlier claim of its own namespace and name.
+// that was created for an earlier claim of its own namespace and name.
 func AsksFor(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, m mirror.Member) bool {
 	origin, ours := mirror.OriginIn(m.HostID, leaf)
 	return ours && root.DeletionTimestamp == nil && leaf.DeletionTimestamp == nil && origin.UID != root.UID &&
@@ -21,7 +21,7 @@ func AsksFor(root *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, 
 		root.Spec.VolumeName != "" && StandsFor(root.Spec.VolumeName, leaf.Name, m.ClusterID)
 }
 
-// PointsAt reports whether a PV was made for a claim, or waits to be bound to it.
+// PointsAt reports whether a PV was created for a claim, or waits to be bound to it.
 func PointsAt(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) bool {
 	ref := pv.Spec.ClaimRef
 	return ref != nil && ref.Namespace == claim.Namespace && ref.Name == claim.Name && (ref.UID == claim.UID || ref.UID == "")

@@ -11,7 +11,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror"
 )
 
-// comeBack is a claim that was made anew and names the volume that one of its
+// comeBack is a claim that was re-created and names the volume that one of its
 // name had.
 type comeBack struct {
 	root   *corev1.PersistentVolumeClaim

@@ -8,7 +8,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/fields"
 )
 
-const asAttributes = "stands as driver and handle in the volume attributes of the host volume, whose source is always Xylem's own: under the real plugin's name, the host's controllers would delete or resize the backend"
+const asAttributes = "kept as driver and handle in the volume attributes of the host volume, whose driver is always Xylem's: with the real driver's name, the host's controllers would delete or resize the disk"
 
 // Table decides on every field of a leaf volume's spec.
 var Table = fields.Table{
@@ -16,20 +16,20 @@ var Table = fields.Table{
 	Root:   "spec",
 	Holder: reflect.TypeFor[corev1.PersistentVolumeSpec](),
 	Fields: []fields.Field{
-		{Path: "capacity", Decision: fields.Translate, Why: "how much storage there is; changes are carried over"},
+		{Path: "capacity", Decision: fields.Translate, Why: "the size of the volume; changes are carried over"},
 		{Path: "accessModes", Decision: fields.Keep, Why: "what the volume can do"},
 		{Path: "claimRef", Decision: fields.Translate, Why: "the root claim, with its UID in the host"},
-		{Path: "persistentVolumeReclaimPolicy", Decision: fields.Translate, Why: "Retain if either side says so; leaf volumes themselves stand at Retain while in use"},
+		{Path: "persistentVolumeReclaimPolicy", Decision: fields.Translate, Why: "Retain if either side has it; leaf volumes have policy Retain while in use"},
 		{Path: "storageClassName", Decision: fields.Translate, Why: "the root claim's class"},
 		{Path: "mountOptions", Decision: fields.Drop, Why: "nothing is mounted in the host"},
 		{Path: "volumeMode", Decision: fields.Keep, Why: "Block stays Block"},
-		{Path: "nodeAffinity", Decision: fields.Translate, Why: "the member's virtual node, by cluster ID; where in the member the volume is reachable is the member's matter"},
-		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "what the root claim names, without which the two do not bind"},
+		{Path: "nodeAffinity", Decision: fields.Translate, Why: "the member's virtual node, by cluster ID; the leaf volume's own affinity applies in the member"},
+		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the root claim's, without which the two do not bind"},
 		{Path: "csi.driver", Decision: fields.Translate, Why: asAttributes},
 		{Path: "csi.volumeHandle", Decision: fields.Translate, Why: asAttributes},
 		{Path: "csi.readOnly", Decision: fields.Keep, Why: "what the volume can do"},
 		{Path: "csi.fsType", Decision: fields.Keep, Why: "what is on the volume"},
-		{Path: "csi.volumeAttributes", Decision: fields.Translate, Why: "the member's driver's own; the host volume has Xylem's instead"},
+		{Path: "csi.volumeAttributes", Decision: fields.Translate, Why: "belongs to the member's driver; the host volume has Xylem's attributes instead"},
 		{Path: "csi.controllerPublishSecretRef", Decision: fields.Drop, Why: "names a Secret of the member"},
 		{Path: "csi.nodeStageSecretRef", Decision: fields.Drop, Why: "names a Secret of the member"},
 		{Path: "csi.nodePublishSecretRef", Decision: fields.Drop, Why: "names a Secret of the member"},

@@ -24,7 +24,7 @@ const (
 	promiseHandlePrefix = "mock-vol-"
 )
 
-// PromiseName is the name of the promise that is made for a claim.
+// PromiseName is the name of the promise that is created for a claim.
 func PromiseName(claim types.UID) string { return promiseNamePrefix + string(claim) }
 
 // NamesPromise reports whether a volume name is that of a promise.
@@ -36,18 +36,18 @@ func Promises(class *storagev1.StorageClass) bool {
 	return err == nil && c.Provisioning == v1alpha1.ProvisioningPromise
 }
 
-// PromiseRefusal says why nothing is promised to a claim of a class that makes
+// PromiseRefusal reports why nothing is promised to a claim of a class that makes
 // promises; nil if it may be. What would have to hold of a volume that does not
 // exist yet, nobody can promise.
 func PromiseRefusal(claim *corev1.PersistentVolumeClaim) *mirror.Refusal {
 	refuse := func(reason, format string, args ...any) *mirror.Refusal {
-		return &mirror.Refusal{Reason: reason, Message: "nothing is promised to this claim: " + fmt.Sprintf(format, args...)}
+		return &mirror.Refusal{Reason: reason, Message: "Xylem cannot promise a volume to this claim: " + fmt.Sprintf(format, args...)}
 	}
 	switch name := claim.Spec.VolumeName; {
 	case name != "" && name != PromiseName(claim.UID) && !LostPromise(claim):
-		return refuse(v1alpha1.ReasonVolumeNameUnsupported, "it names volume %s, and is bound to that one or none: leave spec.volumeName out", name)
+		return refuse(v1alpha1.ReasonVolumeNameUnsupported, "it names volume %q. Remove spec.volumeName", name)
 	case claim.Spec.Selector != nil:
-		return refuse(v1alpha1.ReasonSelectorUnsupported, "spec.selector chooses among volumes that exist: leave it out")
+		return refuse(v1alpha1.ReasonSelectorUnsupported, "it has a selector, which chooses among existing volumes. Remove spec.selector")
 	case claim.Spec.DataSource != nil, claim.Spec.DataSourceRef != nil:
 		return refuse(v1alpha1.ReasonDataSourceUnsupported, "%s", pvc.NoDataSource)
 	}
@@ -139,7 +139,7 @@ func IsUnused(pv *corev1.PersistentVolume) bool {
 	return IsUnfulfilled(pv) && pv.Labels[v1alpha1.LabelClusterID] == ""
 }
 
-// PromiseClass is the host class of a promise, as it was when it was made.
+// PromiseClass is the host class of a promise, as it was when it was created.
 func PromiseClass(pv *corev1.PersistentVolume) *storagev1.StorageClass {
 	return &storagev1.StorageClass{
 		ObjectMeta:  metav1.ObjectMeta{Name: pv.Spec.StorageClassName},

@@ -238,7 +238,7 @@ func TestFulfilRetains(t *testing.T) {
 	}
 }
 
-// A record that does not hold together stands for nothing, and is not taken for a
+// A record that does not hold together represents nothing, and is not taken for a
 // promise to fulfil either.
 func TestPromiseTampered(t *testing.T) {
 	for name, change := range map[string]func(*corev1.PersistentVolume){

@@ -12,8 +12,8 @@ import (
 // pluginPrefix starts the names of volume plugins that are not CSI drivers.
 const pluginPrefix = "kubernetes.io/"
 
-// SourceOf says what is behind a leaf PV: a CSI driver and its volume handle,
-// or kubernetes.io/<plugin> and what tells its volumes apart, empty where
+// SourceOf reports what is behind a leaf PV: a CSI driver and its volume handle,
+// or kubernetes.io/<plugin> and what distinguishes its volumes, empty where
 // nothing simple does. It is for people to read, and nothing else.
 func SourceOf(leaf *corev1.PersistentVolume) (driver, handle string) {
 	s := &leaf.Spec.PersistentVolumeSource

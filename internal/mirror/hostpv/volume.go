@@ -106,7 +106,7 @@ func affinity(label, value string) *corev1.VolumeNodeAffinity {
 	}}}}
 }
 
-// suffixBytes of a digest tell volumes apart whose leaves have the same name in
+// suffixBytes of a digest distinguish volumes whose leaves have the same name in
 // two members: with 2^64 suffixes, nobody has as many members.
 const suffixBytes = 8
 
@@ -127,8 +127,8 @@ func Name(leafName, clusterID string, collides bool) string {
 
 func volumeHandle(clusterID, leafName string) string { return clusterID + "/" + leafName }
 
-// LeafOf says which leaf PV a host PV stands for: as its mirror, or as a
-// promise that was fulfilled with it. False for every PV that is not ours, and for
+// LeafOf reports which leaf PV a host PV represents: as its mirror, or as a
+// promise that was fulfilled with it. False for every PV that is not Xylem's, and for
 // one whose record, label and node affinity do not agree on the member, as somebody
 // has written it then.
 func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID types.UID, ok bool) {
@@ -152,7 +152,7 @@ func LeafOf(host *corev1.PersistentVolume) (clusterID, leafName string, leafUID 
 // RecordsLeaf reports whether a host PV names a leaf PV, by its handle or by the record
 // of a promise, whatever the UID. LeafOf decides what Xylem may act on, and rejects
 // a PV whose label or node affinity somebody edited. Such a PV counts here: its leaf is
-// mirrored all the same.
+// mirrored anyway.
 func RecordsLeaf(host *corev1.PersistentVolume, clusterID, leafName string) bool {
 	handle := volumeHandle(clusterID, leafName)
 	csi := host.Spec.CSI

@@ -124,7 +124,7 @@ func Fuzzed[T any](data []byte) *T {
 }
 
 // At is the field of holder at a path of a table, everything on the way made as
-// needed: one element in each list, called x if it has a name.
+// needed: one element in each list, with the name x if elements have names.
 func At(t *testing.T, holder reflect.Value, path string) reflect.Value {
 	t.Helper()
 	v := holder

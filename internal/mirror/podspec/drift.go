@@ -71,11 +71,11 @@ func (d Drift) SpecChanged() bool {
 	return len(d.Images) > 0 || len(d.InitImages) > 0 || d.ActiveDeadlineSeconds != nil || d.Tolerations != nil
 }
 
-// LeafDrift compares the leaf with what its root asks for by now, in the
+// LeafDrift compares the leaf with what its root asks for now, in the
 // fields that the API lets change: labels, annotations, images, the active
 // deadline, more tolerations. A field drifts when the root changed it since it
 // was pushed and the leaf is different still; keys that were never pushed are
-// the member's. A leaf of another origin does not drift: it is not ours to change.
+// the member's. A leaf of another origin does not drift: it is not Xylem's to change.
 func LeafDrift(root, leaf *corev1.Pod, m mirror.Member) Drift {
 	if origin, ok := mirror.OriginIn(m.HostID, leaf); !ok || origin != mirror.OriginFor(m.HostID, root) {
 		return Drift{}

@@ -29,7 +29,7 @@ func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 	if refused := fields.Shaped(podShape, &leaf.Spec, Table.Root); len(refused) > 0 {
 		return nil, &mirror.Refusal{
 			Reason:  v1alpha1.ReasonPodUnsupported,
-			Message: "the Pod cannot run in a member cluster: " + strings.Join(refused, "; "),
+			Message: "the Pod cannot run in a member: " + strings.Join(refused, "; "),
 		}
 	}
 	recordPush(leaf)

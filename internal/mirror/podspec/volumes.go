@@ -13,7 +13,7 @@ const (
 	tokenVolumePrefix = "kube-api-access-"
 
 	// RootCAConfigMap is published into every namespace of every cluster by its
-	// own controller-manager: the member has its own, and it is not ours.
+	// own controller-manager: the member has its own, and it is not Xylem's.
 	RootCAConfigMap = "kube-root-ca.crt"
 )
 

@@ -17,7 +17,7 @@ const (
 // Failed is the last status of a root Pod whose leaf is gone, or was
 // never let in: phase Failed, containers whose end was not seen terminated with
 // exit code 137, as a kubelet reports them. All else that was shown stays. A
-// Pod that has ended already keeps its end.
+// Pod that has ended keeps its final status.
 //
 // Conditions that change have no transition time yet: see Dated.
 func Failed(root *corev1.Pod, reason, message string) corev1.PodStatus {

@@ -63,8 +63,8 @@ func shownPhase(phase corev1.PodPhase) corev1.PodPhase {
 }
 
 // observed is the generation of the root that the leaf's status is about: that of
-// a kubelet which has taken the leaf up, and been told of a deletion, which is a
-// generation as well. Kubelets before 1.33 tell nothing, and are taken to be prompt.
+// a kubelet which has taken the leaf up, and been notified of a deletion, which is a
+// generation as well. Kubelets before 1.33 report nothing, and are taken to be prompt.
 func observed(root, leaf *corev1.Pod, m mirror.Member) int64 {
 	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
 	untold := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil

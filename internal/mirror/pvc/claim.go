@@ -20,7 +20,7 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 	if refused := fields.Shaped(claimShape, &leaf.Spec, Table.Root); len(refused) > 0 {
 		return nil, &mirror.Refusal{
 			Reason:  v1alpha1.ReasonDataSourceUnsupported,
-			Message: "the claim cannot be made in a member cluster: " + strings.Join(refused, "; "),
+			Message: "the claim cannot be created in a member: " + strings.Join(refused, "; "),
 		}
 	}
 	leaf.Spec.StorageClassName = fields.Clone(class)
@@ -38,7 +38,7 @@ func WithVolume(leaf *corev1.PersistentVolumeClaim, volumeName string) *corev1.P
 
 // Growth is the storage request that the leaf claim has to have now, and
 // whether that differs from the one it has. It grows as the root's does. It
-// shrinks only as Kubernetes lets a user take back a growth that failed: to
+// shrinks only as Kubernetes lets a user withdraw a growth that failed: to
 // more than the capacity that is there. Only a bound claim can be changed.
 func Growth(root, leaf *corev1.PersistentVolumeClaim) (resource.Quantity, bool) {
 	want := root.Spec.Resources.Requests[corev1.ResourceStorage]

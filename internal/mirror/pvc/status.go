@@ -76,7 +76,7 @@ func StatusApply(root *corev1.PersistentVolumeClaim, want corev1.PersistentVolum
 	return fields.StatusApply("PersistentVolumeClaim", root, fields.ToMap(&want))
 }
 
-// storageOnly leaves out of a claim's status what is of other resources: claims
+// storageOnly removes the other resources from a claim's status: claims
 // have none.
 func storageOnly(status *corev1.PersistentVolumeClaimStatus) {
 	for _, list := range []corev1.ResourceList{status.Capacity, status.AllocatedResources} {

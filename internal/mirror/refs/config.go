@@ -38,10 +38,10 @@ func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret,
 	switch root.Type { //nolint:exhaustive // all others are carried
 	case corev1.SecretTypeServiceAccountToken:
 		return nil, &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: fmt.Sprintf(
-			"Secret %q is not copied to members: it is a service account's token, which only the host accepts. Take it out of the Pod", root.Name)}
+			"Secret %q is not copied to members: it is a service account token, which only the host accepts. Remove it from the Pod", root.Name)}
 	case corev1.SecretTypeBootstrapToken:
 		return nil, &mirror.Refusal{Reason: v1alpha1.ReasonSecretUnsupported, Message: fmt.Sprintf(
-			"Secret %q is not copied to members: it is a bootstrap token, with which nodes join the host. Take it out of the Pod", root.Name)}
+			"Secret %q is not copied to members: it is a bootstrap token, with which nodes join the host. Remove it from the Pod", root.Name)}
 	}
 	root = root.DeepCopy()
 	leaf := &corev1.Secret{
@@ -54,7 +54,7 @@ func TranslateSecret(root *corev1.Secret, copies mirror.Copies) (*corev1.Secret,
 	return leaf, nil
 }
 
-// ConfigDrift says what a pushed ConfigMap or Secret needs to become its root's
+// ConfigDrift reports what a pushed ConfigMap or Secret needs to become its root's
 // current translation.
 type ConfigDrift string
 
@@ -64,7 +64,7 @@ const (
 	// ConfigChanged means that data and immutable have to be written.
 	ConfigChanged ConfigDrift = "Changed"
 	// ConfigImmutable means that the leaf cannot be changed any more, but has to be deleted
-	// and made anew.
+	// and re-created.
 	ConfigImmutable ConfigDrift = "Immutable"
 )
 

@@ -48,6 +48,6 @@ func InAny(address netip.Addr, prefixes []netip.Prefix) bool {
 	return slices.ContainsFunc(prefixes, func(prefix netip.Prefix) bool { return prefix.Contains(address) })
 }
 
-// IsIPv4 tells the family of an address that is shown: API servers take a list with one of
+// IsIPv4 returns the family of an address that is shown: API servers take a list with one of
 // each at most.
 func IsIPv4(shown string) bool { return netip.MustParseAddr(shown).Is4() }

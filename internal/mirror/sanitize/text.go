@@ -16,7 +16,7 @@ const (
 	// listLimit of the entries of any one list or map that is carried up: more
 	// than any kubelet or resizer writes.
 	listLimit = 256
-	// ellipsis stands for what was cut off.
+	// ellipsis represents what was cut off.
 	ellipsis = "…"
 )
 

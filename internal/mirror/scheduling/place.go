@@ -60,7 +60,7 @@ func memberNodeAffinity(a *corev1.NodeAffinity, m mirror.Member) *corev1.NodeAff
 	return &member
 }
 
-// requiredTerms are alternatives. One of which nothing is left is met by every
+// requiredTerms are alternatives. One of which nothing is left is satisfied by every
 // node of the member, and with it the whole requirement.
 func requiredTerms(s *corev1.NodeSelector, m mirror.Member) *corev1.NodeSelector {
 	if s == nil {
@@ -108,7 +108,7 @@ func memberTerm(term corev1.NodeSelectorTerm) corev1.NodeSelectorTerm {
 
 // speaksOf reports whether a term can have been met by this member's virtual
 // node, as far as the labels tell that every virtual node has. (An empty term
-// is met by none.)
+// is satisfied by none.)
 func speaksOf(term corev1.NodeSelectorTerm, m mirror.Member) bool {
 	if isEmptyTerm(term) {
 		return false

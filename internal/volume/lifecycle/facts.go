@@ -173,7 +173,7 @@ var (
 	refused         = fact{"the member refuses it", "", func(s *volume.Snapshot) bool { return s.ReportRefused() != nil }}
 	namespaced      = fact{"the member has its namespace", "the member lacks its namespace", func(s *volume.Snapshot) bool { return s.Placement == nil || !s.Answer().Waits }}
 
-	vanished = fact{"leaf claim was made for a volume that is gone", "", func(s *volume.Snapshot) bool {
+	vanished = fact{"leaf claim was created for a volume that is gone", "", func(s *volume.Snapshot) bool {
 		return s.Claim != nil && s.Placement.Provisioned == nil && !metav1.HasAnnotation(s.Claim.ObjectMeta, volumehelpers.AnnBindCompleted)
 	}}
 	provisionedDeleting = fact{"leaf PV terminating", "leaf PV not terminating", func(s *volume.Snapshot) bool { return terminatingPV(s.Placement.Provisioned) }}

@@ -68,7 +68,7 @@ var promises = []section{
 		{phase: Ending, when: []fact{not(abandoned), finalizer, hostDeleting, free}, step: DropFinalizer, owner: RootPV},
 		{phase: Promised, owner: RootPVC, until: "the member has made the disk, or no Pod uses it"},
 	}},
-	{title: "A promise that is being released: no Pod used its disk any more", when: []fact{scratch, not(abandoned), releasing}, rows: []row{
+	{title: "A promise that is being released, because no Pod used its disk", when: []fact{scratch, not(abandoned), releasing}, rows: []row{
 		{phase: Mirrored, when: []fact{unguarded}, step: UpdateHost, owner: LeafPV},
 		{phase: Holding, when: []fact{hasLeaf, leafDelete, not(destroyed), not(terminating)}, step: SetRetain, owner: LeafPV},
 		{phase: Releasing, when: []fact{either(not(hasLeaf), leafDelete), claimed, not(claimDeleting)}, step: DeleteUnused, owner: RootPV},

@@ -70,7 +70,7 @@ var volumes = []section{
 		{phase: Destroying, when: []fact{destroyed, not(hasLeaf), not(claimed)}, step: DropHost, owner: RootPV},
 		{phase: Retained, when: []fact{not(destroyed), hostDeleting, either(not(claimed), not(recreated))}, step: DropFinalizer, owner: RootPV},
 	}},
-	{title: "Its claim has another volume, or is to have one", when: []fact{ours, not(own)}, rows: []row{
+	{title: "Its claim has another volume, or will have one", when: []fact{ours, not(own)}, rows: []row{
 		{phase: Mismatched, when: []fact{not(mirrored), mistaken, unkept}, step: Secure, owner: LeafPV},
 		{phase: Mismatched, when: []fact{not(mirrored), mistaken}, owner: LeafPV, reason: "VolumeReplaced, VolumeMismatch", report: (*volume.Snapshot).Mistaken, until: "the claim goes, or an admin repairs it"},
 		{phase: Surplus, when: []fact{elsewhere}, owner: LeafPV, reason: v1alpha1.ReasonSurplusVolume, report: (*volume.Snapshot).ReportSurplus, until: "the claim goes, or is placed here"},

@@ -36,7 +36,7 @@ var panics = Edit{link, "		SkipNameValidation:      ptr.To(true),", "		RecoverPa
 func kosmos() []Mutation { //nolint:funlen // a table
 	return []Mutation{
 		{
-			Name: "deaf-after-restart", Class: "a restart during a deletion leaks leaf claim and disk: deletions are seen as events only",
+			Name: "deaf-after-restart", Class: "a restart during a deletion leaks leaf claim and disk: the manager relies on the deletion event",
 			Edits: []Edit{
 				{"internal/route/router.go", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) { s.wake(nil, obj) })", "return r.Each(owner, object, metav1.NamespaceAll, func(obj client.Object) {\n		switch obj.(type) {\n		case *corev1.PersistentVolume, *corev1.PersistentVolumeClaim:\n			return\n		}\n		s.wake(nil, obj)\n	})"},
 				{link, "	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n", "	\"sigs.k8s.io/controller-runtime/pkg/event\"\n	\"sigs.k8s.io/controller-runtime/pkg/predicate\"\n"},
@@ -46,7 +46,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Caught: []string{"I1", "I6"},
 		},
 		{
-			Name: "forgetful-deletion", Class: "an outage during a deletion leaks the disk: the host PV goes before its leaf",
+			Name: "forgetful-deletion", Class: "an outage during a deletion leaks the disk: the host PV is deleted before its leaf",
 			Edits: []Edit{
 				unproven,
 				{volumeTable, "not(finalizer))}, owner: RootPV, until: \"the host PV is gone\"},\n		{phase: Destroying, when: []fact{destroyed, not(hasLeaf), not(claimed)}", "not(finalizer))}, owner: RootPV, until: \"the host PV is gone\"},\n		{phase: Destroying, when: []fact{destroyed}"},
@@ -72,7 +72,7 @@ func kosmos() []Mutation { //nolint:funlen // a table
 			Scenario: "create", Caught: []string{"I4", "I6"},
 		},
 		{
-			Name: "copies-finalizers", Class: "the leaf PV's finalizers are copied up, and the host PV is Terminating for ever",
+			Name: "copies-finalizers", Class: "the leaf PV's finalizers are copied up, and the host PV stays Terminating forever",
 			Edits:    []Edit{{mirrorVolume, "Finalizers:  []string{v1alpha1.FinalizerLeafVolume},", "Finalizers:  append([]string{v1alpha1.FinalizerLeafVolume, \"external-provisioner.volume.kubernetes.io/finalizer\"}, leaf.Finalizers...),"}},
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
@@ -158,7 +158,7 @@ func others() []Mutation {
 			Scenario: "create", Caught: []string{"I6"},
 		},
 		{
-			Name: "unpinned", Class: "failover without data: the host PV is not held to the member that has the disk",
+			Name: "unpinned", Class: "failover without data: the host PV is not pinned to the member that has the disk",
 			Edits: []Edit{
 				{mirrorVolume, "	spec.NodeAffinity = affinityTo(m.ClusterID)", "	spec.NodeAffinity = nil"},
 				{mirrorVolume, " || !isAffinityTo(host.Spec.NodeAffinity, clusterID) {", " {"},

@@ -48,7 +48,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "calls-it-surplus", Class: "F5: a volume is reported as surplus while root_pvc is about to place its claim here",
-			Edits:  []Edit{{volumeReport, "	if placed := s.PlacedIn(); placed != \"\" && placed != s.Member.ClusterID {\n		return fmt.Sprintf(\"the claim is placed", "	if placed := s.PlacedIn(); placed != s.Member.ClusterID {\n		return fmt.Sprintf(\"the claim is placed"}},
+			Edits:  []Edit{{volumeReport, "	if placed := s.PlacedIn(); placed != \"\" && placed != s.Member.ClusterID {\n		if s.PlacedRegistration", "	if placed := s.PlacedIn(); placed != s.Member.ClusterID {\n		if s.PlacedRegistration"}},
 			Caught: []string{"reported as surplus"},
 		},
 		{

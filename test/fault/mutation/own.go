@@ -14,14 +14,14 @@ func own() []Mutation {
 			Scenario: "delete", Caught: []string{"I1", "I6"},
 		},
 		{
-			Name: "cache-proves", Class: "I2: what a cache does not have is taken for gone",
+			Name: "cache-proves", Class: "I2: absence from a cache counts as proof",
 			Edits: []Edit{{rootPVCDelete, "	if e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {", "	p := r.Proof()\n	p.HostLive = p.Host\n	if e.Root, proven, err = p.RootGone(ctx, o.Origin.Root, o.Origin.UID); err != nil || !proven {"},
 				{rootPVCDelete, "		e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID)\n", "		p := r.Proof()\n		p.HostLive = p.Host\n		e.Root, proven, err = p.RootGone(ctx, o.Origin.Root, o.Origin.UID)\n"}},
 			Scenario: "create-immediate", Fault: "stale-host@cluster38/create/persistentvolumeclaims/data#1",
 			Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "no-retain", Class: "I2: leaf PVs in use are not held at Retain",
+			Name: "no-retain", Class: "I2: leaf PVs in use do not get policy Retain",
 			Edits: []Edit{
 				{volumeChange, "	origin.Stamp(after)\n	retain(after)\n", "	origin.Stamp(after)\n"},
 				{volumeTable, "not(held), stamped, not(leafRetain)}", "not(held), stamped, not(stamped)}"},
@@ -29,18 +29,18 @@ func own() []Mutation {
 			Scenario: "lost-leaf-claim", Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "releases-in-use", Class: "I2: a disk that goes with its last Pod goes while a Pod uses it",
+			Name: "releases-in-use", Class: "I2: a disk that is released with its last Pod is destroyed while a Pod uses it",
 			Edits:    []Edit{{"internal/proof/host.go", "	case pod.Spec.NodeName == \"\", pod.Spec.NodeName == p.NodeName:\n		return true, nil\n", "	case pod.Spec.NodeName == \"\", pod.Spec.NodeName == p.NodeName:\n		return false, nil\n"}},
 			Scenario: "promise-scratch", Caught: []string{"I2", "I5", "I6"},
 		},
 		{
-			Name: "late-placement", Class: "I3: the leaf claim is made before placed-in is recorded",
+			Name: "late-placement", Class: "I3: the leaf claim is created before placed-in is recorded",
 			Edits:    []Edit{{claimTable, "		{phase: Placing, when: []fact{not(placed)}, step: Place, owner: RootPVC},\n		{phase: Placing, step: CreateClaim", "		{phase: Placing, step: CreateClaim"}},
 			Scenario: "create", Fault: "kill-after@cluster38/create/persistentvolumeclaims/data#1",
 			Caught: []string{"I3", "I6"},
 		},
 		{
-			Name: "steals", Class: "I3: a claim is taken over before its first member is proven empty of it",
+			Name: "steals", Class: "I3: another member takes a claim before its first member is proven to have nothing of it",
 			Edits: []Edit{
 				{claimTable, "{phase: Unplaced, when: []fact{placedAway}, owner: RootPVC", "{phase: Unplaced, when: []fact{placedAway}, step: Place, owner: RootPVC"},
 			},
@@ -53,7 +53,7 @@ func own() []Mutation {
 			Caught: []string{"I2", "I6"},
 		},
 		{
-			Name: "writes-for-ever", Class: "I5: a write that changes nothing is made again and again",
+			Name: "writes-for-ever", Class: "I5: a write that changes nothing is repeated",
 			Edits:    []Edit{{volumeChange, "		delete(after.Annotations, v1alpha1.AnnotationClusterGone)\n", "		metav1.SetMetaDataAnnotation(&after.ObjectMeta, \"xylem.io/seen\", s.Host.ResourceVersion)\n"}},
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
@@ -63,7 +63,7 @@ func own() []Mutation {
 			Scenario: "create", Caught: []string{"I5", "I6"},
 		},
 		{
-			Name: "no-way-back", Class: "I6: how far a destruction has come is kept in memory",
+			Name: "no-way-back", Class: "I6: the progress of a destruction is kept in memory",
 			Edits: []Edit{
 				{rootPVAct, "import (\n	\"context\"\n	\"fmt\"\n", "import (\n	\"context\"\n	\"fmt\"\n	\"sync\"\n"},
 				{rootPVAct, "func (r *reconciler) act(", "var flipped sync.Map\n\nfunc (r *reconciler) act("},

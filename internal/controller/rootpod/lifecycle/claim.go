@@ -29,18 +29,18 @@ type Claim struct {
 	Shared bool
 }
 
-// here says why a claim keeps a bound Pod waiting; nil if its volume is in this
+// here reports why a claim keeps a bound Pod waiting; nil if its volume is in this
 // member, or about to be.
 func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	switch {
 	case c.Root == nil:
 		return refuse(v1alpha1.ReasonClaimNotBound, "there is no claim %q. Create it, or name another one in the Pod", c.Name).Problem
 	case c.Foreign:
-		return refuse(v1alpha1.ReasonClaimForeign, "claim %q of the Pod's ephemeral volume exists already, and is not the Pod's: remove that claim, or rename the Pod", c.Name).Problem
+		return refuse(v1alpha1.ReasonClaimForeign, "claim %q, which the Pod's ephemeral volume needs, exists already and does not belong to the Pod. Delete that claim, or rename the Pod", c.Name).Problem
 	case c.unseen():
 		return nil
 	case c.Root.Spec.VolumeName == "" || c.Volume == nil:
-		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is not bound: the Pod was bound to node %q by hand, so no scheduler asks for its volume. Leave spec.nodeName to the scheduler", c.Name, m.NodeName).Problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is not bound: somebody set spec.nodeName to %q, so the scheduler does not request its volume. Leave spec.nodeName to the scheduler", c.Name, m.NodeName).Problem
 	}
 	if hostpv.IsUnfulfilled(c.Volume) {
 		return c.promised(m)
@@ -50,25 +50,25 @@ func (c Claim) here(m mirror.Member) *mirror.Refusal {
 	case ours && cluster != m.ClusterID && hostpv.WhenUnused(c.Volume):
 		return c.occupied(cluster)
 	case !ours || cluster != m.ClusterID:
-		return refuse(v1alpha1.ReasonVolumeUnreachable, "claim %q is bound to volume %q, which member %q cannot reach: run the Pod where the volume is, or use another claim", c.Name, c.Volume.Name, m.Registration).Problem
+		return refuse(v1alpha1.ReasonVolumeUnreachable, "claim %q is bound to volume %q, which member %q cannot reach. Run the Pod where the volume is, or use another claim", c.Name, c.Volume.Name, m.Registration).Problem
 	}
 	return nil
 }
 
-// promised says why a promise without a disk keeps a bound Pod waiting; nil if the
-// disk is about to be made here.
+// promised reports why a promise without a disk keeps a bound Pod waiting; nil if the
+// disk is about to be created here.
 func (c Claim) promised(m mirror.Member) *mirror.Refusal {
 	switch placed := c.Root.Annotations[v1alpha1.AnnotationPlacedIn]; {
 	case placed != "" && placed != m.ClusterID:
-		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is being provisioned in %s, where another Pod of the claim was bound first: this Pod waits for the outcome. If the volume is provisioned there, the Pod fails, and its owner replaces it",
+		return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is being provisioned in %s, to which another Pod of the claim was bound first: this Pod waits for the outcome. If that succeeds, Xylem fails this Pod, and its owner replaces it",
 			c.Name, memberOf(c.Volume, placed)).Problem
 	case c.Root.DeletionTimestamp != nil && c.Leaf == nil:
-		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is being deleted: no volume is provisioned for it any more. Use another claim", c.Name).Problem
+		return refuse(v1alpha1.ReasonClaimNotBound, "claim %q is being deleted, and gets no volume. Use another claim", c.Name).Problem
 	}
 	return nil
 }
 
-// stranded reports whether the disk of a promise was made in another member, for good.
+// stranded reports whether the disk of a promise was created in another member, permanently.
 func (c Claim) stranded(m mirror.Member) bool {
 	if c.Volume == nil || !hostpv.IsPromise(c.Volume) || hostpv.WhenUnused(c.Volume) {
 		return false
@@ -83,11 +83,11 @@ func (c Claim) unseen() bool {
 	return c.Root != nil && c.Volume == nil && hostpv.NamesPromise(c.Root.Spec.VolumeName)
 }
 
-// occupied says why a Pod waits for a volume that goes with its last Pod, and that
+// occupied reports why a Pod waits for a volume that goes with its last Pod, and that
 // another member still has.
 func (c Claim) occupied(cluster string) *mirror.Refusal {
 	if c.Volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
-		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q is in %s and stays there when no Pod uses it: volume %q has policy Retain. Run the Pod there, with nodeSelector %s=%s, or use another claim",
+		return refuse(v1alpha1.ReasonVolumeUnreachable, "the volume of claim %q is in %s, and Xylem keeps it there when no Pod uses it, because volume %q has policy Retain. Run the Pod there, with nodeSelector %s=%s, or use another claim",
 			c.Name, memberOf(c.Volume, cluster), c.Volume.Name, v1alpha1.LabelClusterID, cluster).Problem
 	}
 	return refuse(v1alpha1.ReasonPlacedElsewhere, "the volume of claim %q is in %s: this Pod waits until no Pod there uses the volume. Delete those Pods; give a Deployment the strategy Recreate, since it keeps the old Pod until the new one runs. If that member is lost, an admin can abandon the volume, by annotation %s=true on volume %q, or delete its registration with %s=true",

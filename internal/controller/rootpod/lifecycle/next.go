@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -61,8 +62,8 @@ type (
 	MarkPushed struct{}
 	// MarkWithdrawn records that none does any more, so that one may again.
 	MarkWithdrawn struct{}
-	// MarkAwaiting takes back what was said against the root: it waits for the volume
-	// of a claim, which is about to be made.
+	// MarkAwaiting withdraws what was said against the root: it waits for the volume
+	// of a claim, which is about to be created.
 	MarkAwaiting struct{ Claim string }
 	// Repeat on the Pod what root_pvc reports on a claim.
 	Repeat struct {
@@ -97,7 +98,7 @@ func refuse(reason, format string, args ...any) Nothing {
 }
 
 func refuseDaemonSet() Nothing {
-	return refuse(v1alpha1.ReasonDaemonSet, "Pods of DaemonSets are not pushed to members: run one there, or keep this one off nodes labelled %s=true", v1alpha1.LabelVirtualNode)
+	return refuse(v1alpha1.ReasonDaemonSet, "Xylem does not push Pods of DaemonSets. Run the DaemonSet in the member, or keep this one off nodes with the label %s=true", v1alpha1.LabelVirtualNode)
 }
 
 // Next is the step for a Pod. It is pure.
@@ -107,7 +108,7 @@ func Next(o Snapshot) Decision {
 		if o.Leaf.DeletionTimestamp != nil {
 			return Nothing{}
 		}
-		return Remove{RootGone: true, Why: "its root is gone"}
+		return Remove{RootGone: true, Why: "the Pod is gone"}
 	case o.Root == nil:
 		return Nothing{}
 	case o.Root.DeletionTimestamp != nil:
@@ -128,7 +129,7 @@ func Next(o Snapshot) Decision {
 }
 
 // Ran reports whether the leaf that the root's Pushed condition tells of was
-// this member's, or one of a member that was let go of: claims are placed here
+// this member's, or one of a member that was released: claims are placed here
 // only once every other member is proven empty of them, or abandoned. What runs
 // early in another member, only that member's controller may deny.
 func (o Snapshot) Ran() bool {
@@ -162,9 +163,9 @@ func (o Snapshot) deleting() Decision {
 	switch {
 	case o.Leaf != nil:
 		if o.Leaf.DeletionTimestamp != nil && !shorter(o.Root.DeletionGracePeriodSeconds, o.Leaf.DeletionGracePeriodSeconds) {
-			return Nothing{} // its end wakes us
+			return Nothing{} // its end enqueues us
 		}
-		return Remove{Grace: o.Root.DeletionGracePeriodSeconds, Why: "its root is deleted"}
+		return Remove{Grace: o.Root.DeletionGracePeriodSeconds, Why: "the Pod is being deleted"}
 	case o.Root.Spec.NodeName != o.Member.NodeName:
 		return Nothing{} // without a node, the API server has deleted it already
 	case !podstatus.Finished(o.Root):
@@ -180,7 +181,7 @@ func shorter(a, b *int64) bool { return a != nil && b != nil && *a < *b }
 func (o Snapshot) bound() Decision {
 	switch {
 	case o.Leaf != nil && podstatus.Finished(o.Root) && podstatus.Finished(o.Leaf) && o.Leaf.DeletionTimestamp == nil && slices.ContainsFunc(o.Claims, Claim.released):
-		return Remove{Why: "it has ended, and the disk that went with it is being released"}
+		return Remove{Why: "the Pod has ended, and Xylem is releasing its disk"}
 	case o.Leaf != nil:
 		return o.current()
 	case podstatus.Finished(o.Root), podstatus.Pushed(o.Root) == corev1.ConditionTrue:
@@ -206,9 +207,9 @@ func (o Snapshot) bound() Decision {
 	return o.create()
 }
 
-// awaits: root_pvc is to make a claim's counterpart, and says on the claim why it
+// awaits: root_pvc creates a claim's counterpart, and reports on the claim why it
 // cannot. That is said on the Pod as well; what was said before, and is over, is
-// taken back.
+// withdrawn.
 func (o Snapshot) awaits(c Claim) Decision {
 	if problem := report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced); problem != nil && c.Leaf == nil && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID {
 		return Repeat{c.Name, &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.Name, problem.Message)}}
@@ -243,12 +244,12 @@ func (o Snapshot) ended() Decision {
 	case !podstatus.Finished(o.Root) || podstatus.Finished(o.Leaf) || o.Leaf.DeletionTimestamp != nil:
 		return nil
 	case o.Root.Status.Reason == v1alpha1.ReasonPlacementFailed:
-		return Remove{Why: "its disk could not be made there"}
+		return Remove{Why: "the member could not provision its disk"}
 	}
 	return Remove{Why: "the Pod has ended as " + string(o.Root.Status.Phase)}
 }
 
-// early: the leaf was made before the host has bound the root. It stays as long
+// early: the leaf was created before the host has bound the root. It stays as long
 // as each claim is bound here or asked for here; all bound and no node yet is
 // the moment before the binding, and no reason to withdraw.
 func (o Snapshot) early() Decision {
@@ -259,21 +260,21 @@ func (o Snapshot) early() Decision {
 		if o.Others[name] == nil || o.sameCluster(name) {
 			return Nothing{}
 		}
-		return Remove{Why: "its root was bound to node " + name}
+		return Remove{Why: "the Pod was bound to node " + strconv.Quote(name)}
 	}
 	if d := o.ended(); d != nil {
 		return d
 	}
 	for _, c := range o.Claims {
 		if c.Root == nil {
-			return Remove{Why: "claim " + c.Name + " is gone"}
+			return Remove{Why: "claim " + strconv.Quote(c.Name) + " is gone"}
 		}
 		if selected := c.Root.Annotations[route.AnnSelectedNode]; c.Root.Spec.VolumeName == "" && selected != o.Member.NodeName && !o.sameCluster(selected) {
 			return Remove{Why: o.elsewhere(c)}
 		}
 		// A volume that is not seen yet is no evidence of one elsewhere.
 		if c.Root.Spec.VolumeName != "" && c.Volume != nil && c.here(o.Member) != nil {
-			return Remove{Why: fmt.Sprintf("claim %s is bound to volume %s, which is not in member %s", c.Name, c.Volume.Name, o.Member.Registration)}
+			return Remove{Why: fmt.Sprintf("claim %q is bound to volume %q, which is not in member %q", c.Name, c.Volume.Name, o.Member.Registration)}
 		}
 	}
 	if podstatus.Pushed(o.Root) != corev1.ConditionTrue || mirror.ReporterOf(o.Root).ClusterID != o.Member.ClusterID {
@@ -294,9 +295,9 @@ func (o Snapshot) sameCluster(name string) bool {
 func (Snapshot) elsewhere(c Claim) string {
 	selected := c.Root.Annotations[route.AnnSelectedNode]
 	if selected != "" && selected == c.Root.Annotations[v1alpha1.AnnotationSteeredTo] {
-		return fmt.Sprintf("claim %s could not be met there and is tried on node %s", c.Name, selected)
+		return fmt.Sprintf("the member could not provision claim %q, and Xylem tries node %q", c.Name, selected)
 	}
-	return "the scheduler has changed its mind"
+	return "the scheduler has chosen another node"
 }
 
 // mayGoEarly decides whether the root is pushed before the host has bound it:
@@ -348,7 +349,7 @@ func (o Snapshot) create() Decision {
 	case answer.Refusal != nil:
 		return Nothing{answer.Refusal}
 	case answer.Waits:
-		return Nothing{} // leaf_namespace brings it, and its watch wakes us
+		return Nothing{} // leaf_namespace brings it, and its watch enqueues us
 	case o.Copies.Namespace == "":
 		return Nothing{} // the cache is about to have the host's namespace, whose event enqueues the Pod
 	case o.Lacking != nil || len(o.Missing) > 0:

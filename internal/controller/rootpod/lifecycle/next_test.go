@@ -59,7 +59,7 @@ func says(reason string) lifecycle.Decision {
 	return lifecycle.Nothing{&mirror.Refusal{Reason: reason}}
 }
 
-// gaveUp: leaf_pod has failed the root, since the disk of a promise could not be made.
+// gaveUp: leaf_pod has failed the root, since the disk of a promise could not be created.
 func gaveUp(o *lifecycle.Snapshot) {
 	o.Root.Status.Phase, o.Root.Status.Reason = corev1.PodFailed, v1alpha1.ReasonPlacementFailed
 }
@@ -81,7 +81,7 @@ func knows(name, clusterID string) func(*lifecycle.Snapshot) {
 	}
 }
 
-// askedOn is a claim whose volume was asked for on a node.
+// askedOn is a claim whose volume was requested on a node.
 func askedOn(node string) lifecycle.Claim {
 	c := asked("data", here)
 	c.Root.Annotations[route.AnnSelectedNode] = node
@@ -144,12 +144,12 @@ func TestDecide(t *testing.T) {
 		"the early leaf runs and is noted: at rest (I5)":       {seen(running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
 		"all claims bound and no node yet is no withdrawal":    {seen(running, pushed(here, corev1.ConditionTrue), claims(bound("data", here))), lifecycle.Nothing{}},
 		"the claim names its volume, the PV is not seen yet":   {seen(running, pushed(here, corev1.ConditionTrue), claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), lifecycle.Nothing{}},
-		"the scheduler took its choice back":                   {seen(running, claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, route.AnnSelectedNode) }))), lifecycle.Remove{Why: "the scheduler has changed its mind"}},
-		"the scheduler chose another node":                     {seen(running, claims(asked("data", there))), lifecycle.Remove{Why: "the scheduler has changed its mind"}},
-		"the claim was bound in another member (I3)":           {seen(running, claims(bound("data", there), asked("more", here))), lifecycle.Remove{Why: "claim data is bound to volume pv-data, which is not in member cluster38"}},
-		"the claim was deleted":                                {seen(running, claims(lifecycle.Claim{Name: "data"})), lifecycle.Remove{Why: "claim data is gone"}},
-		"the Pod was bound to another node":                    {seen(running, on("worker-1"), knows("worker-1", "")), lifecycle.Remove{Why: "its root was bound to node worker-1"}},
-		"the Pod was bound to another member's node":           {seen(running, on(there.NodeName), knows(there.NodeName, there.ClusterID)), lifecycle.Remove{Why: "its root was bound to node kosmos-cluster39"}},
+		"the scheduler took its choice back":                   {seen(running, claims(with(asked("data", here), func(c *lifecycle.Claim) { delete(c.Root.Annotations, route.AnnSelectedNode) }))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
+		"the scheduler chose another node":                     {seen(running, claims(asked("data", there))), lifecycle.Remove{Why: "the scheduler has chosen another node"}},
+		"the claim was bound in another member (I3)":           {seen(running, claims(bound("data", there), asked("more", here))), lifecycle.Remove{Why: `claim "data" is bound to volume "pv-data", which is not in member "cluster38"`}},
+		"the claim was deleted":                                {seen(running, claims(lifecycle.Claim{Name: "data"})), lifecycle.Remove{Why: `claim "data" is gone`}},
+		"the Pod was bound to another node":                    {seen(running, on("worker-1"), knows("worker-1", "")), lifecycle.Remove{Why: `the Pod was bound to node "worker-1"`}},
+		"the Pod was bound to another member's node":           {seen(running, on(there.NodeName), knows(there.NodeName, there.ClusterID)), lifecycle.Remove{Why: `the Pod was bound to node "kosmos-cluster39"`}},
 		"the Pod was bound to a node that is not known":        {seen(running, on("worker-1")), lifecycle.Nothing{}},
 		"another registration of this cluster runs it (I4)":    {seen(running, on("kosmos-renamed"), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
 		"the scheduler chose the cluster's other registration": {seen(running, pushed(here, corev1.ConditionTrue), claims(askedOn("kosmos-renamed")), knows("kosmos-renamed", here.ClusterID)), lifecycle.Nothing{}},
@@ -168,8 +168,8 @@ func TestDecide(t *testing.T) {
 		"the other member was abandoned, the claim is ours":        {seen(pushed(there, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
 		"a Pod without claims and node is nobody's":                {lifecycle.Snapshot{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
 		"a Pod on another node is not looked at":                   {seen(on("worker-1")), lifecycle.Nothing{}},
-		"the leaf's root is gone: removed once that is proven":     {seen(running, func(o *lifecycle.Snapshot) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "its root is gone"}},
-		"the leaf is of an earlier Pod of that name (I4)":          {seen(running, func(o *lifecycle.Snapshot) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "its root is gone"}},
+		"the leaf's root is gone: removed once that is proven":     {seen(running, func(o *lifecycle.Snapshot) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
+		"the leaf is of an earlier Pod of that name (I4)":          {seen(running, func(o *lifecycle.Snapshot) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
 		"the leaf of an earlier Pod ends already":                  {seen(running, leafDeleted(nil), func(o *lifecycle.Snapshot) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
 		"neither root nor leaf":                                    {lifecycle.Snapshot{Member: here}, lifecycle.Nothing{}},
 
@@ -177,7 +177,7 @@ func TestDecide(t *testing.T) {
 		"the host bound the Pod here: its leaf is made":                  {seen(onNode), leaf},
 		"an earlier version noted it without its UID":                    {seen(onNode, running, pushed(here, corev1.ConditionTrue), noUID), lifecycle.MarkPushed{}},
 		"the leaf of a bound Pod is noted on the root (I6)":              {seen(onNode, running), lifecycle.MarkPushed{}},
-		"its disk cannot be made here, and it was failed: its leaf goes": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), lifecycle.Remove{Why: "its disk could not be made there"}},
+		"its disk cannot be made here, and it was failed: its leaf goes": {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp), lifecycle.Remove{Why: "the member could not provision its disk"}},
 		"the same, its leaf goes already":                                {seen(onNode, running, pushed(here, corev1.ConditionTrue), gaveUp, leafGoing), lifecycle.Nothing{}},
 		"a bound Pod runs: at rest (I5)":                                 {seen(onNode, running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
 		"the leaf vanished: it is never run twice":                       {seen(onNode, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
@@ -205,9 +205,9 @@ func TestDecide(t *testing.T) {
 		"both have ended: at rest (I5)":                               {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafEnded), lifecycle.Nothing{}},
 
 		// Deletion.
-		"the user deletes the Pod: its leaf is given the same grace": {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](7), Why: "its root is deleted"}},
+		"the user deletes the Pod: its leaf is given the same grace": {seen(onNode, running, deleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](7), Why: "the Pod is being deleted"}},
 		"the leaf is ending":                                             {seen(onNode, running, deleted(ptr.To[int64](7)), leafDeleted(ptr.To[int64](7))), lifecycle.Nothing{}},
-		"the user shortens the grace":                                    {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](1), Why: "its root is deleted"}},
+		"the user shortens the grace":                                    {seen(onNode, running, deleted(ptr.To[int64](1)), leafDeleted(ptr.To[int64](7))), lifecycle.Remove{Grace: ptr.To[int64](1), Why: "the Pod is being deleted"}},
 		"the leaf is gone, its end not shown yet: Jobs count it":         {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodRunning)), lifecycle.Nothing{}},
 		"the leaf is gone and its end is shown: the Pod is finished":     {seen(onNode, pushed(here, corev1.ConditionTrue), deleted(nil), phase(corev1.PodSucceeded)), lifecycle.Finish{}},
 		"a Pod that was never pushed is deleted: its end is shown first": {seen(onNode, deleted(nil)), lifecycle.Nothing{}},
@@ -215,7 +215,7 @@ func TestDecide(t *testing.T) {
 		"a DaemonSet's Pod is deleted: its end is shown first":           {seen(onNode, daemonSet, deleted(nil)), lifecycle.Nothing{}},
 		"a deleted Pod on another node is that kubelet's":                {seen(on("worker-1"), deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
 		"a deleted Pod without a node is nobody's to finish":             {seen(deleted(nil), phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"an early leaf whose root is deleted":                            {seen(running, deleted(ptr.To[int64](0))), lifecycle.Remove{Grace: ptr.To[int64](0), Why: "its root is deleted"}},
+		"an early leaf whose root is deleted":                            {seen(running, deleted(ptr.To[int64](0))), lifecycle.Remove{Grace: ptr.To[int64](0), Why: "the Pod is being deleted"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, lifecycle.Next(tc.observed), decisions); diff != "" {

@@ -75,7 +75,7 @@ func TestDecidePromised(t *testing.T) {
 
 const lacksClass = "MemberClassNotFound"
 
-// claimSays: root_pvc says on the claim why its counterpart cannot be made.
+// claimSays: root_pvc says on the claim why its counterpart cannot be created.
 func claimSays(o *lifecycle.Snapshot) {
 	o.Claims[0].Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: lacksClass, Message: "member cluster38 has no StorageClass",

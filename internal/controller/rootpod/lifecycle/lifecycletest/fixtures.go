@@ -72,7 +72,7 @@ func VirtualNode() *corev1.Node {
 	}
 }
 
-// Asked is an unbound claim whose volume was asked for in a member.
+// Asked is an unbound claim whose volume was requested in a member.
 func Asked(name string, m mirror.Member) lifecycle.Claim {
 	root := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name + "-uid"),
 		Annotations: map[string]string{route.AnnSelectedNode: m.NodeName, v1alpha1.AnnotationPlacedIn: m.ClusterID}}}
