@@ -117,7 +117,7 @@ func MemberFor(account string, parts ...string) ([]*unstructured.Unstructured, e
 	return all, nil
 }
 
-// memberOwn is what of an object's name stands for the account; the rest tells an optional
+// memberOwn is what of an object's name represents the account; the rest tells an optional
 // part.
 func memberOwn(name string) string {
 	const role = "xylem-member"

@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DeregistrationPolicy says what happens to the claims and volumes in a member when its
+// DeregistrationPolicy defines what happens to the claims and volumes in a member when its
 // registration is deleted.
 // +kubebuilder:validation:Enum=Retain;Drain
 type DeregistrationPolicy string
@@ -18,7 +18,7 @@ const (
 	DeregistrationDrain DeregistrationPolicy = "Drain"
 )
 
-// AwayPolicy says what happens to the host's Pods of a member that is away.
+// AwayPolicy defines what happens to the host's Pods of a member that is away.
 // +kubebuilder:validation:Enum=Keep;Evict
 type AwayPolicy string
 
@@ -53,7 +53,7 @@ type ClusterRegistrationSpec struct {
 	// +kubebuilder:default={}
 	Namespaces NamespacesSpec `json:"namespaces,omitempty"`
 
-	// deregistration says what happens to the claims and volumes in the member when this
+	// deregistration defines what happens to the claims and volumes in the member when this
 	// registration is deleted: Retain keeps them, Drain waits until the last claim is
 	// deleted. Neither destroys a volume that a claim uses.
 	// +optional
@@ -149,7 +149,7 @@ type NodeSpec struct {
 	// +listType=set
 	PodCIDRs []string `json:"podCIDRs,omitempty"`
 
-	// whenAway says what happens to the Pods of a member that is away for longer than the
+	// whenAway defines what happens to the Pods of a member that is away for longer than the
 	// manager's --node-grace. Either way they become unready, and new Pods go elsewhere.
 	// Keep leaves them until the member is back, however long that takes. Evict has the
 	// host evict them when their tolerations of an unready node end, five minutes by

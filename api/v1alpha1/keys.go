@@ -48,7 +48,7 @@ const (
 
 // Labels.
 const (
-	// LabelManagedBy says who manages an object (Kubernetes' recommended label).
+	// LabelManagedBy names what manages an object (Kubernetes' recommended label).
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 
 	// LabelHost is on every leaf object that Xylem created: the host's cluster ID.
@@ -254,7 +254,7 @@ const PodPushed corev1.PodConditionType = Prefix + "Pushed"
 const PodPlaceable corev1.PodConditionType = Prefix + "Placeable"
 
 // NodeMemberAway is the condition of a virtual node that is True while its member is away
-// for longer than the node's grace, with the cause. The Node may be Ready all the same.
+// for longer than the node's grace, with the cause. The Node may be Ready anyway.
 const NodeMemberAway corev1.NodeConditionType = Prefix + "MemberAway"
 
 // TaintMemberAway is the key of the taint, effect NoSchedule, of a virtual node whose member

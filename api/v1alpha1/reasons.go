@@ -56,7 +56,7 @@ const (
 	// Node. To do: what the message says; `kubectl describe clusterregistration` has the cause.
 	ReasonMemberAway = "MemberAway"
 	// ReasonPlacedElsewhere: another member has a volume for the claim, or may have one. To
-	// do: run the Pod there. If that member is lost for good, abandon the volume or force
+	// do: run the Pod there. If that member is lost permanently, abandon the volume or force
 	// the deregistration, as the message says.
 	ReasonPlacedElsewhere = "PlacedElsewhere"
 	// ReasonClassKeepsOff: the class's allowedTopologies exclude the member whose node was
@@ -255,8 +255,6 @@ const (
 	// in a member, as `kubectl debug` does, and Xylem does not run them there. To do: debug
 	// the Pod in the member, with that cluster's kubeconfig.
 	ReasonEphemeralContainersNotRun = "EphemeralContainersNotRun"
-	// ReasonEvicted: its member is being deregistered. To do: nothing, its owner makes it
-	// again elsewhere.
 	// ReasonEvicted: Xylem evicted the Pod, since its member is being deregistered. To do:
 	// nothing, its owner creates another one.
 	ReasonEvicted = "Evicted"
@@ -326,16 +324,14 @@ const (
 	// ReasonNoReadyNodes: the member answers, but none of its nodes is Ready. To do: check
 	// its nodes.
 	ReasonNoReadyNodes = "NoReadyNodes"
-	// ReasonPodsKept: the member is away, and the node is Ready all the same, so that the host
+	// ReasonPodsKept: the member is away, and the node is Ready anyway, so that the host
 	// evicts none of its Pods (spec.node.whenAway: Keep). The taint xylem.io/member-away keeps
 	// new Pods off; the condition xylem.io/MemberAway has the cause. To do: bring the member back.
 	ReasonPodsKept = "PodsKept"
-	// ReasonRegistrationGone: the node's registration has vanished while Pods are bound to the
-	// node. To do: register the cluster again, or delete the Pods and the node.
 	// ReasonRegistrationGone: the node's registration was deleted while Pods are bound to
 	// the node. To do: register the cluster again, or delete the Pods and the node.
 	ReasonRegistrationGone = "RegistrationGone"
-	// ReasonNotMeasured: the member's own nodes measure this. To do: nothing.
+	// ReasonNotMeasured: the member's nodes measure this. To do: nothing.
 	ReasonNotMeasured = "NotMeasured"
 	// ReasonNetworkOfMember: Pods on this node use the member's network. To do: nothing.
 	ReasonNetworkOfMember = "NetworkOfMember"
@@ -369,8 +365,6 @@ const (
 	// member. Xylem connects no networks. To do: set spec.node.podCIDRs of the registration if
 	// the networks are connected, and check the route.
 	ReasonEndpointsInMember = "EndpointsInMember"
-	// ReasonNotOfXylem: on the CSIDriver csi.xylem.io: it is not as Xylem makes it, and not
-	// Xylem's. To do: remove it, so that Xylem can make it.
 	// ReasonNotOfXylem: on the CSIDriver csi.xylem.io: Xylem did not create it, and it
 	// differs from what Xylem needs. To do: delete it, so that Xylem creates its own.
 	ReasonNotOfXylem = "NotOfXylem"
