@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// creators make objects side by side where as many as possible are made at once.
+	// creators make objects side by side where as many as possible are created at once.
 	creators = 16
 	// late is how many objects may still be on their way when the next is due.
 	late = 256

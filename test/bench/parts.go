@@ -46,7 +46,7 @@ type part struct {
 	claims   int
 	rate     float64
 	nodes    []string // in the host; nil: any
-	// meanwhile, if any, begins and ends what goes on while Xylem is measured.
+	// meanwhile, if any, begins and ends what continues while Xylem is measured.
 	meanwhile func(on bool) error
 }
 
@@ -56,7 +56,7 @@ func (p part) run(r *rig, name string) *Run {
 	return run
 }
 
-// disturb begins, or ends, what goes on meanwhile.
+// disturb begins, or ends, what continues meanwhile.
 func (p part) disturb(on bool) error {
 	if p.meanwhile == nil {
 		return nil
@@ -220,7 +220,7 @@ func (r *rig) yardFloor(ctx context.Context, p part) error {
 	return r.clear(ctx, b, views{r.native})
 }
 
-// due is when a batch's claim was to be made, after its beginning.
+// due is when a batch's claim was to be created, after its beginning.
 func (r *rig) due(b batch, i int) time.Duration {
 	if b.rate == 0 {
 		return 0
@@ -228,7 +228,7 @@ func (r *rig) due(b batch, i int) time.Duration {
 	return time.Duration(float64(i) / b.rate * float64(time.Second))
 }
 
-// volume makes a PV for a claim, which is nobody's to provision or to delete.
+// volume creates a PV for a claim, which is nobody's to provision or to delete.
 func (r *rig) volume(ctx context.Context, v *view, claim *corev1.PersistentVolumeClaim, kind string) error {
 	pv := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{

@@ -92,7 +92,7 @@ func (r *report) find(scenario, part string) (found []*Run) {
 	return found
 }
 
-// headline says on what, and by what limits.
+// headline reports on what, and by what limits.
 func (r *report) headline() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "commit %s, %s\n", r.Commit, r.Date.Format(time.RFC3339))
@@ -188,7 +188,7 @@ func (r *report) requests() [][]string {
 	return rows
 }
 
-// reconciles of the first repeat of each part, by controller: what wakes the manager.
+// reconciles of the first repeat of each part, by controller: what enqueues the manager.
 func (r *report) reconciles() [][]string {
 	rows := [][]string{{"SCENARIO", "PART", "CLAIMS", "CONTROLLER", "EACH"}}
 	for _, run := range r.Runs {

@@ -182,7 +182,7 @@ func (r *rig) stop(ctx context.Context) error {
 	return r.x.Stop(ctx)
 }
 
-// space makes a namespace that nothing has used yet.
+// space creates a namespace that nothing has used yet.
 func (r *rig) space(ctx context.Context, name string, in ...*view) (string, error) {
 	r.spaces++
 	name = fmt.Sprintf("%s-%d", name, r.spaces)
@@ -205,7 +205,7 @@ func (r *rig) makeSpace(ctx context.Context, name string, in ...*view) error {
 	return nil
 }
 
-// hold makes a claim with a Pod in each member, and waits until they run: else the
+// hold creates a claim with a Pod in each member, and waits until they run: else the
 // members' copy of the namespace would go half a minute after the last object in it.
 func (r *rig) hold(ctx context.Context) error {
 	core := r.host.client.CoreV1()
@@ -289,7 +289,7 @@ func (r *rig) forget(namespace string) {
 	}
 }
 
-// errStalled says that nothing happened for too long.
+// errStalled reports that nothing happened for too long.
 var errStalled = errors.New("nothing happened for " + stall.String())
 
 // await waits until count is all, and tells how it gets on.

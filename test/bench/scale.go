@@ -115,8 +115,8 @@ func (r *rig) filled(ctx context.Context, s *seeds, name string, volumes int) er
 	return nil
 }
 
-// ready makes a Node in a cluster that has no kubelets: else its virtual node has
-// no room, and is not Ready.
+// ready creates a Node in a cluster that has no kubelets: else its virtual node has
+// no capacity, and is not Ready.
 func ready(ctx context.Context, c *controlplane.Cluster) error {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: c.Name() + "-node"}}
 	node, err := c.Client().CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})

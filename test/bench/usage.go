@@ -181,7 +181,7 @@ func (r *rig) keepHeap(ctx context.Context, name string) error {
 	return r.b.save(name+".heap.pprof", content)
 }
 
-// resetPeak makes the kernel begin anew with a process's peak of memory; where it
+// resetPeak makes the kernel begin again with a process's peak of memory; where it
 // cannot, the peak is of its whole life.
 func (r *rig) resetPeak() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", r.x.Manager.PID()), []byte("5"), 0o200)

@@ -54,7 +54,7 @@ var _ = Describe("make", Ordered, func() {
 		_, err := makeAs(ctx, fleet.Kubectl(), target)
 		Expect(err).To(MatchError(ContainSubstring("cluster38")))
 
-		By("an API server that tells that there is a CRD, and nothing more")
+		By("an API server that lists the CRD, and nothing else")
 		_, err = makeAs(ctx, fleet.Kubectl()+" --as nobody-in-particular", target)
 		Expect(err).To(MatchError(ContainSubstring("cannot get resource")))
 

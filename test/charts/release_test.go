@@ -208,7 +208,7 @@ var _ = Describe("A release", Ordered, func() {
 			}).Should(MatchError(ContainSubstring(complaint)))
 		},
 			Entry("nobody leads", SpecTimeout(3*settle), "and not since", false, "version"),
-			Entry("the policy is gone", SpecTimeout(3*settle), "was let through", true, "delete", "validatingadmissionpolicybinding", "xylem-reserved-keys"),
+			Entry("the policy is gone", SpecTimeout(3*settle), "accepted a claim", true, "delete", "validatingadmissionpolicybinding", "xylem-reserved-keys"),
 			Entry("a right is missing", SpecTimeout(3*settle), "may not create leases.coordination.k8s.io in kube-node-lease", true,
 				"delete", "rolebinding", "xylem-manager-rolebinding", "--namespace", "kube-node-lease"),
 			Entry("the driver is gone", SpecTimeout(3*settle), `"csi.xylem.io" not found`, true, "delete", "csidriver", "csi.xylem.io"),

@@ -68,7 +68,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	}
 }, NodeTimeout(15*time.Minute)) // for building the tools
 
-// makeNamespace makes the namespace that the charts are installed into.
+// makeNamespace creates the namespace that the charts are installed into.
 func makeNamespace(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "", "create", "namespace", restricted)

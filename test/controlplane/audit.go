@@ -251,10 +251,10 @@ type auditEvent struct {
 	Annotations map[string]string `json:"annotations"`
 }
 
-// decisionAnnotation says what the authorizer decided.
+// decisionAnnotation reports what the authorizer decided.
 const decisionAnnotation = "authorization.k8s.io/decision"
 
-// counts reports whether an event stands for its request: of a watch the one of
+// counts reports whether an event represents its request: of a watch the one of
 // its beginning, or, for one that was refused and never began, that of its end.
 func counts(e *auditEvent, begun map[string]bool) bool {
 	started := e.Stage == "ResponseStarted"

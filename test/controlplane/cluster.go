@@ -273,7 +273,7 @@ func (c *Cluster) Wipe(ctx context.Context) error {
 	return c.boot(ctx)
 }
 
-// retire ends all processes for good.
+// retire ends all processes permanently.
 func (c *Cluster) retire() error {
 	var group errgroup.Group
 	for _, p := range c.processes {

@@ -25,7 +25,7 @@ import (
 // impatient is the timeout of requests that are to get no answer.
 const impatient = 500 * time.Millisecond
 
-// clientOf makes a client of a kubeconfig.
+// clientOf creates a client of a kubeconfig.
 func clientOf(kubeconfig []byte, err error) kubernetes.Interface {
 	GinkgoHelper()
 	Expect(err).NotTo(HaveOccurred())
@@ -186,7 +186,7 @@ var _ = Describe("A fleet", func() {
 		Expect(own).To(HaveEach(And(HaveField("Code", 403), HaveField("Unauthorized", true))))
 	})
 
-	It("runs what the controller manager makes", func(ctx SpecContext) {
+	It("runs what the controller manager creates", func(ctx SpecContext) {
 		s := in(ctx, fleet.Host)
 		s.pod(ctx, "app", "")
 		p := s.phase(ctx, "app", corev1.PodRunning)
@@ -344,7 +344,7 @@ var _ = Describe("A cluster that fails", func() {
 })
 
 var _ = Describe("Starting", func() {
-	It("says what to do when programs are missing", func(ctx SpecContext) {
+	It("reports what to do when programs are missing", func(ctx SpecContext) {
 		_, err := controlplane.Start(ctx, controlplane.Options{BinDir: GinkgoT().TempDir()})
 		Expect(err).To(MatchError(kubebin.ErrMissing))
 		Expect(err).To(MatchError(ContainSubstring("make kube")))

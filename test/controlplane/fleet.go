@@ -22,7 +22,7 @@ const (
 	// lockFile tells, by a lock on it, that a data directory is in use.
 	lockFile = ".lock"
 	// sweepAge is how old a data directory has to be to count as left behind:
-	// one that is just being made is not locked yet.
+	// one that is just being created is not locked yet.
 	sweepAge = time.Minute
 )
 

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// tryLock takes the file lock at path, which is made if needed. It returns nil
+// tryLock takes the file lock at path, which is created if needed. It returns nil
 // if somebody has it. The kernel releases it when its holder dies, and children
 // do not inherit it.
 func tryLock(path string) *os.File {

@@ -57,7 +57,7 @@ type Options struct {
 	// Members configures the members. Names are required and differ.
 	Members []ClusterOptions
 	// Dir is where everything is kept. Empty: a new temporary directory. The
-	// path must be short, for unix sockets are made in it (see Start).
+	// path must be short, for unix sockets are created in it (see Start).
 	Dir string
 	// KeepData leaves Dir in place after Stop. It always is if it was given.
 	KeepData bool

@@ -28,7 +28,7 @@ type authority struct {
 	pem  []byte
 }
 
-// newAuthority makes a CA with a new key.
+// newAuthority creates a CA with a new key.
 func newAuthority(cluster string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -106,7 +106,7 @@ func (p *Process) PID() int {
 	return 0
 }
 
-// Running tells whether the process runs, frozen or not.
+// Running reports whether the process runs, frozen or not.
 func (p *Process) Running() bool { return p.PID() != 0 }
 
 func (p *Process) current() *run {
@@ -192,7 +192,7 @@ func (p *Process) supervise(r *run) {
 	}
 }
 
-// awaitReady waits until the process is ready, or has ended for good.
+// awaitReady waits until the process is ready, or has ended permanently.
 func (p *Process) awaitReady(ctx context.Context, r *run) error {
 	if p.ready == nil {
 		return nil
@@ -323,7 +323,7 @@ func (p *Process) signal(r *run, s syscall.Signal) error {
 	return nil
 }
 
-// retire kills the process for good.
+// retire kills the process permanently.
 func (p *Process) retire() error {
 	p.mu.Lock()
 	p.retired = true
@@ -332,7 +332,7 @@ func (p *Process) retire() error {
 	if r == nil {
 		return nil
 	}
-	// Without p.change: nobody who waits for readiness is to hold up the end.
+	// Without p.change, so that a caller that waits for readiness does not delay the end.
 	r.ask()
 	return p.kill(r)
 }

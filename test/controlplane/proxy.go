@@ -52,7 +52,7 @@ const (
 )
 
 // Proxy forwards TCP connections from an address that never changes to another,
-// and can stand for a network that fails. Its methods may be called from many
+// and can represent a network that fails. Its methods may be called from many
 // goroutines.
 type Proxy struct {
 	address, server string

@@ -17,7 +17,7 @@ const etcdDir = "etcd"
 type Snapshot struct{ dir string }
 
 // Snapshot keeps the state of the cluster. etcd ends for it, and is started again
-// at once; the rest goes on, as over a failure of etcd.
+// at once; the rest continues, as over a failure of etcd.
 func (c *Cluster) Snapshot(ctx context.Context) (*Snapshot, error) {
 	s := &Snapshot{dir: c.path("snapshots", strconv.Itoa(int(c.snapshots.Add(1))))}
 	// What a client was told is in the log, whatever the moment.
@@ -32,7 +32,7 @@ func (c *Cluster) Snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // Restore puts the cluster back to a snapshot, at the same address, and starts
-// everything that caches anew. Revisions go back too and are used again, as with
+// everything that caches again. Revisions go back too and are used again, as with
 // any restore from a backup that is not told to raise them. Disks stay as they
 // are: they are the world.
 func (c *Cluster) Restore(ctx context.Context, s *Snapshot) error {

@@ -25,7 +25,7 @@ var _ = Describe("Storage of a member", func() {
 		s.claim(ctx, "data", controlplane.ClassHostpath, "1Gi")
 		s.pod(ctx, "app", "data")
 
-		By("making one volume, and running the Pod on it")
+		By("creating one volume, and running the Pod on it")
 		claim := s.bound(ctx, "data")
 		pod := s.phase(ctx, "app", corev1.PodRunning)
 		Expect(pod.Status.PodIP).NotTo(BeEmpty())
@@ -67,13 +67,13 @@ var _ = Describe("Storage of a member", func() {
 		}).Should(BeTrue())
 	})
 
-	It("binds without a consumer where the class says so", func(ctx SpecContext) {
+	It("binds without a consumer if the class asks for it", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "data", controlplane.ClassFast, "1Gi")
 		s.bound(ctx, "data")
 	})
 
-	It("keeps the volume where the class says so", func(ctx SpecContext) {
+	It("keeps the volume if the class asks for it", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "data", controlplane.ClassRetained, "1Gi")
 		s.pod(ctx, "app", "data")
@@ -91,7 +91,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(s.book("data").LiveIDs()).To(HaveLen(1))
 	})
 
-	It("makes block volumes", func(ctx SpecContext) {
+	It("creates block volumes", func(ctx SpecContext) {
 		s := in(ctx, member())
 		block := corev1.PersistentVolumeBlock
 		s.claim(ctx, "raw", controlplane.ClassFast, "1Gi", func(c *corev1.PersistentVolumeClaim) {
@@ -103,7 +103,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(info.Size()).To(BeEquivalentTo(1 << 30))
 	})
 
-	It("refuses what is too large, and says so", func(ctx SpecContext) {
+	It("rejects what is too large, and reports it", func(ctx SpecContext) {
 		s := in(ctx, member())
 		s.claim(ctx, "big", limited, "3Gi")
 		Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
@@ -129,7 +129,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(s.book("data").Count(ledger.CreateVolume)).To(Equal(1))
 	})
 
-	It("loses an answer on request, and makes no second volume", func(ctx SpecContext) {
+	It("loses an answer on request, and creates no second volume", func(ctx SpecContext) {
 		s := in(ctx, member())
 		Expect(s.SetFaults(csidriver.Fault{
 			Method: ledger.CreateVolume, Claim: s.namespace + "/data", Times: 1, Code: codes.Unavailable, After: true,
@@ -141,7 +141,7 @@ var _ = Describe("Storage of a member", func() {
 		Expect(s.book("data").Count(ledger.CreateVolume)).To(Equal(1))
 	})
 
-	It("stands still while the driver is frozen, and goes on", func(ctx SpecContext) {
+	It("stops while the driver is frozen, and continues", func(ctx SpecContext) {
 		s := in(ctx, member())
 		driver := s.Process(controlplane.CSIDriver)
 		before, err := s.Ledger()

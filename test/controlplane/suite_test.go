@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// settle bounds how long anything may take to come about. It is generous:
+	// settle bounds how long anything may take to happen. It is generous:
 	// nothing asserts that it is quick.
 	settle = 90 * time.Second
 	poll   = 50 * time.Millisecond
@@ -83,7 +83,7 @@ func in(ctx context.Context, c *controlplane.Cluster) story {
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}, metav1.CreateOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	s := story{c, ns.Name}
-	// Pods can be created once the controller manager has made the account.
+	// Pods can be created once the controller manager has created the account.
 	Eventually(ctx, func(ctx context.Context) error {
 		_, err := c.Client().CoreV1().ServiceAccounts(s.namespace).Get(ctx, "default", metav1.GetOptions{})
 		return err

@@ -12,7 +12,7 @@ import (
 const (
 	// look is how often a condition is looked at.
 	look = 50 * time.Millisecond
-	// patience is how long a wait goes on without a word; and how often it says
+	// patience is how long a wait continues without a word; and how often it says
 	// one afterwards where lines are kept.
 	patience     = 2 * time.Second
 	patienceLine = 10 * time.Second
@@ -59,7 +59,7 @@ func (d *demo) await(ctx context.Context, expected string, lacking func(context.
 	}
 }
 
-// busy says that something is being done, while f does it.
+// busy reports that something is being done, while f does it.
 func (d *demo) busy(what string, f func() error) error {
 	defer d.out.say("")
 	begin := time.Now()

@@ -19,7 +19,7 @@ type check struct {
 	name, detail string
 }
 
-// checks are all that were made.
+// checks are all that were created.
 type checks struct {
 	list []check
 	// complete: the story was told to its end.
@@ -74,7 +74,7 @@ func (c *checks) table(out *console) []string {
 	return lines
 }
 
-// report says what went wrong, with what may explain it, and returns the error.
+// report reports what went wrong, with what may explain it, and returns the error.
 // An interruption is nothing wrong.
 func (d *demo) report(ctx context.Context, err error) error {
 	if interrupted(ctx) {

@@ -16,7 +16,7 @@ import (
 // crdName is the definition of registrations, as kubectl names it.
 const crdName = "crd/clusterregistrations.cluster.xylem.io"
 
-// checkVersions says what runs, and checks that the scheduler is Kubernetes' own.
+// checkVersions reports what runs, and checks that the scheduler is Kubernetes' own.
 func (d *demo) checkVersions(ctx context.Context) error {
 	info, err := d.host.Client().Discovery().ServerVersion()
 	if err != nil {

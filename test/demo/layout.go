@@ -25,7 +25,7 @@ const (
 )
 
 // row lays out a line of the timeline: text in the column of one cluster (from
-// 0, the host), the others empty. Text that is too wide goes on in the next line.
+// 0, the host), the others empty. Text that is too wide continues in the next line.
 func row(at string, column, columns int, text string) []string {
 	width := memberWidth
 	if column == 0 {

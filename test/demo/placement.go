@@ -55,7 +55,7 @@ func (d *demo) promise(ctx context.Context) error {
 	return d.clear(ctx, promiseApp, "promise: the disk goes with its claim")
 }
 
-// full lets a member have no room, and the scheduler pass it over.
+// full lets a member have no capacity, and the scheduler pass it over.
 func (d *demo) full(ctx context.Context) error {
 	d.out.section("A member without room is passed over, by the stock scheduler: what members' drivers publish is summed up in the host")
 	if err := d.do(ctx, d.members[0], "apply", "-f", manifests+"nearly-full.yaml"); err != nil {

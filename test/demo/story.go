@@ -105,7 +105,7 @@ func (d *demo) checkVolume(name string) {
 	d.checks.equal(kept, corev1.PersistentVolumeReclaimRetain, volume.Spec.PersistentVolumeReclaimPolicy, "and stamped "+v1alpha1.LabelHost)
 }
 
-// checkOneDisk checks that exactly one disk was made for a claim, and none in
+// checkOneDisk checks that exactly one disk was created for a claim, and none in
 // the other member.
 func (d *demo) checkOneDisk(claim string) error {
 	var counts []string

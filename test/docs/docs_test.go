@@ -90,7 +90,7 @@ func TestEveryBlockRuns(t *testing.T) {
 	r := start(ctx, t, root)
 	for _, page := range order {
 		if ok := t.Run(page, func(t *testing.T) { r.run(ctx, t, pages[page]) }); !ok {
-			return // the next page goes on from here
+			return // the next page continues from here
 		}
 	}
 }

@@ -18,7 +18,7 @@ type Block struct {
 	Line int
 	// Commands are its lines.
 	Commands string
-	// NotRun says why the block is not run here; empty: it is.
+	// NotRun reports why the block is not run here; empty: it is.
 	NotRun string
 }
 

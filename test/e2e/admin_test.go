@@ -148,7 +148,7 @@ var crd = []string{
 	"apiservices.apiregistration.k8s.io v1alpha1.cluster.xylem.io",
 }
 
-// asked says whether an object may stay when the charts are uninstalled: the CRD,
+// asked reports whether an object may stay when the charts are uninstalled: the CRD,
 // which the chart keeps unless it is told otherwise; the namespace, which Helm
 // never removes, with what Kubernetes puts into each; and the Leases in it, which
 // know what a member that is registered once more, or a second manager, must be

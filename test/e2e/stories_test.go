@@ -52,7 +52,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		pod, member := runningPod(ctx, world.Host(), "test-new", "nginx"), world.Member(fleet.First)
 		Expect(pod.Spec.NodeName).To(Equal(nodeName(fleet.First)))
 
-		By("the host's volume says where the disk is")
+		By("the host's volume shows where the disk is")
 		pv := volume(ctx, world.Host(), claim.Spec.VolumeName)
 		Expect(pv.Spec.CSI.Driver).To(Equal(v1alpha1.ProvisionerName))
 		leaf := runningPod(ctx, member, "test-new", "nginx")
@@ -99,7 +99,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(out).To(ContainSubstring("kubectl xylem register --with-exec"))
 	}, SpecTimeout(storyTime))
 
-	It("gives a Pod that is deleted and made again its data back", func(ctx SpecContext) {
+	It("gives a Pod that is deleted and re-created its data back", func(ctx SpecContext) {
 		member := world.Member(fleet.First)
 		first, claim := runningPod(ctx, world.Host(), "test-new", "nginx"), boundClaim(ctx, "test-new", "nginx-pvc")
 		run(ctx, world.Host(), "kubectl", "-n", "test-new", "delete", "pod", first.Name)
@@ -159,7 +159,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			Skip("the host has no DaemonSets there")
 		}
 		const namespace, name = "kube-system", "kube-proxy"
-		By("one that bears every taint has Pods on virtual nodes, which stay Pending and say why")
+		By("one that tolerates every taint has Pods on virtual nodes, which stay Pending and report why")
 		var pods []corev1.Pod
 		Eventually(func() ([]string, error) {
 			pods = nil
@@ -229,7 +229,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			}
 		}()
 		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).ShouldNot(Equal(corev1.ConditionTrue))
-		By("the other member goes on")
+		By("the other member continues")
 		apply(ctx, world.Host(), workload(namespace, "late", fleet.Second))
 		runningPod(ctx, world.Host(), namespace, "late")
 		By("in the member that is cut off, the Pod writes on, and nothing of it is lost in the host")
@@ -249,7 +249,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		removeNamespace(ctx, namespace)
 	}, SpecTimeout(storyTime))
 
-	It("goes on when a node of a member is killed that has others", func(ctx SpecContext) {
+	It("continues when one of a member's nodes is killed", func(ctx SpecContext) {
 		if onKind == nil {
 			Skip("there a node is there in name only")
 		}
@@ -276,7 +276,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 				Expect(onKind.StartNode(context.WithoutCancel(ctx), struck.Spec.NodeName)).To(Succeed())
 			}
 		}()
-		By("the member finds out, and the host shows it: this Pod is not Ready, and there is less room")
+		By("the member notices, and the host shows it: this Pod is not Ready, and there is less capacity")
 		Eventually(func() error {
 			_, err := onlyPod(ctx, world.Host(), namespace, "struck")
 			return err
@@ -330,7 +330,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(boundClaim(ctx, namespace, "app").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
 		Expect(world.Start(ctx, fleet.Second)).To(Succeed())
 		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.Second) }).WithContext(ctx).Should(Equal(corev1.ConditionTrue))
-		By("the kubelet has started the container anew, and the host shows the Pod as it is now")
+		By("the kubelet has restarted the container, and the host shows the Pod as it is now")
 		var leaf *corev1.Pod
 		Eventually(func() error {
 			var err error
@@ -442,8 +442,8 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}
 		out, err := user(ctx, world.Host(), "", "helm", "uninstall", "xylem", "--namespace", system, "--wait", "--timeout", settle.String())
 		Expect(err).To(HaveOccurred())
-		By("it says what is in the way, and how to go on")
-		Expect(out).To(And(ContainSubstring("no cluster is registered: there are "+fleet.First+", "+fleet.Second), ContainSubstring("kubectl xylem deregister"),
+		By("it reports what blocks it, and how to continue")
+		Expect(out).To(And(ContainSubstring("no cluster is registered: these are: "+fleet.First+", "+fleet.Second), ContainSubstring("kubectl xylem deregister"),
 			ContainSubstring(claim.Spec.VolumeName), ContainSubstring("helm rollback")))
 		By("nothing is lost")
 		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes, in every cluster, are as they were")
@@ -452,7 +452,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(after).To(ContainElements(objects[c.Name]), "objects of %s", c.Name)
 		}
-		By("the release goes on from the revision that it is at, as the documentation says")
+		By("the release continues from its revision, as the documentation says")
 		shell(ctx, world.Host(), documented("charts/xylem/README.md", "helm rollback"))
 		Expect(run(ctx, world.Host(), "helm", "status", "xylem", "--namespace", system)).To(ContainSubstring("STATUS: deployed"))
 		Expect(snapshot(ctx, "test-new")).To(Equal(was))
@@ -593,7 +593,7 @@ func nodesOf(ctx context.Context, namespace, daemonSet string, pods *[]corev1.Po
 	return on, nil
 }
 
-// roomOf is how many more Pods a member's node in the host has room for.
+// roomOf is how many more Pods a member's node in the host has capacity for.
 func roomOf(ctx context.Context, registration string) int64 {
 	GinkgoHelper()
 	var n corev1.Node

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// providerEnv says where the stories run: kind, or controlplane.
+	// providerEnv reports where the stories run: kind, or controlplane.
 	providerEnv = "E2E_PROVIDER"
 	// keepEnv, if it is set, keeps the clusters that the suite made.
 	keepEnv = "E2E_KEEP"
 
-	// settle bounds how long anything may take to come about, poll is how often
-	// it is looked at. Nothing asserts that it is quick.
+	// settle bounds how long anything may take to happen, poll is how often
+	// it is examined. Nothing asserts that it is quick.
 	settle = 6 * time.Minute
 	poll   = 500 * time.Millisecond
 	// storyTime bounds a story, setUpTime the start of the clusters.

@@ -338,7 +338,7 @@ func memberOf(p *corev1.Pod) *fleet.Cluster {
 	return m
 }
 
-// available waits until a Deployment of the host is.
+// available waits until a Deployment of the host is available.
 func available(ctx context.Context, namespace, name string) {
 	GinkgoHelper()
 	Eventually(func() error {

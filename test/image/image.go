@@ -30,9 +30,9 @@ type File struct {
 	From string
 	// Content is what the file holds.
 	Content []byte
-	// Link makes a symbolic link to this.
+	// Link creates a symbolic link to this.
 	Link string
-	// Dir makes a directory.
+	// Dir creates a directory.
 	Dir bool
 }
 

@@ -4,7 +4,7 @@
 //
 // The proof is static. It type-checks the source of internal/ and follows, from each
 // controller's Reconcile, every call that may be made, with the reader and the kind that it
-// is made with: a read is a Get or List of a cache. A reader is a struct field, and readers
+// is created with: a read is a Get or List of a cache. A reader is a struct field, and readers
 // (sides.go) says whose cache it is. The watches come from the function that registers the
 // controller. A reader or a kind that cannot be told is a failure of the test, so that
 // nothing is left out in silence. Live reads are proofs, not observations: they do not count.

@@ -188,7 +188,7 @@ func (p *program) assignments(body *ast.BlockStmt) map[types.Object][]assigned {
 	return all
 }
 
-// fields notes what the literal of a struct has in its fields.
+// fields records the fields of a struct literal.
 func (p *program) fields(literal *ast.CompositeLit, into map[types.Object][]assigned) {
 	structure, ok := deref(p.Info.TypeOf(literal)).Underlying().(*types.Struct)
 	if !ok {

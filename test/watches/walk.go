@@ -83,7 +83,7 @@ func (w *walk) mention(name *ast.Ident, called map[ast.Expr]bool, in *frame) {
 func (w *walk) call(call *ast.CallExpr, in *frame) {
 	f := w.callee(call)
 	if f == nil {
-		return // a conversion, or a function value: its literal is looked at where it is
+		return // a conversion, or a function value: its literal is examined where it is
 	}
 	receiver, _ := function(call).(*ast.SelectorExpr)
 	switch {

@@ -9,7 +9,7 @@
 // dashboard lets test/charts/workload run it.
 //
 // It fails if a query is wrong, or if a panel has no data that does not say by noValue
-// that it may have none; the picture is written all the same. It says as well for how
+// that it may have none; the picture is written anyway. It says as well for how
 // long the expression of each alert held.
 //
 // It is a module of its own, so that the product's does not depend on what draws. Its

@@ -108,7 +108,7 @@ func ask(ctx context.Context, from *data, panel board.Panel, values board.Values
 	return all, nil
 }
 
-// note says what is shown: the values that variables offer, and the time.
+// note reports what is shown: the values that variables offer, and the time.
 func (s settings) note(ctx context.Context, d *board.Dashboard, from *data) (string, error) {
 	var parts []string
 	for _, v := range d.Templating.List {

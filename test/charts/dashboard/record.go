@@ -19,7 +19,7 @@ import (
 // job is what Prometheus calls the managers.
 const job = "xylem"
 
-// open opens the data in a directory, or begins anew there.
+// open opens the data in a directory, or begins again there.
 func open(dir string) (*tsdb.DB, error) {
 	options := tsdb.DefaultOptions()
 	options.NoLockfile = true

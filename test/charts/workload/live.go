@@ -20,7 +20,7 @@ const (
 	classPromise = "promised"
 	// keptClaim is not deleted.
 	keptClaim = "kept"
-	// pace is how often a claim is made, and all are looked at.
+	// pace is how often a claim is created, and all are looked at.
 	pace = 700 * time.Millisecond
 	// age is how old a claim is before it is grown, and as long after that it is deleted.
 	age = 8 * time.Second
@@ -41,7 +41,7 @@ func (w *workload) prepare(ctx context.Context) error {
 	return w.make(ctx, keptClaim, classMirror, steady)
 }
 
-// make makes a claim and its Pod, which runs in one of the members.
+// make creates a claim and its Pod, which runs in one of the members.
 func (w *workload) make(ctx context.Context, name, class string, members ...string) error {
 	nodes := make([]string, 0, len(members))
 	for _, member := range members {

@@ -62,7 +62,7 @@ type Driver struct {
 	faults  *injector
 }
 
-// New returns a driver that goes on with what is in its directory.
+// New returns a driver that continues with what is in its directory.
 func New(o Options) (*Driver, error) {
 	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("making the driver's directory: %w", err)

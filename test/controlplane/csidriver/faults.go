@@ -26,7 +26,7 @@ const stallPoll = 20 * time.Millisecond
 type Fault struct {
 	// Method is the CSI method, such as ledger.CreateVolume.
 	Method string `json:"method"`
-	// Claim, as "namespace/name", restricts the fault to volumes made for that
+	// Claim, as "namespace/name", restricts the fault to volumes created for that
 	// claim. It needs a call that says for which: only CreateVolume does.
 	Claim string `json:"claim,omitempty"`
 	// Times is how many calls go wrong; 0 is all of them until the faults change.
@@ -42,7 +42,7 @@ type Fault struct {
 }
 
 // faultFile is what SetFaults writes. ID tells the driver that the faults were
-// set anew, even to the same, so that it counts Times from nothing.
+// set again, even to the same, so that it counts Times from nothing.
 type faultFile struct {
 	ID     string  `json:"id"`
 	Faults []Fault `json:"faults"`

@@ -242,7 +242,7 @@ func (s *store) change(id string, room int64, f func(*volume)) (changed volume, 
 	return v, nil
 }
 
-// sparse makes a file of that size which takes no room on disk.
+// sparse makes a file of that size which takes no capacity on disk.
 func sparse(path string, size int64) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // Below the driver's own directory.
 	if err != nil {

@@ -163,7 +163,7 @@ func (l *lines) tail() []byte {
 	return bytes.Clone(l.last)
 }
 
-// tick is how often somebody who waits is told that it goes on.
+// tick is how often somebody who waits is informed that it continues.
 const tick = 15 * time.Second
 
 // ticking calls say every tick, with the time that has passed, until it is done.

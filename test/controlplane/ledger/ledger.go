@@ -36,7 +36,7 @@ type Entry struct {
 	// handle that the driver gave. Either may be empty where a call lacks it.
 	VolumeName string `json:"volumeName,omitempty"`
 	VolumeID   string `json:"volumeID,omitempty"`
-	// CapacityBytes is the capacity after the call, or what was asked for if it failed.
+	// CapacityBytes is the capacity after the call, or what was requested if it failed.
 	CapacityBytes int64 `json:"capacityBytes,omitempty"`
 	// Parameters are the class's, without the claim's identity.
 	Parameters map[string]string `json:"parameters,omitempty"`
@@ -86,7 +86,7 @@ func Read(path string) (*Ledger, error) {
 	return l, nil
 }
 
-// Live returns the volumes that were made and not deleted, by volume ID, each as
+// Live returns the volumes that were created and not deleted, by volume ID, each as
 // its last capacity and the entry that made it have it.
 func (l *Ledger) Live() map[string]Entry {
 	live := map[string]Entry{}
@@ -141,7 +141,7 @@ func (l *Ledger) Since(n int) *Ledger {
 	return &Ledger{Entries: l.Entries[min(n, len(l.Entries)):]}
 }
 
-// ForClaim returns the part of the ledger that concerns volumes which were made
+// ForClaim returns the part of the ledger that concerns volumes which were created
 // for the claim, and attempts to make one.
 func (l *Ledger) ForClaim(namespace, name string) *Ledger {
 	ids := map[string]bool{}

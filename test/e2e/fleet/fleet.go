@@ -77,14 +77,14 @@ type Fleet interface {
 
 	// KillManager kills the leading manager with no warning. It comes back by itself.
 	KillManager(ctx context.Context) error
-	// Cut and Mend the way between the manager and a member, which goes on running.
+	// Cut and Mend the way between the manager and a member, which continues running.
 	Cut(ctx context.Context, member string) error
 	Mend(ctx context.Context, member string) error
 	// Kill and Start a member's control plane, with the node that it runs on.
 	Kill(ctx context.Context, member string) error
 	Start(ctx context.Context, member string) error
 
-	// Kubelets says whether Pods really run, and write.
+	// Kubelets reports whether Pods really run, and write.
 	Kubelets() bool
 	// Collect writes logs and objects of all clusters into a directory.
 	Collect(ctx context.Context, dir string) error

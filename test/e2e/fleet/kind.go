@@ -212,7 +212,7 @@ func (k *Kind) explain(err error) (more string) {
 	return more
 }
 
-// memberClass makes the class of seed 001's example in a member: kind's own
+// memberClass creates the class of seed 001's example in a member: kind's own
 // provisioner, which makes directories on the node.
 func (*Kind) memberClass(ctx context.Context, c *Cluster) error {
 	mode, policy := storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete
@@ -226,7 +226,7 @@ func (*Kind) memberClass(ctx context.Context, c *Cluster) error {
 	return nil
 }
 
-// ready waits until names are resolved and disks are made.
+// ready waits until names are resolved and disks are created.
 func ready(ctx context.Context, c *Cluster) error {
 	for _, key := range []client.ObjectKey{{Namespace: "kube-system", Name: "coredns"}, {Namespace: "local-path-storage", Name: "local-path-provisioner"}} {
 		if err := available(ctx, c, key); err != nil {

@@ -76,7 +76,7 @@ func run(ctx context.Context, image string, programsOnly bool) error {
 	return nil
 }
 
-// requirements says what is missing on this machine, before minutes are spent.
+// requirements reports what is missing on this machine, before minutes are spent.
 func requirements(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("debootstrap makes device files and changes its root directory: run this as root")

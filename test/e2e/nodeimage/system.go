@@ -46,7 +46,7 @@ var unwanted = []string{
 	"usr/share/doc/*", "usr/share/man/*", "usr/share/locale/*", "usr/share/info/*",
 }
 
-// bootstrap returns a directory with the operating system of a node. It is made
+// bootstrap returns a directory with the operating system of a node. It is created
 // once, and kept in the user's cache directory.
 func bootstrap(ctx context.Context) (string, error) {
 	cache, err := kubebin.CacheDir()

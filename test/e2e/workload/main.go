@@ -41,7 +41,7 @@ func main() {
 		log.Fatal(err)
 	}
 	lines := &lines{path: file}
-	// A Pod without a volume serves all the same.
+	// A Pod without a volume serves anyway.
 	if _, err := os.Stat(filepath.Dir(file)); err == nil {
 		if err := lines.append("started " + name); err != nil {
 			log.Fatal(err)

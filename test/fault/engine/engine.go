@@ -169,7 +169,7 @@ func (e *Engine) Specs(ctx context.Context, specs iter.Seq[Spec], done func(Resu
 }
 
 // WithReferences are the reference runs of the scenarios and, once all of these
-// are made, what follows from them.
+// are created, what follows from them.
 func (e *Engine) WithReferences(ctx context.Context, scenarios []scenario.Scenario, then func() iter.Seq[Spec]) iter.Seq[Spec] {
 	return func(yield func(Spec) bool) {
 		for _, spec := range References(scenarios) {

@@ -26,7 +26,7 @@ const (
 	CutAfter    Kind = "cut-after"    // the write is made, and the connection breaks before the answer
 	BlackHole   Kind = "black-hole"   // the cluster answers nothing any more, for a while
 	EndWatches  Kind = "end-watches"  // all watches of all clusters end
-	GoneWatches Kind = "gone-watches" // and must begin anew, from a list
+	GoneWatches Kind = "gone-watches" // and must begin again, from a list
 	StaleLists  Kind = "stale-lists"  // kill-after, and the next life's first lists are old
 	StaleHost   Kind = "stale-host"   // the same of the host only: leaves without roots
 

@@ -207,7 +207,7 @@ func TestPairsComeFromTheSeed(t *testing.T) {
 }
 
 // TestNoRestoreAfterTheEnd: at writes after a run has come to its end, a restore that is to
-// be made does not begin, and other faults do.
+// be created does not begin, and other faults do.
 func TestNoRestoreAfterTheEnd(t *testing.T) {
 	fault := func(kind Kind, n int) Fault { return Fault{kind, Point{"host/patch/pods/app", n}} }
 	atEnd, conflict := fault(RestoreHost, 1), fault(Conflict, 2)

@@ -152,7 +152,7 @@ func (i *injector) each(do func(*proxy.Proxy)) {
 	}
 }
 
-// over tells whether no fault is still going on.
+// over reports whether no fault is still going on.
 func (i *injector) over() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -127,8 +127,8 @@ func (b *bench) restored(ctx context.Context, w *scenario.World, to *restore) (e
 	}
 	end.restored = &oracle.Restore{Cluster: to.cluster, Began: to.began, At: at}
 	// A member that the scenario has cut off is reached again: without an answer from it, there
-	// is nothing to confirm. A driver that it holds up goes on: a disk whose PV is still to be
-	// created is nobody's until then.
+	// is nothing to confirm. A driver that it delays continues: a disk whose PV is still to be
+	// created is unowned until then.
 	for _, member := range []string{rig.One, rig.Two} {
 		if err := errors.Join(w.Proxy(member).SetMode(proxy.Pass), w.Member(member).SetFaults()); err != nil {
 			return end, err

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// poll is how often a run is looked at.
+	// poll is how often a run is examined.
 	poll = 200 * time.Millisecond
 	// patience is how long a run may take to come to its end; grace, how long
 	// its end may still be other than it should be: counts lag by seconds.
@@ -58,7 +58,7 @@ type Result struct {
 	// Violations are what the oracles found; Dump what there was then.
 	Violations []oracle.Violation
 	Dump       string
-	// Missed are faults whose write was not made: judged all the same.
+	// Missed are faults whose write was not made: judged anyway.
 	Missed []Fault
 	// Points are the writes, in their order.
 	Points []Point
@@ -118,7 +118,7 @@ func (b *bench) run(ctx context.Context, spec Spec, reference *Reference) (resul
 	return result
 }
 
-// prepare makes the namespace and brings the clusters to where the scenario begins.
+// prepare creates the namespace and brings the clusters to where the scenario begins.
 func (b *bench) prepare(ctx context.Context, w *scenario.World, sc scenario.Scenario) (*start, error) {
 	s, err := b.begin(ctx)
 	if err != nil {

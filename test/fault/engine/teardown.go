@@ -19,7 +19,7 @@ import (
 const toDelete = `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`
 
 // teardown removes what a run has left, as users and admins would, retained
-// volumes included. After an error the rig is of no use any more.
+// volumes included. After an error the rig is useless any more.
 func (b *bench) teardown(ctx context.Context, w *scenario.World, sc scenario.Scenario, s *start) error {
 	if sc.Restore != nil {
 		if err := sc.Restore(ctx, w); err != nil {

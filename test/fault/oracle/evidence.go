@@ -11,7 +11,7 @@ import (
 )
 
 // Sighting is a state of an object, when it was seen; Gone: its last, when it was
-// seen to be gone.
+// observed to be gone.
 type Sighting struct {
 	At      time.Time
 	Cluster string
@@ -61,7 +61,7 @@ type Evidence struct {
 	Canaries []Canary
 	// Restored is the restore in the middle of the run; nil: none.
 	Restored *Restore
-	// Unsettled says what was lacking when patience ran out; "": nothing.
+	// Unsettled reports what was lacking when patience ran out; "": nothing.
 	Unsettled string
 	// Panics are the ends of the logs of managers that crashed by themselves.
 	Panics []string

@@ -44,14 +44,14 @@ type history struct {
 	// claims by UID, volumes by name.
 	claims  map[types.UID][]claimAt
 	volumes map[place][]volumeAt
-	// mirrors are host PVs by the leaf PV that they stand for, <cluster ID>/<name>.
+	// mirrors are host PVs by the leaf PV that they represent, <cluster ID>/<name>.
 	mirrors map[string][]volumeAt
 	// pods of the host, by UID; leaves of them in the members, by their own UIDs.
 	pods   map[types.UID][]podAt
 	leaves map[types.UID]map[types.UID][]podAt
 }
 
-// standsFor is the leaf PV that a host PV stands for: by its volume handle, or, of a
+// standsFor is the leaf PV that a host PV represents: by its volume handle, or, of a
 // promise, by what it records; "" if there is none.
 func standsFor(pv *corev1.PersistentVolume) string {
 	switch csi := pv.Spec.CSI; {
@@ -106,7 +106,7 @@ func (h *history) addPod(e Evidence, s Sighting, pod *corev1.Pod) {
 	h.leaves[root][pod.UID] = append(h.leaves[root][pod.UID], state)
 }
 
-// goneBy tells whether a claim had been seen to be gone by a time.
+// goneBy reports whether a claim had been observed to be gone by a time.
 func (h *history) goneBy(uid types.UID, when time.Time) bool {
 	for _, c := range h.claims[uid] {
 		if c.gone && !c.time.After(when.Add(lag)) {
@@ -151,5 +151,5 @@ func stampedRoot(states []volumeAt) types.UID {
 	return ""
 }
 
-// leafClaim is the UID of the leaf claim that a volume was made for.
+// leafClaim is the UID of the leaf claim that a volume was created for.
 func leafClaim(volume string) types.UID { return types.UID(strings.TrimPrefix(volume, "pvc-")) }

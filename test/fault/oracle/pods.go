@@ -10,7 +10,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// leafOf is the UID of the root that a leaf Pod was created for; "" if it is none of ours.
+// leafOf is the UID of the root that a leaf Pod was created for; "" if it is none of Xylem's.
 func leafOf(e Evidence, cluster string, pod *corev1.Pod) types.UID {
 	if cluster == e.Host || pod.Namespace != e.Namespace || pod.Labels[v1alpha1.LabelHost] != e.IDs[e.Host] {
 		return ""

@@ -10,13 +10,13 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 )
 
-// whenUnused tells whether a host PV is a promise whose disk goes with its last Pod.
+// whenUnused reports whether a host PV is a promise whose disk goes with its last Pod.
 func whenUnused(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.CSI != nil && pv.Spec.CSI.Driver == v1alpha1.PromiseDriverName &&
 		pv.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] == v1alpha1.ReleaseWhenUnused
 }
 
-// used says what was lacking, at a time, of the proof that the disk of a claim that
+// used reports what was lacking, at a time, of the proof that the disk of a claim that
 // lives may be destroyed, since no Pod uses it: I2 (c).
 func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when time.Time) string {
 	since, err := time.Parse(time.RFC3339, promise.Annotations[v1alpha1.AnnotationUnusedSince])
@@ -37,7 +37,7 @@ func (h *history) used(leaf []volumeAt, promise *corev1.PersistentVolume, when t
 	return h.user(promise, when)
 }
 
-// user says which Pod used a promise in its member from before it was marked until a
+// user reports which Pod used a promise in its member from before it was marked until a
 // time. One that was bound after the mark gets no such disk.
 func (h *history) user(promise *corev1.PersistentVolume, when time.Time) string {
 	marked := when

@@ -46,7 +46,7 @@ var (
 )
 
 // Normalise writes objects down so that two runs can be compared: a line for each
-// field, without what differs from run to run, with UIDs as what they stand for.
+// field, without what differs from run to run, with UIDs as what they represent.
 func Normalise(objects []Object, namespace string, ids map[string]string) []string {
 	n := normaliser{namespace: namespace, names: map[string]string{}}
 	for name, id := range ids {

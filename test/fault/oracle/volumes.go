@@ -102,7 +102,7 @@ func notLost(e Evidence, h *history) []Violation {
 	return found
 }
 
-// lost says why a leaf volume should not have been destroyed at a time.
+// lost reports why a leaf volume should not have been destroyed at a time.
 func (h *history) lost(e Evidence, member, volume string, when time.Time) string {
 	states := h.volumes[place{member, volume}]
 	mirror, mirrored := before(h.mirrors[e.IDs[member]+"/"+volume], when.Add(lag))
@@ -113,7 +113,7 @@ func (h *history) lost(e Evidence, member, volume string, when time.Time) string
 	return h.unproven(states, mirror, mirrored, root, when)
 }
 
-// withdrawn says why a leaf claim whose volume was never mirrored should have kept
+// withdrawn reports why a leaf claim whose volume was never mirrored should have kept
 // it: the volume is its member's own affair once the claim was withdrawn, and one
 // that is bound is not withdrawn while its root is there.
 func (h *history) withdrawn(uid types.UID, when time.Time) string {
@@ -128,7 +128,7 @@ func (h *history) withdrawn(uid types.UID, when time.Time) string {
 	return ""
 }
 
-// unproven says what was lacking, at a time, of the proof that a mirrored volume
+// unproven reports what was lacking, at a time, of the proof that a mirrored volume
 // may be destroyed.
 func (h *history) unproven(states []volumeAt, mirror volumeAt, mirrored bool, root types.UID, when time.Time) string {
 	if root == "" {
@@ -178,7 +178,7 @@ func ofNamespace(pv *corev1.PersistentVolume, namespace string) bool {
 }
 
 // once is I3: a root claim never had two volumes, unless the first goes with its
-// last Pod: of those there is one at a time, since its PV has room for no more.
+// last Pod: of those there is one at a time, since its PV has capacity for no more.
 func once(e Evidence, h *history) []Violation {
 	handles := map[types.UID]map[string]bool{}
 	for handle, states := range h.mirrors {
@@ -201,7 +201,7 @@ func once(e Evidence, h *history) []Violation {
 }
 
 // moved is I3 on the place: it never went from one member to another at once, but is
-// taken off when the first is proven empty. What was seen only before the host was
+// removed when the first is proven empty. What was seen only before the host was
 // restored says nothing.
 func moved(e Evidence, h *history) []Violation {
 	var found []Violation
@@ -216,7 +216,7 @@ func moved(e Evidence, h *history) []Violation {
 	return found
 }
 
-// unplaced is I3 before any volume is made: a leaf claim came into being only when
+// unplaced is I3 before any volume is created: a leaf claim came into being only when
 // the host's claim said that its place is there. Claims that were not seen in the host
 // before, since nothing was written to them, say nothing, and neither do those that
 // were seen only before the host was restored.
@@ -239,7 +239,7 @@ func unplaced(e Evidence, h *history) []Violation {
 	return found
 }
 
-// surviving is I3 on the disks: of those that were made for one root claim, one is left. After
+// surviving is I3 on the disks: of those that were created for one root claim, one is left. After
 // a restore, there may be others that are reported as orphaned: what it brought back in a
 // member, or what the host has forgotten.
 func surviving(e Evidence) []Violation {

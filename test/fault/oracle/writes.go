@@ -26,7 +26,7 @@ func settled(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// canaries is I4: what is not ours is as it was.
+// canaries is I4: what is not Xylem's is as it was.
 func canaries(e Evidence, _ *history) []Violation {
 	var found []Violation
 	for _, c := range e.Canaries {
@@ -60,7 +60,7 @@ func ownWrites(e Evidence, _ *history) []Violation {
 	return found
 }
 
-// carries tells whether an object is Xylem's to write: in members what has its
+// carries reports whether an object is Xylem's to write: in members what has its
 // stamp; in the host PVs with its label, and what users made, which it annotates.
 func carries(e Evidence, s Sighting) bool {
 	if s.Cluster != e.Host {

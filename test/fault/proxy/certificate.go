@@ -17,7 +17,7 @@ import (
 // certificateLife is longer than any test.
 const certificateLife = 30 * 24 * time.Hour
 
-// newCertificate makes a certificate for loopback that is its own authority, and
+// newCertificate creates a certificate for loopback that is its own authority, and
 // returns it in PEM too.
 func newCertificate(name string) (tls.Certificate, []byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

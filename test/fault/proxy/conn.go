@@ -74,7 +74,7 @@ func (c *conn) reset() {
 	_ = c.Close()
 }
 
-// isClosed says whether the connection was closed on our side.
+// isClosed reports whether the connection was closed on our side.
 func (c *conn) isClosed() bool {
 	select {
 	case <-c.closed:
@@ -101,7 +101,7 @@ func (c *conn) await() bool {
 	}
 }
 
-// freeze stops all bytes; for good if the connection is a black hole.
+// freeze stops all bytes; permanently if the connection is a black hole.
 func (c *conn) freeze(hole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

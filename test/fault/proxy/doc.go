@@ -18,7 +18,7 @@
 // A black hole freezes the TCP connection: the answer, the answers of other
 // requests, HTTP/2 pings, everything. When it is healed (Disarm) such a
 // connection is reset, and the write that began it is never forwarded. The black
-// hole that SetMode makes of the whole proxy goes on where it stopped, as that of
+// hole that SetMode makes of the whole proxy continues where it stopped, as that of
 // test/controlplane.
 //
 // Lists of the past are such as the API allows: resource version 0 means any.

@@ -143,7 +143,7 @@ func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request, resource strin
 	p.forward.ServeHTTP(w, r)
 }
 
-// pastWatch says what becomes of a watch while lists show the past: what to wait
+// pastWatch reports what becomes of a watch while lists show the past: what to wait
 // for before it delivers, or that it is refused. A watch that brings its own list
 // is refused as by an API server that does not know such watches, so that
 // client-go's reflector lists (k8s.io/client-go/tools/cache, watchList).

@@ -40,7 +40,7 @@ type Options struct {
 	Leases bool
 }
 
-// Plan is asked for each write before it is forwarded, one after the other. It
+// Plan is requested each write before it is forwarded, one after the other. It
 // must not wait for other writes.
 type Plan func(Request) Fault
 
@@ -170,7 +170,7 @@ func (p *Proxy) Log() []Request { return p.log.Requests() }
 func (p *Proxy) Reset() { p.log.Reset() }
 
 // SetMode changes what happens to all traffic: Pass, Cut (connections are reset
-// and refused) or BlackHole (no byte moves; all goes on with Pass).
+// and refused) or BlackHole (no byte moves; all continues with Pass).
 func (p *Proxy) SetMode(mode Fault) error {
 	p.mu.Lock()
 	if p.closed {

@@ -128,7 +128,7 @@ var _ = Describe("a write", func() {
 		Entry("as the server is not available", proxy.Unavailable, apierrors.IsServiceUnavailable),
 	)
 
-	It("is one too many, and is tried again after the second that it is told", func(ctx SpecContext) {
+	It("is one too many, and is tried again after the second that the answer asks for", func(ctx SpecContext) {
 		p := start()
 		p.Arm(once(proxy.TooManyRequests))
 		Expect(tell(ctx, p, protobufType).create(ctx, "a")).To(Succeed())
@@ -162,7 +162,7 @@ var _ = Describe("a write", func() {
 		Expect(s.create(ctx, "b")).To(Succeed())
 	}, Entry("before", proxy.Cut, false), Entry("after", proxy.CutAfter, true))
 
-	DescribeTable("is the moment of the client's death", func(ctx SpecContext, fault proxy.Fault, forwarded bool) {
+	DescribeTable("kills the client at that moment", func(ctx SpecContext, fault proxy.Fault, forwarded bool) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		seen := make(chan bool, 2)
@@ -213,7 +213,7 @@ var _ = Describe("the whole proxy", func() {
 		Expect(p.SetMode(proxy.Conflict)).NotTo(Succeed())
 	})
 
-	It("is a black hole and goes on where it stopped", func(ctx SpecContext) {
+	It("is a black hole and continues where it stopped", func(ctx SpecContext) {
 		p := start()
 		s := tell(ctx, p, jsonType)
 		Expect(s.create(ctx, "a")).To(Succeed())

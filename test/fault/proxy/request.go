@@ -54,7 +54,7 @@ var writes = map[string]string{
 	http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// parse reads from method and URL what is asked for, as the API server does
+// parse reads from method and URL what is requested, as the API server does
 // (k8s.io/apiserver/pkg/endpoints/request). Verb is empty for what is no resource.
 func parse(r *http.Request) Request {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
@@ -101,7 +101,7 @@ func verb(r *http.Request, q Request) string {
 	}
 }
 
-// changes says whether a request changes anything.
+// changes reports whether a request changes anything.
 func changes(r *http.Request, q Request) bool {
 	if q.Verb == "" || writes[r.Method] == "" {
 		return false

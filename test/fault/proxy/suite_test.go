@@ -84,7 +84,7 @@ func config(p *proxy.Proxy) *rest.Config {
 	}
 }
 
-// connect makes a client with a connection of its own, one, that finds out by
+// connect creates a client with a connection of its own, one, that finds out by
 // HTTP/2 pings when that is dead. It prefers protobuf, as most do, unless told.
 func connect(p *proxy.Proxy, contentType string) kubernetes.Interface {
 	c := config(p)
@@ -117,14 +117,14 @@ func tell(ctx context.Context, p *proxy.Proxy, contentType string) story {
 	return story{connect(p, contentType), ns.Name}
 }
 
-// create makes a ConfigMap by way of the proxy.
+// create creates a ConfigMap by way of the proxy.
 func (s story) create(ctx context.Context, name string) error {
 	_, err := s.CoreV1().ConfigMaps(s.namespace).Create(ctx,
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	return err
 }
 
-// put makes a ConfigMap directly.
+// put creates a ConfigMap directly.
 func (s story) put(ctx context.Context, name string) {
 	Expect(story{cluster.Client(), s.namespace}.create(ctx, name)).To(Succeed())
 }

@@ -53,7 +53,7 @@ func (p *Proxy) GoneWatches(n int) {
 	p.gone = n
 }
 
-// takeGone says whether this watch is one of those.
+// takeGone reports whether this watch is one of those.
 func (p *Proxy) takeGone() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

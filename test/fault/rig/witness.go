@@ -50,7 +50,7 @@ func watchAll(ctx context.Context, clusters []*harness.Cluster) (*Witness, error
 
 // follow watches from a resource version on. Where a watch ended, everything is listed, and
 // what is not there any more was seen to go: a cluster that was restored does not know the
-// version of its end, or by now means another state by it.
+// version of its end, or now means another state by it.
 func (w *Witness) follow(ctx context.Context, c *harness.Cluster, list client.ObjectList, from string) {
 	known := map[client.ObjectKey]client.Object{}
 	for ctx.Err() == nil {

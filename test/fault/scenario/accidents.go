@@ -70,7 +70,7 @@ func (w *World) lose(ctx context.Context, pv *corev1.PersistentVolume) error {
 	return patch(ctx, w.Host, pv, `{"metadata":{"finalizers":null}}`)
 }
 
-// takeName makes a claim in the first member that is the member's own.
+// takeName creates a claim in the first member that is the member's own.
 func (w *World) takeName(ctx context.Context) error {
 	member, none := w.Member(rig.One), ""
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.Namespace, Labels: map[string]string{v1alpha1.LabelHost: w.IDs[rig.Host]}}}

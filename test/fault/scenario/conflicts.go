@@ -18,10 +18,10 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// slow is a claim whose disk takes for ever, and its Pod.
+// slow is a claim whose disk takes forever, and its Pod.
 const slow = "slow"
 
-// conflicts are claims that meet what is there already, or cannot be made.
+// conflicts are claims whose name is taken, or that cannot be created.
 func conflicts() []Scenario {
 	return []Scenario{
 		{
@@ -93,7 +93,7 @@ func conflicts() []Scenario {
 	}
 }
 
-// takeVolumeName makes a PV of the name that the leaf PV will have, and lets the
+// takeVolumeName creates a PV of the name that the leaf PV will have, and lets the
 // provisioner go on.
 func (w *World) takeVolumeName(ctx context.Context) error {
 	leaf, err := get[corev1.PersistentVolumeClaim](ctx, w, w.Member(rig.One), data)
@@ -114,7 +114,7 @@ func (w *World) takeVolumeName(ctx context.Context) error {
 	return w.Member(rig.One).SetFaults()
 }
 
-// sideBySide holds up the slow claim's disk until the other one's Pod runs.
+// sideBySide delays the slow claim's disk until the other one's Pod runs.
 func (w *World) sideBySide(ctx context.Context) error {
 	if err := w.Member(rig.One).SetFaults(csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + slow, Stall: true}); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (w *World) loseLeaf(ctx context.Context) error {
 		return err
 	}
 	w.Note("handle", leaf.Spec.CSI.VolumeHandle)
-	for _, obj := range []client.Object{leaf, w.claim()} { // a claim whose volume is there would be made anew
+	for _, obj := range []client.Object{leaf, w.claim()} { // a claim whose volume is there would be re-created
 		if err := w.delete(ctx, one, obj); err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ func (w *World) loseLeaf(ctx context.Context) error {
 }
 
 // destroyLost has the member's provisioner destroy the disk that no PV stands
-// for any more: by a PV that stands for it, of a claim that is not there.
+// for any more: by a PV that represents it, of a claim that is not there.
 func (w *World) destroyLost(ctx context.Context) error {
 	pv := volume("lost-" + w.Namespace)
 	pv.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": controlplane.DefaultDriverName}

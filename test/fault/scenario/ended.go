@@ -58,7 +58,7 @@ func (w *World) phase(ctx context.Context, c *harness.Cluster, phase corev1.PodP
 	return err
 }
 
-// waitForSettings makes a Pod that the scheduler binds, and that is not pushed, since the
+// waitForSettings creates a Pod that the scheduler binds, and that is not pushed, since the
 // host lacks its ConfigMap. Once it is there, the Pod runs, and ends at once.
 func (w *World) waitForSettings(ctx context.Context) error {
 	pod := &corev1.Pod{

@@ -74,7 +74,7 @@ func lifecycle() []Scenario {
 	}
 }
 
-// pair makes a claim and a Pod that uses it.
+// pair creates a claim and a Pod that uses it.
 func (w *World) pair(ctx context.Context, class string) error {
 	if err := w.createClaim(ctx, data, class); err != nil {
 		return err

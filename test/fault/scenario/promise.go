@@ -70,7 +70,7 @@ func promises() []Scenario {
 	}
 }
 
-// releases are promises that a member lets go of.
+// releases are promises that a member releases.
 func releases() []Scenario {
 	return []Scenario{
 		{
@@ -111,7 +111,7 @@ func releases() []Scenario {
 }
 
 // promisedInTwo is a promised claim and its Pod in the second member, the disk held
-// up in the driver before it is made.
+// up in the driver before it is created.
 func (w *World) promisedInTwo(ctx context.Context) error {
 	fault := csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + data, Stall: true}
 	if err := w.Member(rig.Two).SetFaults(fault); err != nil {
@@ -142,7 +142,7 @@ func (w *World) unregisterConfirmed(ctx context.Context) error {
 
 // promiseLetGo: the member is gone, and the promise as if it had never been there.
 func (w *World) promiseLetGo(ctx context.Context) error {
-	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "there is no volume yet"), gone[corev1.Pod](ctx, w, w.Host, app),
+	if err := errors.Join(w.unregistered(ctx), w.promiseSays(ctx, v1alpha1.ReasonPromised, "there is no disk yet"), gone[corev1.Pod](ctx, w, w.Host, app),
 		w.nothing(ctx, []string{app, data}, w.Member(rig.Two)), w.disks(rig.Two, data, 0)); err != nil {
 		return err
 	}

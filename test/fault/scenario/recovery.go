@@ -17,7 +17,7 @@ import (
 
 const logs = "logs"
 
-// recovery is of claims that one member cannot meet, and the other can.
+// recovery is of claims that one member cannot satisfy, and the other can.
 func recovery() []Scenario {
 	return []Scenario{
 		{
@@ -38,7 +38,7 @@ func recovery() []Scenario {
 }
 
 // failing has the first member's driver fail the claims, each with another answer, of
-// which none leaves open whether the volume is being made.
+// which none leaves open whether the volume is being created.
 func (w *World) failing(claims ...string) error {
 	var faults []csidriver.Fault
 	for i, claim := range claims {

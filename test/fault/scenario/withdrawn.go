@@ -12,7 +12,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// withdrawn are claims that are taken back before they were bound.
+// withdrawn are claims that are withdrawn before they were bound.
 func withdrawn() []Scenario {
 	return []Scenario{
 		{
@@ -53,7 +53,7 @@ func withdrawn() []Scenario {
 	}
 }
 
-// provisioning is the pair, its disk held up in the driver: before it is made, or after.
+// provisioning is the pair, its disk delayed in the driver: before it is created, or after.
 func (w *World) provisioning(ctx context.Context, class string, made bool) error {
 	fault := csidriver.Fault{Method: ledger.CreateVolume, Claim: w.Namespace + "/" + data, Stall: true, After: made}
 	if err := w.Member(rig.One).SetFaults(fault); err != nil {
@@ -86,7 +86,7 @@ const selectedNode = "volume.kubernetes.io/selected-node"
 // provision lets the provisioner go on.
 func (w *World) provision(context.Context) error { return w.Member(rig.One).SetFaults() }
 
-// move lets the scheduler choose anew, and lets the provisioner go on once the
+// move lets the scheduler choose again, and lets the provisioner go on once the
 // first member has nothing of the pair any more: had it been let go before, the
 // volume would be the claim's, and the new Pod Pending, as in one cluster.
 func (w *World) move(ctx context.Context) error {

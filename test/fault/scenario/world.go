@@ -20,7 +20,7 @@ import (
 // Scenario is one thing that is done.
 type Scenario struct {
 	Name string
-	// About says what is done, in a line.
+	// About reports what is done, in a line.
 	About string
 	// Core scenarios are those of the short slice.
 	Core bool
@@ -130,14 +130,14 @@ func podSpec(node string, claims ...string) corev1.PodSpec {
 	return spec
 }
 
-// createApp makes the Pod that uses the claim, for a node.
+// createApp creates the Pod that uses the claim, for a node.
 func (w *World) createApp(ctx context.Context, node string) error {
 	return w.createPod(ctx, app, data, node)
 }
 
 type podOption = func(*corev1.Pod)
 
-// createPod makes a Pod that uses a claim, for a node.
+// createPod creates a Pod that uses a claim, for a node.
 func (w *World) createPod(ctx context.Context, name, claim, node string, options ...podOption) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: name}, Spec: podSpec(node, claim)}
 	for _, option := range options {

@@ -4,5 +4,5 @@
 // nothing and fails if a page is not as generated.
 //
 // A reason that is no constant of api/v1alpha1, or of which nothing says what to do,
-// fails too, so that nothing is told that the page does not have.
+// fails too, so that nothing is reported that the page does not have.
 package main

@@ -87,7 +87,7 @@ var _ = Describe("A compromised API server of a member wants the manager to run 
 		registered(ctx, name, kubeconfigOf(server.URL, certified(server), "token: t"))
 		DeferCleanup(forced, name, NodeTimeout(settle))
 		says(ctx, name, v1alpha1.ReasonAnswersRefused, "--member-answer-limit")
-		By("seeing that the other members go on, in the memory that the manager is shipped with")
+		By("seeing that the other members continue, within the manager's default memory limit")
 		barrier(ctx)
 		AddReportEntry("peak of the manager's memory", fmt.Sprintf("%d MiB", peak()>>10))
 		Expect(peak()).To(BeNumerically("<", shippedLimit))

@@ -54,7 +54,7 @@ func deregistered(ctx SpecContext, name string) {
 	Expect(x.Host.API.Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: v1alpha1.DefaultNamespace, Name: harness.SecretName(name)}})).To(Succeed())
 }
 
-// says waits until a registration is not Connected for a reason, and says words.
+// says waits until a registration is not Connected for a reason, and its message has the given words.
 func says(ctx context.Context, name, reason string, words ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {
@@ -92,8 +92,8 @@ func identified(id, version string, otherwise http.HandlerFunc) http.HandlerFunc
 	}
 }
 
-var _ = Describe("The writer of a kubeconfig wants", func() {
-	It("the manager to run his program, read its files, or speak as another", func(ctx SpecContext) {
+var _ = Describe("The author of a kubeconfig wants", func() {
+	It("the manager to run a program, read its files, or act as another user", func(ctx SpecContext) {
 		ran := filepath.Join(GinkgoT().TempDir(), "ran")
 		for i, tc := range []struct{ cluster, user, named string }{
 			{"", "exec: {command: /usr/bin/touch, args: [" + ran + "], apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}", "exec"},
@@ -117,11 +117,11 @@ var _ = Describe("The writer of a kubeconfig wants", func() {
 		for i, host := range []string{"169.254.169.254", "[fd00:ec2::254]", "[fe80::1]", "[::ffff:169.254.169.254]", "0.0.0.0", "100.100.100.200", "[64:ff9b::a9fe:a9fe]"} {
 			name := fmt.Sprintf("metadata-%d", i)
 			registered(ctx, name, kubeconfigOf("https://"+host, "", "token: t"))
-			says(ctx, name, v1alpha1.ReasonKubeconfigRefused, "does not connect there")
+			says(ctx, name, v1alpha1.ReasonKubeconfigRefused, "to which the manager does not connect")
 		}
 	}, SpecTimeout(attackTime))
 
-	It("the manager to ask what he cannot reach: redirects", func(ctx SpecContext) {
+	It("the manager to call what the attacker cannot reach: redirects", func(ctx SpecContext) {
 		var asked atomic.Bool
 		inside := serving(func(http.ResponseWriter, *http.Request) { asked.Store(true) })
 		outside := serving(func(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +132,7 @@ var _ = Describe("The writer of a kubeconfig wants", func() {
 		Expect(asked.Load()).To(BeFalse())
 	}, SpecTimeout(attackTime))
 
-	It("to be the victim's member: its identity, claimed by a server of his", func(ctx SpecContext) {
+	It("to be the victim's member: its identity, claimed by the attacker's server", func(ctx SpecContext) {
 		id, err := x.Member(one).ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		var written atomic.Bool
@@ -168,7 +168,7 @@ var _ = Describe("A compromised API server of a member wants", func() {
 		barrier(ctx)
 	}, SpecTimeout(attackTime))
 
-	It("its registration not to say what is wrong: complaints of a megabyte, versions that are none", func(ctx SpecContext) {
+	It("a registration that does not report what is wrong: messages of a megabyte, versions that are none", func(ctx SpecContext) {
 		server := serving(identified("0d6c2a35-1111-4000-8000-000000000001", "v1\x1b[2J"+strings.Repeat("9", 1<<20), func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Warning", `299 - "canary-of-a-warning"`)

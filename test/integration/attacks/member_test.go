@@ -67,7 +67,7 @@ var _ = Describe("A tenant of a member wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("what the victim is about to push: a namespace of that name, made first and handed over by himself", func(ctx SpecContext) {
+	It("what the victim is about to push: a namespace of that name, created first and handed over by the attacker", func(ctx SpecContext) {
 		user := somebody(x.Member(one), "namespace-maker")
 		role := &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: "namespace-maker"},
@@ -101,7 +101,7 @@ var _ = Describe("A tenant of a member wants", func() {
 })
 
 var _ = Describe("A member's admin wants", func() {
-	It("the victim's claim of another member to have his disk: a volume and a claim with the victim's stamp", func(ctx SpecContext) {
+	It("the victim's claim in another member to use the attacker's disk: a volume and a claim with the victim's stamp", func(ctx SpecContext) {
 		m := x.Member(two)
 		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: victim.namespace}}
 		stamp(ctx, ns, victim.namespace, "some")
@@ -115,7 +115,7 @@ var _ = Describe("A member's admin wants", func() {
 			Expect(m.API.Create(ctx, o)).To(Succeed())
 			removed(m.API, o)
 		}
-		By("seeing it counted as one that nobody has asked for")
+		By("seeing it counted as one that nobody requested")
 		Eventually(ctx, func(ctx context.Context) (int32, error) {
 			cr, err := get[v1alpha1.ClusterRegistration](ctx, x.Host, "", two)
 			return cr.Status.Volumes.Orphaned, err
@@ -125,7 +125,7 @@ var _ = Describe("A member's admin wants", func() {
 		Expect(err).To(Satisfy(apierrors.IsNotFound), "no host PV was made for it")
 	}, SpecTimeout(attackTime))
 
-	It("a claim that is placed nowhere, and was never in his cluster, to have his disk: a namespace handed over, a volume and a bound claim with its stamp", func(ctx SpecContext) {
+	It("a claim that is placed nowhere, and was never in the cluster, to use the attacker's disk: a namespace handed over, a volume and a bound claim with its stamp", func(ctx SpecContext) {
 		a := attacker(ctx)
 		Expect(a.api.Create(ctx, a.claim("data"))).To(Succeed())
 		root := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data")
@@ -144,7 +144,7 @@ var _ = Describe("A member's admin wants", func() {
 			return c.Status.Phase, err
 		}).Should(Equal(corev1.ClaimBound))
 
-		By("seeing the claim's user told, and nothing made of it")
+		By("seeing that the claim reports it, and that nothing is created")
 		a.told(ctx, root, v1alpha1.ReasonAdoptionUnconfirmed, two, v1alpha1.AnnotationAdopt)
 		barrier(ctx)
 		untouched := func() {
@@ -204,7 +204,7 @@ var _ = Describe("A member's admin wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("the host's kubelets and controllers to use his path or his Secrets: a leaf volume with a hostPath, and with secret references", func(ctx SpecContext) {
+	It("the host's kubelets and controllers to use a chosen path or Secrets: a leaf volume with a hostPath, and with Secret references", func(ctx SpecContext) {
 		a := attacker(ctx)
 		path := static("path-"+a.namespace, a.namespace, "path")
 		ref := &corev1.SecretReference{Namespace: v1alpha1.DefaultNamespace, Name: "cluster38-kubeconfig"}
@@ -277,7 +277,7 @@ var _ = Describe("A member's admin wants", func() {
 		barrier(ctx)
 	}, SpecTimeout(attackTime))
 
-	It("a node of the host to be what it is not: hostile names and numbers on his own nodes", func(ctx SpecContext) {
+	It("a node of the host with hostile names and numbers, copied from the member's nodes", func(ctx SpecContext) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "hostile"}}
 		m := x.Member(two)
 		Expect(m.API.Create(ctx, node)).To(Succeed())

@@ -37,7 +37,7 @@ func somebody(c *harness.Cluster, user string) client.Client {
 	return api
 }
 
-// newTenant makes a namespace and its admin, in the host or in a member.
+// newTenant creates a namespace and its admin, in the host or in a member.
 func newTenant(ctx context.Context, c *harness.Cluster, prefix string, change ...func(*corev1.Namespace)) *person {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
@@ -93,7 +93,7 @@ func (p *person) pod(name, node string, claims []string, change ...func(*corev1.
 	return pod
 }
 
-// runs makes a Pod with a claim of its own and waits until it runs.
+// runs creates a Pod with a claim of its own and waits until it runs.
 func (p *person) runs(ctx context.Context, name, node string) {
 	GinkgoHelper()
 	Expect(p.api.Create(ctx, p.claim(name))).To(Succeed())
@@ -109,7 +109,7 @@ func (p *person) running(ctx context.Context, name string) {
 	}).Should(Equal(corev1.PodRunning))
 }
 
-// told waits until a condition of a Pod or claim has a reason, and says words.
+// told waits until a condition of a Pod or claim has a reason, and its message has the given words.
 func (p *person) told(ctx context.Context, obj client.Object, reason string, words ...string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {

@@ -18,7 +18,7 @@ import (
 )
 
 // reports changes the status of a leaf Pod, as a member may, and waits until the root
-// shows that it was looked at: the reason is the barrier.
+// shows that it was examined: the reason is the barrier.
 func (p *person) reports(ctx context.Context, name, reason string, change func(*corev1.PodStatus)) *corev1.Pod {
 	GinkgoHelper()
 	m := x.Member(two)
@@ -49,7 +49,7 @@ func (p *person) targets(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-var _ = Describe("A member's admin wants to harm the host by the statuses of his Pods and claims", func() {
+var _ = Describe("A member's admin tries to harm the host by the statuses of Pods and claims", func() {
 	It("to freeze a Service that spans all members: addresses that the host's API server rejects", func(ctx SpecContext) {
 		a := attacker(ctx)
 		web := func(p *corev1.Pod) { p.Labels = map[string]string{"app": "web"} }
@@ -129,7 +129,7 @@ var _ = Describe("A member's admin wants to harm the host by the statuses of his
 			}
 			return "", err
 		}).Should(Equal("1Gi"))
-		By("seeing that the tenant can go on")
+		By("seeing that the tenant can continue")
 		Expect(a.api.Create(ctx, a.claim("another"))).To(Succeed())
 		Expect(a.api.Create(ctx, a.pod("another", nodeOne, nil, small))).To(Succeed())
 		Eventually(ctx, used).Should(Equal(map[string]string{"requests.storage": "2Gi", "requests.cpu": "200m"}))

@@ -36,7 +36,7 @@ func hasNoLeaf(ctx context.Context, p *person, name string) {
 }
 
 var _ = Describe("A tenant of the host wants", func() {
-	It("his claim to count as placed where he says: stamps on new objects", func(ctx SpecContext) {
+	It("a claim to count as placed in a chosen member: stamps on new objects", func(ctx SpecContext) {
 		a := attacker(ctx)
 		for _, key := range []string{
 			v1alpha1.AnnotationPlacedIn, v1alpha1.AnnotationRoot, v1alpha1.AnnotationRootUID, v1alpha1.AnnotationReclaimPolicy,
@@ -56,7 +56,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("his claim to be let go of, or moved, with its disk left behind: stamps and hatches on what is there", func(ctx SpecContext) {
+	It("a claim to be abandoned or moved, with its disk left behind: stamps and override annotations on existing objects", func(ctx SpecContext) {
 		a := attacker(ctx)
 		a.runs(ctx, "data", nodeOne)
 		claim := must[corev1.PersistentVolumeClaim](ctx, x.Host, a.namespace, "data")
@@ -88,7 +88,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(a.api.List(ctx, &storagev1.CSIStorageCapacityList{}, client.InNamespace(v1alpha1.DefaultNamespace))).To(forbidden)
 	}, SpecTimeout(attackTime))
 
-	It("a volume that says whose it is: a PV of his own with a claimRef", func(ctx SpecContext) {
+	It("a volume with a chosen owner: a PV with a claimRef", func(ctx SpecContext) {
 		a := attacker(ctx)
 		pv := victim.volume.DeepCopy()
 		pv.ObjectMeta = metav1.ObjectMeta{Name: "stolen"}
@@ -96,7 +96,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(a.api.Create(ctx, pv)).To(forbidden)
 	}, SpecTimeout(attackTime))
 
-	It("the victim's volume by its name: volumeName, with the node chosen by himself", func(ctx SpecContext) {
+	It("the victim's volume by its name: volumeName, with a chosen node", func(ctx SpecContext) {
 		a := attacker(ctx)
 		claim := a.claim("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.VolumeName = victim.volume.Name
@@ -156,7 +156,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(a.api.Create(ctx, a.claim("keyed", func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{v1alpha1.ParameterMemberClass: dear}
 		}))).To(forbidden)
-		By("naming a class of his choice where quota looks, and another where the disk's was looked for")
+		By("naming one class where quota looks, and another where Xylem looks for the disk's")
 		dearer := dear
 		for name, change := range map[string]func(*corev1.PersistentVolumeClaim){
 			"named": func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = &dearer },
@@ -183,7 +183,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("a disk in a member that a class keeps off, by choosing the node himself", func(ctx SpecContext) {
+	It("a disk in a member that the class excludes, by choosing the node", func(ctx SpecContext) {
 		a := attacker(ctx)
 		first, err := x.Member(one).ID(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -209,7 +209,7 @@ var _ = Describe("A tenant of the host wants", func() {
 			return events.Items, err
 		}).Should(ContainElement(And(HaveField("Reason", "ClassKeepsOff"), HaveField("Message", And(ContainSubstring(held.Name), ContainSubstring(two))))))
 		hasNoLeaf(ctx, a, "data")
-		By("being met where the class lets claims go")
+		By("being provisioned where the class allows claims")
 		Expect(a.api.Create(ctx, a.pod("app", nodeOne, []string{"data"}))).To(Succeed())
 		a.running(ctx, "app")
 	}, SpecTimeout(attackTime))
@@ -286,7 +286,7 @@ var _ = Describe("A tenant of the host wants", func() {
 				p.Spec.ImagePullSecrets = []corev1.LocalObjectReference{ref}
 			}
 		}
-		By("needing what the host lacks, or does not hand on: the Pods are not pushed, and say why")
+		By("needing what the host lacks, or does not copy: the Pods are not pushed, and report why")
 		for name, reason := range map[string]string{"wildcard-tls": "ReferenceMissing", "sa-token": "ReferenceMissing", "refused": "SecretUnsupported"} {
 			thief := a.pod("needs-"+name, nodeOne, nil, naming(name, false))
 			Expect(a.api.Create(ctx, thief)).To(Succeed())
@@ -348,7 +348,7 @@ var _ = Describe("A tenant of the host wants", func() {
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
 	}, SpecTimeout(attackTime))
 
-	It("to run before, or where, the scheduler let him: gates, selected-node, nominatedNodeName, bindings", func(ctx SpecContext) {
+	It("to run earlier or elsewhere than the scheduler allows: gates, selected-node, nominatedNodeName, bindings", func(ctx SpecContext) {
 		a := attacker(ctx)
 		Expect(a.api.Create(ctx, a.claim("data", func(c *corev1.PersistentVolumeClaim) {
 			c.Annotations = map[string]string{"volume.kubernetes.io/selected-node": nodeTwo}

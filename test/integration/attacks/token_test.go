@@ -67,7 +67,7 @@ var _ = Describe("A stolen token of a member", func() {
 		Expect(patched(ctx, api, ns, `{"metadata":{"labels":{"`+enforce+`":null}}}`)).To(forbidden)
 	}, SpecTimeout(attackTime))
 
-	It("takes over no node by a Pod, in whichever namespace", func(ctx SpecContext) {
+	It("takes over no node by a Pod, in any namespace", func(ctx SpecContext) {
 		api := thief(ctx)
 		m := x.Member(one)
 		handed := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "handed-", Labels: map[string]string{v1alpha1.LabelHost: hostID(ctx)}}}
@@ -86,7 +86,7 @@ var _ = Describe("A stolen token of a member", func() {
 		}
 	}, SpecTimeout(attackTime))
 
-	It("destroys no stranger's volume, and takes over none that nobody uses", func(ctx SpecContext) {
+	It("destroys no foreign volume, and adopts none that nobody uses", func(ctx SpecContext) {
 		api := thief(ctx)
 		m := x.Member(one)
 		pv := static("strangers", "strangers-ns", "precious")

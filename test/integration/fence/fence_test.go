@@ -43,7 +43,7 @@ func newWorld() *world {
 	return &world{hostID: fmt.Sprintf("host-%d", worlds), clusterID: fmt.Sprintf("member-%d", worlds), clock: clocktesting.NewFakeClock(time.Now())}
 }
 
-// manager makes the fence of a process, whose calls to the member and to the
+// manager creates the fence of a process, whose calls to the member and to the
 // host go through hooks, if given.
 func (w *world) manager(identity string, through ...interceptor.Funcs) *fencing.Fence {
 	m, h := api, api
@@ -210,7 +210,7 @@ var _ = Describe("the fence", func() {
 	var w *world
 	BeforeEach(func() { w = newWorld() })
 
-	It("is taken, renewed and given back", func(ctx SpecContext) {
+	It("is acquired, renewed and released", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 		Expect(a.Acquire(ctx, "")).To(Succeed())
@@ -259,7 +259,7 @@ var _ = Describe("the fence", func() {
 		Expect(b.Acquire(ctx, "")).To(beProblem(v1alpha1.ReasonHostCloned), "its time is not up, by our clock")
 		Expect(b.Held()).To(MatchError(guarded.ErrFenced))
 
-		By("it stands still for as long as it lasts: it is taken over")
+		By("is taken over when it was not renewed for as long as it lasts")
 		w.clock.Step(time.Second)
 		Expect(b.Acquire(ctx, "")).To(Succeed())
 		Expect(b.Held()).To(Succeed())
@@ -277,7 +277,7 @@ var _ = Describe("the fence", func() {
 		w.clock.Step(time.Nanosecond)
 		Expect(a.Held()).To(MatchError(guarded.ErrFenced))
 
-		By("nobody took it meanwhile: it may go on")
+		By("continues if nobody took it in the meantime")
 		Expect(a.Renew(ctx)).To(Succeed())
 		Expect(a.Held()).To(Succeed())
 	}, NodeTimeout(timeout))
@@ -353,7 +353,7 @@ var _ = Describe("the fence", func() {
 		Expect(first.Held()).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
-	It("is not given back in a member that was restored meanwhile, which is recorded", func(ctx SpecContext) {
+	It("is not given back in a member that was restored since, which is recorded", func(ctx SpecContext) {
 		a := w.restoredUnder(ctx)
 		Expect(a.Release(ctx)).To(Succeed())
 
@@ -366,7 +366,7 @@ var _ = Describe("the fence", func() {
 	}, NodeTimeout(timeout))
 
 	// Writes to the host are 1 (intent) and 2 (fact), to the member 1 (lease).
-	DescribeTable("a crash while it is taken is no restore (I6)", func(ctx SpecContext, crashes ...[2]interceptor.Funcs) {
+	DescribeTable("does not take a crash during acquisition for a restore (I6)", func(ctx SpecContext, crashes ...[2]interceptor.Funcs) {
 		first := w.manager("first")
 		Expect(first.Acquire(ctx, "")).To(Succeed())
 		Expect(first.Release(ctx)).To(Succeed())
@@ -395,7 +395,7 @@ var _ = Describe("the fence", func() {
 		Entry("twice before the lease", [2]interceptor.Funcs{cut(1, false), {}}, [2]interceptor.Funcs{cut(1, false), {}}),
 	)
 
-	It("takes a crash after the lease and another after the next intent for no restore (I6)", func(ctx SpecContext) {
+	It("takes a crash after the Lease and another after the next intent for no restore (I6)", func(ctx SpecContext) {
 		first := w.manager("first")
 		Expect(first.Acquire(ctx, "")).To(Succeed())
 		Expect(first.Release(ctx)).To(Succeed())
@@ -506,7 +506,7 @@ var _ = Describe("the fence", func() {
 		Expect(epochOf(w.lease(ctx))).To(Equal("2"), "the same leadership connects again")
 	}, NodeTimeout(timeout))
 
-	It("keeps a note in the member, whoever writes the lease meanwhile and next", func(ctx SpecContext) {
+	It("keeps a note in the member, even if others write the Lease in between", func(ctx SpecContext) {
 		lose := false
 		a := w.manager("a", losing(&lose))
 		Expect(a.Note(ctx, noted("early"))).To(MatchError(guarded.ErrFenced))
@@ -536,7 +536,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Note(ctx, noted("late"))).To(MatchError(guarded.ErrFenced))
 	}, NodeTimeout(timeout))
 
-	It("takes no note once another manager has the fence", func(ctx SpecContext) {
+	It("records nothing once another manager has the fence", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		taken := w.lease(ctx)
@@ -547,7 +547,7 @@ var _ = Describe("the fence", func() {
 		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
 	}, NodeTimeout(timeout))
 
-	It("takes no note of a member that was restored", func(ctx SpecContext) {
+	It("records nothing about a member that was restored", func(ctx SpecContext) {
 		a := w.restoredUnder(ctx)
 		Expect(a.Note(ctx, noted("late"))).To(beProblem(v1alpha1.ReasonMemberRestored))
 		Expect(w.lease(ctx).Annotations).NotTo(HaveKey("late"))
@@ -555,7 +555,7 @@ var _ = Describe("the fence", func() {
 
 	// Writes to the host are 1, 2 at first, 3 (intent) and 4 (fact) at the advance;
 	// to the member 1 at first and 2 (lease).
-	DescribeTable("goes on after an advance that was cut (I6)", func(ctx SpecContext, crash [2]interceptor.Funcs, restart bool) {
+	DescribeTable("continues after an advance that was interrupted (I6)", func(ctx SpecContext, crash [2]interceptor.Funcs, restart bool) {
 		a := w.manager("a", crash[0], crash[1])
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		Expect(a.Advance(ctx)).NotTo(Succeed())
@@ -630,7 +630,7 @@ var _ = Describe("the fence", func() {
 		Entry("while it was away", true),
 	)
 
-	It("starts anew when the host was restored under it (I2)", func(ctx SpecContext) {
+	It("restarts when the host was restored under it (I2)", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		backup := w.record(ctx)
@@ -743,7 +743,7 @@ var _ = Describe("the fence", func() {
 		Expect(a.Suspended()).To(Succeed())
 	}, NodeTimeout(timeout))
 
-	It("waits for as long as the holder says that its lease lasts", func(ctx SpecContext) {
+	It("waits for as long as the holder's Lease lasts", func(ctx SpecContext) {
 		a := w.manager("a")
 		Expect(a.Acquire(ctx, "")).To(Succeed())
 		lease := w.lease(ctx)

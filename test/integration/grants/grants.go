@@ -116,7 +116,7 @@ func expand(rules []rbacv1.PolicyRule, namespace string) []Grant {
 
 // Unused are the grants that no request needed, sorted. A request that several
 // grants allow needed the narrowest. A watch needs the list as well: API servers
-// that do not stream lists (WatchList) are asked for one first.
+// that do not stream lists (WatchList) are requested one first.
 func Unused(grants []Grant, requests controlplane.Requests) []string {
 	sorted := slices.Clone(grants)
 	slices.SortStableFunc(sorted, func(a, b Grant) int { return cmp.Compare(b.narrow(), a.narrow()) })

@@ -45,7 +45,7 @@ const (
 	fenceDuration = 6 * time.Second
 	probeInterval = 2 * time.Second
 
-	// poll is how often what is waited for is looked at, and patience for how long.
+	// poll is how often what is waited for is examined, and patience for how long.
 	poll     = 100 * time.Millisecond
 	patience = 90 * time.Second
 )
@@ -261,7 +261,7 @@ func (x *Xylem) CloneHost(ctx context.Context, name string) (*Cluster, error) {
 	return newCluster(c)
 }
 
-// RemoveMember stops a member for good. Its registration is the caller's to end.
+// RemoveMember stops a member permanently. Its registration is the caller's to end.
 func (x *Xylem) RemoveMember(ctx context.Context, name string) error {
 	x.mu.Lock()
 	delete(x.members, name)

@@ -161,7 +161,7 @@ func (m *Manager) launch() error {
 	return nil
 }
 
-// Running tells whether the manager runs, frozen or not.
+// Running reports whether the manager runs, frozen or not.
 func (m *Manager) Running() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -46,7 +46,7 @@ var _ = Describe("config/default", func() {
 		Entry(nil, SpecTimeout(settle), "xylem-manager"),
 	)
 
-	It("makes Pods that the restricted standard allows", func(ctx SpecContext) {
+	It("creates Pods that the restricted standard allows", func(ctx SpecContext) {
 		var deployment appsv1.Deployment
 		key := client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: "xylem-controller-manager"}
 		Expect(admin.Get(ctx, key, &deployment)).To(Succeed())

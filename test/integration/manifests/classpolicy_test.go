@@ -75,7 +75,7 @@ var _ = Describe("The policy on reflected classes", Ordered, func() {
 		Expect(changed(ctx, manager, false, made(ctx), label(offeredBy, ""))).To(MatchError(ContainSubstring("may make only")))
 	}, SpecTimeout(settle))
 
-	It("lets admins do as they like", func(ctx SpecContext) {
+	It("allows admins everything", func(ctx SpecContext) {
 		class := made(ctx)
 		Expect(changed(ctx, admin, false, class, label(offeredBy, ""))).To(Succeed())
 		Expect(admin.Delete(ctx, class)).To(Succeed())

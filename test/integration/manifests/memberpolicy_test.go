@@ -513,7 +513,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			pointed("some")(p)
 			annotate(v1alpha1.AnnotationRoot, p.Spec.ClaimRef.Namespace+"/other")(p)
 		}, false),
-		Entry("point it at whoever comes first", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
+		Entry("give it to the first who asks", SpecTimeout(settle), corev1.VolumeReleased, held("Delete"), func(p *corev1.PersistentVolume) {
 			pointed("some")(p)
 			p.Spec.ClaimRef.UID = ""
 		}, false),

@@ -88,7 +88,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 		namespace string
 		manager   client.Client
 		tenant    client.Client
-		// stamped carry keys of ours, written by the manager.
+		// stamped carry keys of Xylem's, written by the manager.
 		stamped map[string]client.Object
 	)
 
@@ -139,7 +139,7 @@ var _ = Describe("The policy on reserved keys", Ordered, func() {
 
 	kinds := []string{"claim", "volume", "pod", "node"}
 
-	It("refuses new objects with such keys, and says which", func(ctx SpecContext) {
+	It("rejects new objects with such keys, and reports which", func(ctx SpecContext) {
 		for _, o := range []client.Object{claim(namespace), volume("new"), pod(namespace), node("new")} {
 			for _, stamp := range []func(client.Object){
 				annotate(v1alpha1.AnnotationRootUID, "x"), label(v1alpha1.LabelHost, "x"),

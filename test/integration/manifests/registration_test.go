@@ -57,7 +57,7 @@ storage:
   reflect: {enabled: true, selector: {matchLabels: {tier: fast}}}
 deregistration: Drain`),
 		Entry("with an exact rule for a name that has the prefix: it wins", "a", `{storage: {prefix: disk-, classes: [{host: disk-ssd, member: gp3}]}}`),
-		Entry("with a rule that says what the prefix says", "a", `{storage: {classes: [{host: virtual-disk-ssd, member: ssd}]}}`),
+		Entry("with a rule that agrees with the prefix", "a", `{storage: {classes: [{host: virtual-disk-ssd, member: ssd}]}}`),
 		Entry("with several host classes for one of the member", "a", `{storage: {classes: [{host: a, member: c}, {host: b, member: c}]}}`),
 		Entry("with a rule against the name's own class", "a", `{storage: {classes: [{host: a, member: b}, {host: b, member: a}]}}`),
 		Entry("without a prefix", "a", `{storage: {prefix: ""}}`),
@@ -130,7 +130,7 @@ deregistration: Drain`),
 		}))
 	})
 
-	It("tells no taints from the default ones", func(ctx SpecContext) {
+	It("distinguishes no taints from the default ones", func(ctx SpecContext) {
 		for spec, want := range map[string]*[]v1alpha1.NodeTaint{
 			`{}`:                     nil,
 			`{node: {taints: null}}`: nil,

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// settle bounds how long anything may take to come about.
+	// settle bounds how long anything may take to happen.
 	settle = time.Minute
 	// managerAccount is the user that the manager is to the API server.
 	managerAccount = "system:serviceaccount:xylem-system:xylem-controller-manager"

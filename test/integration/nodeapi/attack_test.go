@@ -213,7 +213,7 @@ var _ = Describe("the endpoint", func() {
 
 	It("gives all back that its sessions take, of which none is ever read", func(ctx SpecContext) {
 		// KWOK follows a log by an inotify instance each, of which a user has 128: some of
-		// those that are asked for end at once.
+		// those that are requested end at once.
 		const asked, sessionsOpen = 60, 30
 		admin := host("admin", "system:masters")
 		goroutines, err := metric(ctx, "go_goroutines")

@@ -114,7 +114,7 @@ var _ = Describe("kubectl", func() {
 				Eventually(ctx, x.Manager.Log).WithContext(ctx).Should(MatchRegexp(`"verb": "attach".*"code": 101`))
 			}, SpecTimeout(settle))
 
-			It("copies a file out", func(ctx SpecContext) { // into a Pod, KWOK waits for ever, in the member alone as well
+			It("copies a file out", func(ctx SpecContext) { // into a Pod, KWOK waits forever, in the member alone as well
 				to := filepath.Join(GinkgoT().TempDir(), "to")
 				r := kubectl(ctx, "", way, "cp", "web:log", to, "-c", "app")
 				Expect(r.code).To(BeZero(), r.err)

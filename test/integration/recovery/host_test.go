@@ -31,7 +31,7 @@ func hostWalks() {
 		Expect(apierrors.IsNotFound(err)).To(BeTrue(), "%v", err)
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 
-		By("4. looking at what it says")
+		By("4. reading what it reports")
 		for member, volume := range volumes {
 			registration(ctx, member, And(
 				connected(metav1.ConditionTrue, v1alpha1.ReasonHostRestored, v1alpha1.AnnotationConfirmRestore),
@@ -47,7 +47,7 @@ func hostWalks() {
 		s.goesOn(ctx, nodeOne)
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 
-		By("5. making the claims that are missing again, each with the name of its volume")
+		By("5. re-creating the claims that are missing, each with the name of its volume")
 		for member, volume := range volumes {
 			s.claim(ctx, claims[member], volume)
 		}
@@ -61,7 +61,7 @@ func hostWalks() {
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
 		confirm(ctx, two, v1alpha1.ReasonHostRestored)
 
-		By("7. making the Pods that are missing again: the member's Pods of then have gone with the confirmation")
+		By("7. re-creating the Pods that are missing: the confirmation has removed the member's earlier Pods")
 		// KWOK deletes a Pod by its name, and may do so twice: the second time it would
 		// be one of the next.
 		for member, name := range claims {
@@ -123,7 +123,7 @@ func hostWalks() {
 		destroyed := book(one).Count(ledger.DeleteVolume)
 
 		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
-		By("somebody deleting a claim before anything was said")
+		By("deleting a claim before anything was reported")
 		s.remove(ctx, "old")
 		Eventually(ctx, manager.Done()).Should(BeClosed(), "it noticed, although its next probe is not due")
 		Expect(s.disks(one, "old")).To(HaveLen(1))

@@ -36,7 +36,7 @@ func memberWalks() {
 		By("1. restoring it; the manager may run")
 		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
 
-		By("2. looking at what is said")
+		By("2. reading what is reported")
 		registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonMemberRestored, v1alpha1.AnnotationConfirmRestore))
 		told(ctx, "ClusterRegistration", one, v1alpha1.ReasonMemberRestored)
 		s.goesOn(ctx, nodeTwo)
@@ -49,7 +49,7 @@ func memberWalks() {
 		s.goesOn(ctx, nodeOne)
 		runs(ctx)
 
-		By("3. rescuing the disk, which is there still: by its handle, as a volume of the member's own")
+		By("3. rescuing the disk, which still exists: by its handle, as a volume of the member's own")
 		driver, handle := host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeDriver], host.Spec.CSI.VolumeAttributes[v1alpha1.AttributeHandle]
 		Expect(s.disks(one, "new")).To(Equal([]string{handle}))
 		s.rescue(ctx, x.Member(one), driver, handle)
@@ -144,7 +144,7 @@ func memberWalks() {
 		Expect(book(one).Count(ledger.DeleteVolume)).To(Equal(destroyed))
 	}, SpecTimeout(storyTime))
 
-	It("lets go of a member that is lost for good (I2, I7)", func(ctx SpecContext) {
+	It("abandons a member that is lost for good (I2, I7)", func(ctx SpecContext) {
 		const lost, node = "cluster40", "kosmos-cluster40"
 		s := begin(ctx)
 		member, err := x.AddMember(ctx, controlplane.ClusterOptions{Name: lost})
@@ -186,7 +186,7 @@ func memberWalks() {
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationClusterGone, lost)),
 			HaveField("Finalizers", Not(ContainElement(v1alpha1.FinalizerLeafVolume)))))
 
-		By("4. making its claims anew elsewhere")
+		By("4. re-creating its claims elsewhere")
 		s.remove(ctx, "kept")
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Host, "kept")
 		Expect(s.use(ctx, "kept", nodeOne)).NotTo(Equal(volumes["kept"]))
@@ -196,7 +196,7 @@ func memberWalks() {
 		Expect(book(lost).Count(ledger.DeleteVolume)).To(BeZero())
 	}, SpecTimeout(storyTime))
 
-	It("finds another cluster at a member's address, and registers that one anew (I2, I4)", func(ctx SpecContext) {
+	It("finds another cluster at a member's address, and registers that one again (I2, I4)", func(ctx SpecContext) {
 		const wiped, node = "cluster41", "kosmos-cluster41"
 		s := begin(ctx)
 		member, err := x.AddMember(ctx, controlplane.ClusterOptions{Name: wiped})
@@ -249,7 +249,7 @@ func memberWalks() {
 		registration(ctx, one, connected(metav1.ConditionFalse, v1alpha1.ReasonUnauthorized))
 		s.goesOn(ctx, nodeTwo)
 
-		By("2. making the account anew, 3. writing its kubeconfig into the Secret")
+		By("2. re-creating the account, 3. writing its kubeconfig into the Secret")
 		Expect(x.PrepareAnew(ctx, one)).To(Succeed())
 		kubeconfig, err := x.MemberKubeconfig(ctx, one)
 		Expect(err).NotTo(HaveOccurred())
@@ -318,7 +318,7 @@ func memberWalks() {
 		Expect(s.disks(one, "data")).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("deregisters a member whose Node somebody deleted, which takes a confirmation all the same (I2)", func(ctx SpecContext) {
+	It("deregisters a member whose Node somebody deleted, which needs a confirmation anyway (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.use(ctx, "data", nodeOne)
 		cr := registration(ctx, one, connected(metav1.ConditionTrue, v1alpha1.ReasonConnected))
@@ -361,7 +361,7 @@ func memberWalks() {
 	}, SpecTimeout(storyTime))
 }
 
-// unbound is a claim that a member does not bind until it is told to.
+// unbound is a claim that a member does not bind until the test lets it.
 const unbound = "unbound"
 
 // bindingOf is the phase of a leaf claim whose volume is there.
@@ -447,7 +447,7 @@ func (s *story) ranOnce(ctx context.Context, names ...string) func(context.Conte
 	}
 }
 
-// rescue is what a member's admin does for a disk that no volume stands for: a
+// rescue is what a member's admin does for a disk that no volume represents: a
 // volume with its handle, and a claim for that.
 func (s *story) rescue(ctx SpecContext, member *harness.Cluster, driver, handle string) {
 	GinkgoHelper()

@@ -28,7 +28,7 @@ type story struct {
 	later     int
 }
 
-// begin makes the story's namespace; what was made in it is removed afterwards.
+// begin creates the story's namespace; what was created in it is removed afterwards.
 func begin(ctx context.Context) *story {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "walk-"}}
@@ -76,7 +76,7 @@ func using(claim string) podOption {
 	return func(pod *corev1.Pod) { pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName = claim }
 }
 
-// pod makes a Pod that uses the claim of its name, on a node.
+// pod creates a Pod that uses the claim of its name, on a node.
 func (s *story) pod(ctx context.Context, name, node string, options ...podOption) {
 	GinkgoHelper()
 	pod := harness.Pod(s.namespace, name, name)
@@ -95,7 +95,7 @@ func (s *story) ends(ctx context.Context, member, name string) *corev1.Pod {
 	return until[corev1.Pod](ctx, s, x.Host, name, phase(corev1.PodSucceeded))
 }
 
-// use makes a claim and its Pod on a node, waits until that runs, and returns the
+// use creates a claim and its Pod on a node, waits until that runs, and returns the
 // name of the volume.
 func (s *story) use(ctx context.Context, name, node string, options ...podOption) string {
 	GinkgoHelper()
@@ -297,7 +297,7 @@ func busy(ctx context.Context) {
 	Expect(x.Host.API.Delete(ctx, config)).To(Succeed())
 }
 
-// recorded waits until the host's record of a member names what was let go of.
+// recorded waits until the host's record of a member names what was released.
 func recorded(ctx context.Context, clusterID, part string) {
 	GinkgoHelper()
 	Eventually(ctx, func(ctx context.Context) (string, error) {

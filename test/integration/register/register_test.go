@@ -149,7 +149,7 @@ func badInputs() {
 		says       []string
 	}
 	memberOne := func(SpecContext) string { return admin(one) }
-	DescribeTable("is told what is wrong, and nothing is left", func(ctx SpecContext, in input) {
+	DescribeTable("learns what is wrong, and nothing is left", func(ctx SpecContext, in input) {
 		args := []string{"register", "bad", "--member-kubeconfig", in.kubeconfig(ctx)}
 		if in.more != nil {
 			args = append(args, in.more(ctx)...)
@@ -191,7 +191,7 @@ func badInputs() {
 					*who = clientcmdapi.AuthInfo{Token: "expired"}
 				})
 			},
-			says: []string{"the member at https://", "refuses the credentials", "log in there again"},
+			says: []string{"the member at https://", "rejects the credentials", "log in again"},
 		}),
 		Entry("a user without any right", SpecTimeout(storyTime), input{
 			kubeconfig: func(SpecContext) string { return user(one, "nobody") },
@@ -259,7 +259,7 @@ func badInputs() {
 			more: func(ctx SpecContext) []string {
 				return []string{"--member-server", closed(ctx), "--timeout", "3s"}
 			},
-			says: []string{"after 3s the registration is not Connected", "Unreachable", "Undone: registration bad, Secret bad-kubeconfig", "Namespace xylem-system in the member"},
+			says: []string{"not ready after 3s: the registration is not Connected (Unreachable)", "Undone: registration bad, Secret bad-kubeconfig", "Namespace xylem-system in the member"},
 		}),
 		Entry("a Secret of somebody else", SpecTimeout(storyTime), input{
 			kubeconfig: memberOne,
@@ -269,14 +269,14 @@ func badInputs() {
 				DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, foreign)).To(Succeed()) }, NodeTimeout(settle))
 				return nil
 			},
-			says: []string{"the host has a Secret xylem-system/bad-kubeconfig"},
+			says: []string{`the host already has a Secret "xylem-system/bad-kubeconfig"`},
 		}),
 	)
 }
 
 var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 	badInputs()
-	It("sees what would be made, and nothing is", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("sees what would be created, and nothing is", SpecTimeout(storyTime), func(ctx SpecContext) {
 		before := xylems(ctx)
 		words := map[string][]string{
 			"member": {"# In the member:", "kind: ServiceAccount", "kind: ValidatingAdmissionPolicy"},
@@ -285,7 +285,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		for _, dry := range []string{"client", "server"} {
 			args := []string{"register", one, "--member-kubeconfig", admin(one), "--dry-run=" + dry, "-o", "yaml", "--deregistration-policy", "Drain"}
 			_, _, err := plugin(ctx, args...)
-			Expect(err).To(MatchError(ContainSubstring("give --print=host or --print=member")))
+			Expect(err).To(MatchError(ContainSubstring("needs --print=host or --print=member")))
 			for side, its := range words {
 				out, _, err := plugin(ctx, append(args, "--print", side)...)
 				Expect(err).NotTo(HaveOccurred())
@@ -317,9 +317,9 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		By("another cluster by that name, and that cluster by another name")
 		before := xylems(ctx)
 		_, _, err = plugin(ctx, "register", one, "--member-kubeconfig", admin(two))
-		Expect(err).To(MatchError(ContainSubstring("registration cluster38 is another cluster's")))
+		Expect(err).To(MatchError(ContainSubstring(`registration "cluster38" belongs to another cluster`)))
 		_, _, err = plugin(ctx, "register", "another", "--member-kubeconfig", admin(one))
-		Expect(err).To(MatchError(ContainSubstring("is registered already, as cluster38")))
+		Expect(err).To(MatchError(ContainSubstring(`is registered already, as "cluster38"`)))
 		Expect(xylems(ctx)).To(Equal(before))
 
 		By("rotating the token, and repairing what somebody took away")
@@ -337,7 +337,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		By("seeing what deregistering does")
 		out, _, err = plugin(ctx, "deregister", one, "--dry-run")
 		Expect(err).NotTo(HaveOccurred())
-		for _, words := range []string{"policy Retain", "2 running Pods", users + "/data", "are evicted", "2 volumes", "stay there with their data"} {
+		for _, words := range []string{"policy Retain", "2 running Pods", users + "/data", "are evicted", "2 volumes", "stay in the member with their data"} {
 			Expect(out).To(ContainSubstring(words))
 		}
 		_, _, err = plugin(ctx, "deregister", one)
@@ -349,7 +349,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		By("deregistering it: the data stay, the account goes")
 		out, _, err = plugin(ctx, "deregister", one, "--yes", "--member-kubeconfig", admin(one))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(And(ContainSubstring("cluster38 is no member any more"), ContainSubstring("2 volumes"), ContainSubstring("policy xylem-stamps")))
+		Expect(out).To(And(ContainSubstring(`"cluster38" is no longer a member`), ContainSubstring("2 volumes"), ContainSubstring(`policy "xylem-stamps"`)))
 		left := xylems(ctx)
 		Expect(left).NotTo(ContainElement(ContainSubstring("cluster38-kubeconfig")))
 		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
@@ -386,7 +386,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Create(ctx, manager)).To(Succeed())
 		before := xylems(ctx)
 		_, _, err := plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
-		Expect(err).To(MatchError(ContainSubstring("runs Xylem's manager itself (Deployment xylem-system/xylem-controller-manager)")))
+		Expect(err).To(MatchError(ContainSubstring(`runs Xylem's manager (Deployment "xylem-system/xylem-controller-manager")`)))
 		Expect(xylems(ctx)).To(Equal(before))
 		Expect(api.Delete(ctx, manager)).To(Succeed())
 
@@ -394,7 +394,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		out, _, err := plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("Stays in the member: namespace xylem-system, which this plugin did not make"))
+		Expect(out).To(ContainSubstring(`Left in the member: namespace "xylem-system", which this plugin did not create`))
 		now := &corev1.Namespace{}
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(its), now)).To(Succeed())
 		Expect(now.DeletionTimestamp).To(BeNil())
@@ -410,7 +410,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Create(ctx, its)).To(Succeed())
 		before := xylems(ctx)
 		_, _, err := plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
-		Expect(err).To(MatchError(And(ContainSubstring("nothing was changed"), ContainSubstring("ClusterRole xylem-member in the member was not made for Xylem"))))
+		Expect(err).To(MatchError(And(ContainSubstring("nothing was changed"), ContainSubstring("ClusterRole xylem-member in the member does not belong to Xylem"))))
 		Expect(xylems(ctx)).To(Equal(before))
 		now := &rbacv1.ClusterRole{}
 		Expect(api.Get(ctx, client.ObjectKeyFromObject(its), now)).To(Succeed())
@@ -421,15 +421,15 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(api.Update(ctx, now)).To(Succeed())
 		_, _, err = plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
 		Expect(err).NotTo(HaveOccurred())
-		By("its label is taken off while the member is registered")
+		By("its label is removed while the member is registered")
 		Expect(api.Patch(ctx, now, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`)))).To(Succeed())
 		out, _, err := plugin(ctx, "deregister", two, "--yes", "--member-kubeconfig", admin(two))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(out).To(ContainSubstring("Stays in the member: ClusterRole xylem-member, which was not made for Xylem"))
+		Expect(out).To(ContainSubstring("Left in the member: ClusterRole xylem-member, which does not belong to Xylem"))
 		Expect(api.Delete(ctx, its)).To(Succeed())
 	})
 
-	It("overwrites no Secret that was made by hand, unless told to", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("overwrites no Secret that somebody else created, unless a flag asks for it", SpecTimeout(storyTime), func(ctx SpecContext) {
 		its := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: two + "-kubeconfig"}, Data: map[string][]byte{v1alpha1.KubeconfigKey: []byte("its own")}}
 		Expect(x.Host.API.Create(ctx, its)).To(Succeed())
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: two}}
@@ -437,7 +437,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(x.Host.API.Create(ctx, cr)).To(Succeed())
 		before := xylems(ctx)
 		_, _, err := plugin(ctx, "register", two, "--member-kubeconfig", admin(two))
-		Expect(err).To(MatchError(And(ContainSubstring("did not make Secret xylem-system/cluster39-kubeconfig"), ContainSubstring("--overwrite-secret"))))
+		Expect(err).To(MatchError(And(ContainSubstring(`Secret "xylem-system/cluster39-kubeconfig"`), ContainSubstring("--overwrite-secret"))))
 		Expect(xylems(ctx)).To(Equal(before))
 		Expect(secret(ctx, two).Data).To(Equal(its.Data))
 		Expect(secret(ctx, two).Labels).To(BeEmpty())
@@ -465,7 +465,7 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 
 	renewals()
 
-	It("is told that there is no such registration", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("learns that there is no such registration", SpecTimeout(storyTime), func(ctx SpecContext) {
 		_, _, err := plugin(ctx, "deregister", "nobody", "--yes")
 		Expect(err).To(MatchError(ContainSubstring(`no registration "nobody"`)))
 	})

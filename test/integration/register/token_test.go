@@ -113,7 +113,7 @@ func renewals() {
 		Eventually(ctx, func() *metav1.Condition { return condition(ctx, name, v1alpha1.ConditionTokenFresh) }).WithContext(ctx).
 			Should(HaveField("Status", metav1.ConditionTrue))
 		Expect(condition(ctx, name, v1alpha1.ConditionConnected).LastTransitionTime).To(Equal(connected.LastTransitionTime))
-		Expect(strings.Count(log(), "connected")).To(Equal(links), "the link was made anew")
+		Expect(strings.Count(log(), "connected")).To(Equal(links), "the link was re-created")
 		use(ctx, "fresh", "kosmos-renewed")
 	})
 
@@ -125,7 +125,7 @@ func renewals() {
 		Expect(x.Member(one).API.Patch(ctx, role, client.MergeFrom(before))).To(Succeed())
 		Eventually(ctx, func() *metav1.Condition { return condition(ctx, name, v1alpha1.ConditionTokenFresh) }).WithContext(ctx).Should(And(
 			HaveField("Status", metav1.ConditionFalse), HaveField("Reason", v1alpha1.ReasonTokenNotRenewed),
-			HaveField("Message", And(ContainSubstring("works until "), ContainSubstring("kubectl xylem register again")))))
+			HaveField("Message", And(ContainSubstring("valid until "), ContainSubstring("kubectl xylem register` for this registration again")))))
 		Eventually(ctx, func(g Gomega) {
 			var events eventsv1.EventList
 			g.Expect(x.Host.API.List(ctx, &events)).To(Succeed())

@@ -110,7 +110,7 @@ var _ = Describe("Xylem", Serial, func() {
 		}
 		By("waiting until each member was probed thrice, and a new Pod went through")
 		quiet()
-		By("the same from the start of another manager on, which reads all anew (I6)")
+		By("the same after the start of another manager, which reads everything again (I6)")
 		Expect(x.Manager.Stop()).To(Succeed())
 		books := opened(ctx)
 		Expect(x.Manager.Start(ctx)).To(Succeed())
@@ -179,7 +179,7 @@ var _ = Describe("Xylem", Serial, func() {
 // side, verb and resource.
 type budget map[string]int
 
-// volumes that a budget is held against: a cache that is behind costs one of them a
+// volumes that a budget is compared with: a cache that is behind costs one of them a
 // request more now and then, and one more for each of them is found.
 const budgeted = 12
 
@@ -282,13 +282,13 @@ var _ = Describe("The cost of a volume", Serial, func() {
 	)
 })
 
-// otherNamespace: that of the barrier is made, and those of stories before,
+// otherNamespace: that of the barrier is created, and those of stories before,
 // which nobody needs any more, are removed after a while.
 func otherNamespace(s *story, r controlplane.Request) bool {
 	return r.Resource == "namespaces" && r.Name != s.namespace
 }
 
-// writers says which fields a controller may own, by side and kind. A field is
+// writers reports which fields a controller may own, by side and kind. A field is
 // a path of managedFields, without the f: and k: that mark its parts.
 var writers = map[string]map[string]string{
 	"root PersistentVolumeClaim": {

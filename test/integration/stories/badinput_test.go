@@ -18,7 +18,7 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// inMember makes an object in a member as its admin does, and takes it away again
+// inMember creates an object in a member as its admin does, and takes it away again
 // if it is still there at the end of the story.
 func inMember(ctx context.Context, m *harness.Cluster, obj client.Object) {
 	GinkgoHelper()
@@ -46,8 +46,8 @@ func handedOver(ctx context.Context) map[string]string {
 	return map[string]string{v1alpha1.LabelHost: idOf(ctx, x.Host)}
 }
 
-var _ = Describe("A claim that cannot be met", func() {
-	It("because members lack its class is told which, and met when the class is there", func(ctx SpecContext) {
+var _ = Describe("A claim that no member can provision", func() {
+	It("because members lack its class reports which, and is provisioned when the class is there", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classMissing))
 		s.pod(ctx, "app", using("data"))
@@ -59,7 +59,7 @@ var _ = Describe("A claim that cannot be met", func() {
 		s.running(ctx, "app", nodeTwo)
 	}, SpecTimeout(storyTime))
 
-	It("because it is too large shows what the member's provisioner says, and holds up nothing else", func(ctx SpecContext) {
+	It("because it is too large quotes the member's provisioner, and delays nothing else", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classLimited), ofSize("5Gi"))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -68,7 +68,7 @@ var _ = Describe("A claim that cannot be met", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
 	}, SpecTimeout(storyTime))
 
-	It("because its class binds immediately in the host is told what to use", func(ctx SpecContext) {
+	It("because its class binds immediately in the host reports what to use", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classImmediate))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ImmediateUnsupported", classImmediate, "WaitForFirstConsumer")
@@ -78,7 +78,7 @@ var _ = Describe("A claim that cannot be met", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("because it wants a volume made from another is refused, not given an empty one", func(ctx SpecContext) {
+	It("because it has a data source is rejected, and gets no empty volume", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "source")
 		s.pod(ctx, "source", using("source"), on(nodeOne))
@@ -93,7 +93,7 @@ var _ = Describe("A claim that cannot be met", func() {
 		Expect(s.book(one, "copy").Calls(ledger.CreateVolume)).To(BeZero())
 	}, SpecTimeout(storyTime))
 
-	It("because its volume attributes are to change is told, and left as it is", func(ctx SpecContext) {
+	It("because its volume attributes would change reports it, and stays as it is", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -104,7 +104,7 @@ var _ = Describe("A claim that cannot be met", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("Spec.VolumeAttributesClassName", BeNil()))
 	}, SpecTimeout(storyTime))
 
-	It("because it is bound to a volume of the host alone is told by the Pod that would use it in a member", func(ctx SpecContext) {
+	It("because it is bound to a volume that only the host has is reported by the Pod that would use it in a member", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := "by-hand"
 		pv := &corev1.PersistentVolume{
@@ -130,8 +130,8 @@ var _ = Describe("A claim that cannot be met", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("Somebody else's object in the way", func() {
-	It("is left alone, told, and waited for: a claim and a Pod (I4)", func(ctx SpecContext) {
+var _ = Describe("A foreign object in the way", func() {
+	It("is left alone, reported, and waited for: a claim and a Pod (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
@@ -150,19 +150,19 @@ var _ = Describe("Somebody else's object in the way", func() {
 		after := until[corev1.PersistentVolumeClaim](ctx, s, member, "data", Not(BeNil()))
 		Expect(after.ResourceVersion).To(Equal(before.ResourceVersion))
 
-		By("going on with the claim when theirs is gone")
+		By("continuing with the claim when theirs is gone")
 		Expect(member.API.Delete(ctx, theirs)).To(Succeed())
 		until[corev1.Pod](ctx, s, x.Host, "app", tells("NameTaken", one, s.namespace+"/app"))
 		s.noted(ctx, "Pod", "app", "NameTaken")
 		Expect(until[corev1.Pod](ctx, s, member, "app", Not(BeNil())).ResourceVersion).To(Equal(podBefore.ResourceVersion))
 
-		By("going on with the Pod when theirs is gone")
+		By("continuing with the Pod when theirs is gone")
 		Expect(member.API.Delete(ctx, theirPod)).To(Succeed())
 		s.running(ctx, "app", nodeOne)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Status.Conditions", BeEmpty()))
 	}, SpecTimeout(storyTime))
 
-	It("is left alone, told, and waited for: a namespace, until its admin hands it over (I4)", func(ctx SpecContext) {
+	It("is left alone, reported, and waited for: a namespace, until its admin hands it over (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		ns := s.strange(ctx, member, map[string]string{"team": "theirs"})
@@ -181,7 +181,7 @@ var _ = Describe("Somebody else's object in the way", func() {
 		Expect(ns.Labels).NotTo(HaveKey(v1alpha1.LabelManagedBy))
 	}, SpecTimeout(storyTime))
 
-	It("is waited for: a namespace on its way out, which is made anew", func(ctx SpecContext) {
+	It("is waited for: a terminating namespace, which is re-created", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		ns := s.strange(ctx, member, handedOver(ctx))
@@ -197,7 +197,7 @@ var _ = Describe("Somebody else's object in the way", func() {
 		Expect(until[corev1.Namespace](ctx, s, member, s.namespace, Not(BeNil())).Labels).To(HaveKeyWithValue(v1alpha1.LabelManagedBy, v1alpha1.ManagedByValue))
 	}, SpecTimeout(storyTime))
 
-	It("is what the member's own rules say of a Pod: told, and tried again", func(ctx SpecContext) {
+	It("is a Pod that the member's admission rejects: reported, and tried again", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		labels := handedOver(ctx)

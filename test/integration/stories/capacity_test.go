@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// roomy makes a class in both members, and in the host, whose drivers may publish
-// how much room they have: as they do it, the story does.
+// roomy creates a class in both members, and in the host, whose drivers may publish
+// how much capacity they have: as they do it, the story does.
 func roomy(ctx context.Context, name string) {
 	GinkgoHelper()
 	for _, member := range []string{one, two} {
@@ -30,7 +30,7 @@ func roomy(ctx context.Context, name string) {
 	inHost(ctx, hostClass(name, ""))
 }
 
-// segment publishes room in a member, as an external provisioner does: in its own
+// segment publishes capacity in a member, as an external provisioner does: in its own
 // namespace, for the nodes of one segment.
 func segment(ctx context.Context, m *harness.Cluster, class, name, free string) *storagev1.CSIStorageCapacity {
 	GinkgoHelper()
@@ -77,17 +77,17 @@ func shown(ctx context.Context, m *harness.Cluster, class string) ([]storagev1.C
 
 const gi = 1 << 30
 
-var _ = Describe("Room in members", func() {
-	It("decides where the stock scheduler sends a Pod: one without room is passed over, until it has some again", func(ctx SpecContext) {
+var _ = Describe("Capacity in members", func() {
+	It("decides where the stock scheduler places a Pod: it passes over a member without capacity until it has some again", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "roomy")
-		By("counting as unlimited where nobody says how much there is")
+		By("counting as unlimited if nothing reports how much there is")
 		room(ctx, x.Member(one), "roomy", math.MaxInt64)
 		small := segment(ctx, x.Member(one), "roomy", "rack-1", "1Gi")
 		room(ctx, x.Member(one), "roomy", gi)
 		room(ctx, x.Member(two), "roomy", math.MaxInt64)
 
-		By("sending a large claim past the member that its Pod would like best")
+		By("placing a large claim outside of the member that its Pod prefers")
 		s.claim(ctx, "large", ofClass("roomy"), ofSize("2Gi"))
 		s.pod(ctx, "large", using("large"), preferring(nodeOne))
 		s.running(ctx, "large", nodeTwo)
@@ -95,7 +95,7 @@ var _ = Describe("Room in members", func() {
 		s.pod(ctx, "small", using("small"), preferring(nodeOne))
 		s.running(ctx, "small", nodeOne)
 
-		By("leaving a Pod that has to run there unscheduled, until there is room")
+		By("leaving a Pod that must run there unscheduled, until there is capacity")
 		s.claim(ctx, "waits", ofClass("roomy"), ofSize("3Gi"))
 		s.pod(ctx, "waits", using("waits"), on(nodeOne))
 		until[corev1.Pod](ctx, s, x.Host, "waits", isFalse(corev1.PodScheduled, "did not have enough free storage"))
@@ -103,7 +103,7 @@ var _ = Describe("Room in members", func() {
 		s.running(ctx, "waits", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is that of one segment, not of all together, and zero where all are full", func(ctx SpecContext) {
+	It("is that of one segment, not of all together, and zero if all are full", func(ctx SpecContext) {
 		s := begin(ctx)
 		roomy(ctx, "racks")
 		first := segment(ctx, x.Member(one), "racks", "rack-1", "3Gi")
@@ -118,7 +118,7 @@ var _ = Describe("Room in members", func() {
 		room(ctx, x.Member(one), "racks", 2*gi)
 		frees(ctx, x.Member(one), second, "0")
 		room(ctx, x.Member(one), "racks", 0)
-		By("counting as unlimited again when the driver says nothing any more")
+		By("counting as unlimited again when the driver no longer reports its capacity")
 		for _, published := range []*storagev1.CSIStorageCapacity{first, second} {
 			Expect(x.Member(one).API.Delete(ctx, published)).To(Succeed())
 		}
@@ -138,7 +138,7 @@ var _ = Describe("Room in members", func() {
 		for i := range storm {
 			frees(ctx, x.Member(one), published, fmt.Sprintf("%dMi", 2048+i))
 		}
-		By("nothing of it, where the room as a whole stays the same")
+		By("writing nothing if the capacity as a whole stays the same")
 		second := segment(ctx, x.Member(one), "stormy", "rack-2", "1Mi")
 		for i := range storm {
 			frees(ctx, x.Member(one), second, fmt.Sprintf("%dMi", 2+i))

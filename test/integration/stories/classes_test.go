@@ -23,7 +23,7 @@ func (s *story) leafClass(ctx context.Context, member, claim string) string {
 	return ptr.Deref(until[corev1.PersistentVolumeClaim](ctx, s, x.Member(member), claim, Not(BeNil())).Spec.StorageClassName, "")
 }
 
-// inHost makes an object in the host for as long as the story takes.
+// inHost creates an object in the host for as long as the story takes.
 func inHost(ctx context.Context, obj client.Object) {
 	GinkgoHelper()
 	Expect(x.Host.API.Create(ctx, obj)).To(Succeed())
@@ -50,7 +50,7 @@ var _ = Describe("A class of the host", func() {
 		s.claim(ctx, "data", ofClass("virtual-disk-late"))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "ClassNotOffered",
-			fmt.Sprintf(`member %q has no StorageClass "late" (by prefix virtual-disk- in ClusterRegistration %s)`, one, one))
+			fmt.Sprintf(`member %q has no StorageClass "late" (by prefix "virtual-disk-" in ClusterRegistration %q)`, one, one))
 		class := controlplane.Class("late", storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 		class.Provisioner = controlplane.DefaultDriverName
 		inMember(ctx, x.Member(one), &class)
@@ -58,7 +58,7 @@ var _ = Describe("A class of the host", func() {
 		Expect(s.leafClass(ctx, one, "data")).To(Equal("late"))
 	}, SpecTimeout(storyTime))
 
-	It("with parameters that nobody can follow is told so itself, as are its claims, and nothing is made by guess", func(ctx SpecContext) {
+	It("with invalid parameters reports them, as do its claims, and nothing is provisioned by guess", func(ctx SpecContext) {
 		s := begin(ctx)
 		inHost(ctx, hostClass("misspelled", "", func(c *storagev1.StorageClass) {
 			c.Parameters = map[string]string{"xylem.io/memberclass": controlplane.ClassFast, v1alpha1.ParameterProvisioning: "Mirror"}

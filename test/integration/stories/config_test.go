@@ -38,7 +38,7 @@ func readingSecret(name string) podOption {
 }
 
 var _ = Describe("What a Pod refers to", func() {
-	It("is pushed along, kept current, and removed with the last Pod that needs it", func(ctx SpecContext) {
+	It("is pushed with the Pod, kept current, and removed with the last Pod that needs it", func(ctx SpecContext) {
 		s := begin(ctx)
 		meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: s.namespace, Name: name} }
 		settings := &corev1.ConfigMap{ObjectMeta: meta("settings"), Data: map[string]string{"mode": "first"}}
@@ -114,7 +114,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, "password", And(HaveField("Data", theirs.Data), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
-	It("is waited for where somebody else has taken the copy's name in the member, and the Pod says so (I4)", func(ctx SpecContext) {
+	It("is waited for if a foreign object has the copy's name in the member, and the Pod reports it (I4)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))
@@ -143,7 +143,7 @@ var _ = Describe("What a Pod refers to", func() {
 		until[corev1.Secret](ctx, s, member, copied.Name("password"), And(HaveField("Data", HaveKeyWithValue("password", []byte("theirs"))), HaveField("Labels", BeEmpty())))
 	}, SpecTimeout(storyTime))
 
-	It("is said to be missing once the host has it no longer, and waited for", func(ctx SpecContext) {
+	It("is reported as missing once the host no longer has it, and waited for", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		s.strange(ctx, member, handedOver(ctx))

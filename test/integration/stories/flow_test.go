@@ -43,7 +43,7 @@ var _ = Describe("The main flow", func() {
 		Expect(leafClaim.Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
 		Expect(leafClaim.Status.Phase).To(Equal(corev1.ClaimBound))
 
-		By("the host PV being what the contract says")
+		By("comparing the host PV with the contract")
 		leafVolume, err := read[corev1.PersistentVolume](ctx, s, member, claim.Spec.VolumeName)
 		Expect(err).NotTo(HaveOccurred())
 		pv, err := read[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName)
@@ -134,7 +134,7 @@ var _ = Describe("The main flow", func() {
 		Entry("named by the registration's mapping", SpecTimeout(storyTime), classMapped),
 	)
 
-	It("makes the disk of a generic ephemeral volume, and removes it with its Pod", func(ctx SpecContext) {
+	It("provisions the disk of a generic ephemeral volume, and removes it with its Pod", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "app", on(nodeTwo), func(p *corev1.Pod) {
 			p.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{
@@ -182,7 +182,7 @@ var _ = Describe("The main flow", func() {
 })
 
 var _ = Describe("A burst", func() {
-	It("is placed as fast as the host binds volumes, and those who wait are told", func(ctx SpecContext) {
+	It("is placed as fast as the host binds volumes, and the claims that wait report it", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.barrier(ctx, nodeOne)
 		By("having a member make as many volumes as may wait for the host's PV controller, which does not run")
@@ -219,7 +219,7 @@ var _ = Describe("A burst", func() {
 			return told.Items, err
 		}).WithPolling(rarely).Should(ContainElement(And(
 			HaveField("InvolvedObject.Kind", "PersistentVolumeClaim"), HaveField("Reason", v1alpha1.ReasonHeldBack),
-			HaveField("Message", And(ContainSubstring("member "+one), MatchRegexp("3[0-9][0-9] wait for it now"))),
+			HaveField("Message", And(ContainSubstring(one), MatchRegexp("It has 3[0-9][0-9] volumes to bind"))),
 		)))
 
 		By("placing all once the volumes are bound")

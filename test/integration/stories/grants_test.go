@@ -17,7 +17,7 @@ import (
 )
 
 // reviewedHost and reviewedMember are the rights that the stories do not use,
-// and why they are granted all the same. Nothing else may be here.
+// and why they are granted anyway. Nothing else may be here.
 var (
 	reviewedHost = map[string]string{
 		"update leases.coordination.k8s.io in xylem-system":                  "leader election: the stories run one manager without it",

@@ -37,7 +37,7 @@ func registration(ctx context.Context, name string, match gomegatypes.GomegaMatc
 	return until[v1alpha1.ClusterRegistration](ctx, &story{}, x.Host, name, match)
 }
 
-// register makes a registration and its Secret, and waits for nothing.
+// register creates a registration and its Secret, and waits for nothing.
 func register(ctx context.Context, name string, kubeconfig []byte) {
 	GinkgoHelper()
 	Expect(x.SetKubeconfig(ctx, name, kubeconfig)).To(Succeed())
@@ -141,7 +141,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		patch(ctx, x.Host, node, `{"spec":{"unschedulable":null}}`)
 	}, SpecTimeout(storyTime))
 
-	It("keeps its leaves over a new token, and tells of kubeconfigs that are of no use", func(ctx SpecContext) {
+	It("keeps its leaves across a new token, and reports kubeconfigs that cannot be used", func(ctx SpecContext) {
 		s := begin(ctx)
 		web(ctx, s)
 		leaves := s.uids(ctx, member)
@@ -154,7 +154,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		fresh, ok := access.ParseToken(access.TokenOf(kubeconfig))
 		Expect(ok).To(BeTrue(), "a token that expires")
 		Expect(x.SetKubeconfig(ctx, third, kubeconfig)).To(Succeed())
-		// The link goes on, with its caches: what tells is when the token expires.
+		// The link continues, with its caches: only the time of expiry shows the change.
 		registration(ctx, third, HaveField("Status.TokenExpires.Time", BeTemporally("==", fresh.Expires)))
 		Expect(x.AwaitReady(ctx, third)).To(Succeed())
 		s.running(ctx, s.pushed(ctx, "kosmos-"+third))
@@ -191,7 +191,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("is left in order by policy Retain, and adopted under another name (I2)", func(ctx SpecContext) {
+	It("is deregistered with policy Retain, and adopted under another name (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := web(ctx, s)
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
@@ -226,7 +226,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		Expect(s.book(third, "data").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("is left by policy Drain when the last claim there is gone", func(ctx SpecContext) {
+	It("is deregistered with policy Drain when the last claim there is gone", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := web(ctx, s)
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: renamed}}
@@ -265,7 +265,7 @@ var _ = Describe("A member that comes and goes", Ordered, func() {
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(phase(corev1.VolumeBound), HaveField("DeletionTimestamp", BeNil())))
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimBound))
 
-		By("being let go of by force")
+		By("abandoning it by force")
 		cr := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: third}}
 		patch(ctx, x.Host, cr, confirmed(third))
 		patch(ctx, x.Host, cr, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationForceDeregister+`":"true"}}}`)
@@ -303,7 +303,7 @@ func (s *story) pushed(ctx context.Context, node string) string {
 }
 
 var _ = Describe("A registration that is refused", func() {
-	It("is the younger of two of one cluster, and the older goes on (I3)", func(ctx SpecContext) {
+	It("is the younger of two of one cluster, and the older continues (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -378,7 +378,7 @@ var _ = Describe("A registration that is refused", func() {
 		Entry(nil, SpecTimeout(storyTime), "username and password", func(_ *cluster, u *user) { u.Username, u.Password = "admin", "admin" }),
 	)
 
-	DescribeTable("says what is wrong with a kubeconfig that cannot be used", func(ctx SpecContext, part, kubeconfig string) {
+	DescribeTable("reports what is wrong with a kubeconfig that cannot be used", func(ctx SpecContext, part, kubeconfig string) {
 		pid := x.Manager.PID()
 		register(ctx, "invalid", []byte(kubeconfig))
 		registration(ctx, "invalid", says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonKubeconfigInvalid, part))

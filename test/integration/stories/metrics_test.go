@@ -66,7 +66,7 @@ var sampleName = regexp.MustCompile(`(?m)^(xylem_[a-z0-9_]+)[{ ]`)
 var _ = Describe("Metrics", func() {
 	const leafBound, hostBound = "xylem_claim_leaf_bound_seconds_count", "xylem_claim_host_bound_seconds_count"
 
-	It("measure each claim's way once, and not again after a restart", func(ctx SpecContext) {
+	It("measure the provisioning latency of each claim once, and not again after a restart", func(ctx SpecContext) {
 		Expect(x.Manager.Restart(ctx)).To(Succeed()) // counters begin with the process
 		measured(ctx, "xylem_member_connected", two, Equal("1"))
 		measured(ctx, leafBound, two, Equal("0"))
@@ -81,7 +81,7 @@ var _ = Describe("Metrics", func() {
 		measured(ctx, hostBound, two, Equal("2"))
 		measured(ctx, "xylem_promises_unfulfilled", two, Equal("0"))
 
-		By("starting the manager again, which sees all of it anew")
+		By("starting the manager again, which lists everything again")
 		Expect(x.Manager.Restart(ctx)).To(Succeed())
 		measured(ctx, "xylem_member_connected", two, Equal("1"))
 		s.claim(ctx, "barrier")
@@ -97,7 +97,7 @@ var _ = Describe("Metrics", func() {
 		Expect(profile).To(ContainSubstring("goroutine profile: total"))
 	}, SpecTimeout(storyTime))
 
-	It("say what they are", func(ctx SpecContext) {
+	It("have help texts", func(ctx SpecContext) {
 		body, err := scraped(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		names := sampleName.FindAllStringSubmatch(body, -1)

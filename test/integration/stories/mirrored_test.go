@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("A leaf claim that is deleted before the host has bound its volume's mirror", func() {
-	// mirrored makes a claim and a Pod, and returns when the host has a PV for the claim, and
+	// mirrored creates a claim and a Pod, and returns when the host has a PV for the claim, and
 	// its PV controller, which stands still until the function that is returned is called, has
 	// not bound that.
 	mirrored := func(ctx SpecContext, s *story, class string) (leaf *corev1.PersistentVolumeClaim, mirror *corev1.PersistentVolume, goOn func()) {
@@ -27,7 +27,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		s.pod(ctx, "app", using("data"), on(nodeOne), func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
 		leaf = until[corev1.PersistentVolumeClaim](ctx, s, member, "data", Not(BeNil()))
 
-		By("the host's PV controller standing still while the disk is made and mirrored")
+		By("stopping the host's PV controller while the disk is provisioned and mirrored")
 		binder := x.Fleet.Host.Process(controlplane.ControllerManager)
 		Expect(binder.Freeze()).To(Succeed())
 		DeferCleanup(binder.Thaw)
@@ -36,13 +36,13 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", phase(corev1.ClaimPending))
 		return leaf, mirror, func() {
 			GinkgoHelper()
-			By("the PV controller going on: the claim is bound to the first volume")
+			By("letting the PV controller continue: the claim is bound to the first volume")
 			Expect(binder.Thaw()).To(Succeed())
 			Expect(s.bound(ctx, "data").Spec.VolumeName).To(Equal(mirror.Name))
 		}
 	}
 
-	It("is created again for that volume: no second one is made or mirrored (I1, I3)", func(ctx SpecContext) {
+	It("is created again for that volume: no second one is provisioned or mirrored (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		leaf, mirror, goOn := mirrored(ctx, s, classMapped) // Immediate in the member: no leaf Pod holds the leaf claim
@@ -64,7 +64,7 @@ var _ = Describe("A leaf claim that is deleted before the host has bound its vol
 		Expect(s.mirrorsOf(ctx, "data")).To(ConsistOf(mirror.Name))
 	}, SpecTimeout(storyTime))
 
-	It("takes its Pod along, which has run by then, and is not run again (I6)", func(ctx SpecContext) {
+	It("ends its Pod, which has run by then, and is not run again (I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Member(one)
 		mark, err := member.Audit().Mark(ctx)

@@ -125,7 +125,7 @@ func (s *story) destroyOrphan(ctx context.Context, volume string) {
 }
 
 var _ = Describe("A leaf volume without a root", func() {
-	It("is reported, by name, and nothing destroys it, whoever takes its claim's name (I1, I2)", func(ctx SpecContext) {
+	It("is reported by name, and nothing destroys it, even if another claim takes the name (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		s.forget(ctx, volume)
@@ -168,7 +168,7 @@ var _ = Describe("A leaf volume without a root", func() {
 			Expect(x.AwaitReady(ctx, one)).To(Succeed())
 		}, NodeTimeout(settle))
 		registration(ctx, one, And(
-			says(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "not known since", volume),
+			says(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotAccounted, "could not compare", volume),
 			HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1))))
 		Eventually(ctx, func(ctx context.Context) (string, error) {
 			return metric(ctx, fmt.Sprintf("xylem_orphaned_volumes{cluster=%q}", one))
@@ -179,7 +179,7 @@ var _ = Describe("A leaf volume without a root", func() {
 		s.destroyOrphan(ctx, volume)
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is what a provisioner finished for a claim that was withdrawn, whoever has the namespace (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
+	DescribeTable("is what a provisioner finished for a claim that was withdrawn, even if the namespace has another owner (I1, I8)", func(ctx SpecContext, forget func(context.Context)) {
 		s := begin(ctx)
 		member := x.Member(one)
 		By("a claim of the member's own in the same namespace leaving a volume of its own")
@@ -245,7 +245,7 @@ func naming(volume string) claimOption {
 	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = volume }
 }
 
-// adopted waits until the claim, which was made anew, has the volume, and a Pod
+// adopted waits until the claim, which was re-created, has the volume, and a Pod
 // runs on it; no other disk was made.
 func (s *story) adopted(ctx context.Context, claim *corev1.PersistentVolumeClaim, volume string) {
 	GinkgoHelper()
@@ -277,8 +277,8 @@ func disallow(ctx SpecContext) {
 	Expect(x.AwaitReady(ctx, one)).To(Succeed())
 }
 
-var _ = Describe("A claim that comes back and names the volume that it had", func() {
-	It("has it again, never unbound, where the host has lost both, and nobody else has it for the asking (I2, I3, I8)", func(ctx SpecContext) {
+var _ = Describe("A claim that is re-created and names the volume that it had", func() {
+	It("has it again, never unbound, if the host has lost both, and nobody else can request it (I2, I3, I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", phase(corev1.ClaimBound))
@@ -310,7 +310,7 @@ var _ = Describe("A claim that comes back and names the volume that it had", fun
 		confirmRestore(ctx)
 	}, SpecTimeout(storyTime))
 
-	It("has it when an admin lets it, in a namespace that was made anew (I8)", func(ctx SpecContext) {
+	It("has it when an admin allows it, in a namespace that was re-created (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		s.forget(ctx, volume)
@@ -327,7 +327,7 @@ var _ = Describe("A claim that comes back and names the volume that it had", fun
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("has it when an admin lets it, once it was let go of (I8)", func(ctx SpecContext) {
+	It("has it when an admin allows it, once it was abandoned (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx, ofClass(classRetainHost))
 		s.deletePod(ctx, "app")
@@ -342,7 +342,7 @@ var _ = Describe("A claim that comes back and names the volume that it had", fun
 		s.adopted(ctx, claim, volume)
 	}, SpecTimeout(storyTime))
 
-	It("has it once no other member has one of that name, made for an earlier claim of the same name (I8)", func(ctx SpecContext) {
+	It("has it once no other member has one of that name, provisioned for an earlier claim of the same name (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		leaf := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
@@ -386,12 +386,12 @@ var _ = Describe("A claim that comes back and names the volume that it had", fun
 })
 
 var _ = Describe("What was deleted by accident", func() {
-	It("is made again: a host PV, so that its claim is Bound again, and a leaf claim for its volume (I2, I3)", func(ctx SpecContext) {
+	It("is re-created: a host PV, so that its claim is Bound again, and a leaf claim for its volume (I2, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		claim := s.bound(ctx, "data")
 
-		By("the host PV, its finalizers taken off")
+		By("deleting the host PV, its finalizers removed")
 		before := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeBound))
 		lose(ctx, volume)
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, And(HaveField("UID", Not(Equal(before.UID))), phase(corev1.VolumeBound),
@@ -407,7 +407,7 @@ var _ = Describe("What was deleted by accident", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", And(HaveField("UID", Not(Equal(leaf.UID))),
 			phase(corev1.ClaimBound), HaveField("Spec.VolumeName", volume)))
 
-		By("the leaf volume: reported, and nothing made in its place")
+		By("deleting the leaf volume: it is reported, and nothing is created in its place")
 		lost := until[corev1.PersistentVolume](ctx, s, x.Member(one), volume, phase(corev1.VolumeBound))
 		Expect(x.Member(one).API.Delete(ctx, lost)).To(Succeed())
 		patch(ctx, x.Member(one), lost, `{"metadata":{"finalizers":null}}`)
@@ -434,7 +434,7 @@ var _ = Describe("A leaf volume that was deleted and created again", func() {
 		patch(ctx, member, leaf, `{"metadata":{"finalizers":null}}`)
 		Expect(member.API.Create(ctx, again)).To(Succeed())
 
-		By("the claim being told, and the disk being held")
+		By("seeing that the claim reports it, and that the disk is kept")
 		s.noted(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonVolumeReplaced, volume)
 		until[corev1.PersistentVolume](ctx, s, member, volume, And(HaveField("UID", again.UID), phase(corev1.VolumeBound),
 			HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain)))
@@ -448,7 +448,7 @@ var _ = Describe("A leaf volume that was deleted and created again", func() {
 		until[corev1.PersistentVolume](ctx, s, member, volume, And(HaveField("UID", again.UID), phase(corev1.VolumeReleased), HaveField("DeletionTimestamp", BeNil())))
 		Expect(s.book(one, "data").LiveIDs()).To(HaveLen(1))
 
-		By("using it for the claim, as the event says")
+		By("using it for the claim, as the event explains")
 		allow(ctx, volume)
 		claim := s.claim(ctx, "data", naming(volume))
 		s.adopted(ctx, claim, volume)
@@ -480,8 +480,8 @@ func (s *story) ownVolume(ctx context.Context, member *harness.Cluster) string {
 	return volume
 }
 
-var _ = Describe("A deletion that does not come to its end", func() {
-	It("is told with its cause: a Pod that uses the claim, a finalizer, a provisioner's error, a member that is away (I1)", func(ctx SpecContext) {
+var _ = Describe("A deletion that does not end", func() {
+	It("is reported with its cause: a Pod that uses the claim, a finalizer, a provisioner's error, a member that is away (I1)", func(ctx SpecContext) {
 		s := begin(ctx)
 		volume := s.data(ctx)
 		member := x.Member(one)
@@ -510,7 +510,7 @@ var _ = Describe("A deletion that does not come to its end", func() {
 			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 			Expect(x.AwaitReady(ctx, one)).To(Succeed())
 		}, NodeTimeout(settle))
-		s.noted(ctx, "Pod", "app", "StuckDeletion", "not connected since")
+		s.noted(ctx, "Pod", "app", "StuckDeletion", "has not been connected since")
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 

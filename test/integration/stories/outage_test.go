@@ -14,7 +14,7 @@ import (
 )
 
 var _ = Describe("A member that is cut off", func() {
-	DescribeTable("holds up no other, and what was asked for meanwhile is done afterwards (I1, I7)", func(ctx SpecContext, mode controlplane.ProxyMode, notReady bool) {
+	DescribeTable("delays no other, and Xylem catches up afterwards (I1, I7)", func(ctx SpecContext, mode controlplane.ProxyMode, notReady bool) {
 		s := begin(ctx)
 		proxy := x.Fleet.Member(two).Proxy()
 		volumes := map[string]string{}
@@ -41,7 +41,7 @@ var _ = Describe("A member that is cut off", func() {
 		s.claim(ctx, "new")
 		s.pod(ctx, "new", using("new"), on(nodeTwo))
 
-		By("the other member going on")
+		By("seeing that the other member continues")
 		s.barrier(ctx, nodeOne)
 		if notReady {
 			until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Status.Conditions", ContainElement(And(
@@ -86,7 +86,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		Expect(x.AwaitReady(ctx, one)).To(Succeed())
 	}
 
-	It("while a disk is being made, finds it when it is back (I6)", func(ctx SpecContext) {
+	It("while a disk is being provisioned, finds it when it is back (I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := frozen()
 		s.claim(ctx, "data")
@@ -101,7 +101,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("leaves nothing of a disk that was made while it was away, for a claim that has gone meanwhile (I1, I6)", func(ctx SpecContext) {
+	It("leaves nothing of a disk that was provisioned while it was away, for a claim that was deleted in the meantime (I1, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := frozen()
 		s.claim(ctx, "data")
@@ -119,7 +119,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 		s.destroyed(ctx, one, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("in the middle of a deletion, goes on with it (I1, I6)", func(ctx SpecContext) {
+	It("in the middle of a deletion, continues with it (I1, I6)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -138,7 +138,7 @@ var _ = Describe("A manager that is killed", Ordered, func() {
 })
 
 var _ = Describe("A volume whose member is out of reach", func() {
-	It("is let go of by an admin, and its data stay (I1, I2)", func(ctx SpecContext) {
+	It("is abandoned by an admin, and its data stay (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeTwo))

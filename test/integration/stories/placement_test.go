@@ -62,7 +62,7 @@ var _ = Describe("Two members", func() {
 		}
 	}, SpecTimeout(storyTime))
 
-	It("lose the namespace that was made there when it has held nothing for a while", func(ctx SpecContext) {
+	It("lose the namespace that Xylem created there when it has been empty for a while", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "app", boundTo(nodeOne))
 		s.pod(ctx, "also", boundTo(nodeTwo))
@@ -76,7 +76,7 @@ var _ = Describe("Two members", func() {
 		until[corev1.Namespace](ctx, s, x.Member(two), s.namespace, HaveField("DeletionTimestamp", BeNil()))
 	}, SpecTimeout(storyTime))
 
-	It("win against a plain node of the host, whatever a Pod tolerates", func(ctx SpecContext) {
+	It("are preferred to a plain node of the host, whatever a Pod tolerates", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "free")
 		s.pod(ctx, "free", using("free"), tolerant, preferring(plainNode))
@@ -97,7 +97,7 @@ func isFalse(condition corev1.PodConditionType, message string) OmegaMatcher {
 		HaveField("Type", condition), HaveField("Status", corev1.ConditionFalse), HaveField("Message", ContainSubstring(message)))))
 }
 
-var _ = Describe("A Pod that is bound to the virtual node by its maker", func() {
+var _ = Describe("A Pod that is created with the virtual node as its nodeName", func() {
 	It("runs if its claim is bound there", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
@@ -115,7 +115,7 @@ var _ = Describe("A Pod that is bound to the virtual node by its maker", func() 
 		Expect(s.left(ctx, x.Member(one))).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("is told what it waits for if its claim is not bound, and runs when it is", func(ctx SpecContext) {
+	It("reports what it waits for if its claim is not bound, and runs when it is", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "early", using("data"), boundTo(nodeOne))
@@ -128,7 +128,7 @@ var _ = Describe("A Pod that is bound to the virtual node by its maker", func() 
 		s.running(ctx, "early", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is told if its claim is bound to a volume that the member cannot reach", func(ctx SpecContext) {
+	It("reports that its claim is bound to a volume that the member cannot reach", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "first", using("data"), on(nodeOne))
@@ -140,7 +140,7 @@ var _ = Describe("A Pod that is bound to the virtual node by its maker", func() 
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("The scheduler changing its mind before anything is bound", func() {
+var _ = Describe("The scheduler choosing another node before anything is bound", func() {
 	// cordon keeps new Pods off a node until the story ends.
 	cordon := func(ctx context.Context, node string) {
 		GinkgoHelper()
@@ -153,7 +153,7 @@ var _ = Describe("The scheduler changing its mind before anything is bound", fun
 		patch(ctx, x.Host, s.newClaim(claim), `{"metadata":{"annotations":{"`+route.AnnSelectedNode+`":null}}}`)
 	}
 
-	It("has the placement taken back and given to the other member (I1, I3)", func(ctx SpecContext) {
+	It("has the placement withdrawn and given to the other member (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
 		Expect(provisioner.Freeze()).To(Succeed())
@@ -175,14 +175,14 @@ var _ = Describe("The scheduler changing its mind before anything is bound", fun
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data")
 		s.noted(ctx, "PersistentVolumeClaim", "data", "PlacementWithdrawn", one)
 
-		By("the provisioner going on afterwards")
+		By("letting the provisioner continue afterwards")
 		Expect(provisioner.Thaw()).To(Succeed())
 		s.barrierIn(ctx, x.Member(one), controlplane.ClassFast)
 		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())
 		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("leaves nothing of a volume that the provisioner finishes making afterwards (I1)", func(ctx SpecContext) {
+	It("leaves nothing of a volume that the provisioner finishes afterwards (I1)", func(ctx SpecContext) {
 		s := begin(ctx)
 		member := x.Fleet.Member(one)
 		// The volume is made, and the answer takes its time.
@@ -202,7 +202,7 @@ var _ = Describe("The scheduler changing its mind before anything is bound", fun
 		Expect(s.book(two, "data").LiveIDs()).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 
-	It("takes the leaf Pod back when the Pod is deleted, and the leaf claim when the claim is", func(ctx SpecContext) {
+	It("withdraws the leaf Pod when the Pod is deleted, and the leaf claim when the claim is", func(ctx SpecContext) {
 		s := begin(ctx)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
 		Expect(provisioner.Freeze()).To(Succeed())
@@ -219,7 +219,7 @@ var _ = Describe("The scheduler changing its mind before anything is bound", fun
 		Expect(s.book(one, "data").LiveIDs()).To(BeEmpty())
 	}, SpecTimeout(storyTime))
 
-	It("cannot be pretended by who writes a claim's selected node (I8)", func(ctx SpecContext) {
+	It("cannot be faked by somebody who writes a claim's selected node (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, route.AnnSelectedNode, nodeOne)
@@ -237,7 +237,7 @@ var _ = Describe("The scheduler changing its mind before anything is bound", fun
 		s.running(ctx, "gated", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("tells a claim whose selected node is a plain one, and takes the selection off", func(ctx SpecContext) {
+	It("reports on a claim whose selected node is a plain one, and removes the selection", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
 			metav1.SetMetaDataAnnotation(&c.ObjectMeta, route.AnnSelectedNode, plainNode)

@@ -104,7 +104,7 @@ func writesAbout(ctx context.Context, books account, name string) controlplane.R
 }
 
 var _ = Describe("A promise", func() {
-	DescribeTable("binds its claim at once, and costs nothing until a Pod lands (I1)", func(ctx SpecContext, class string, policy corev1.PersistentVolumeReclaimPolicy) {
+	DescribeTable("binds its claim at once, and costs nothing until a Pod is bound to a node (I1)", func(ctx SpecContext, class string, policy corev1.PersistentVolumeReclaimPolicy) {
 		s := begin(ctx)
 		books := opened(ctx)
 		claim := s.claim(ctx, "data", ofClass(class))
@@ -133,7 +133,7 @@ var _ = Describe("A promise", func() {
 		Entry("of a class that retains", SpecTimeout(storyTime), classPromiseRetain, corev1.PersistentVolumeReclaimRetain),
 	)
 
-	DescribeTable("is fulfilled where its first Pod lands, and ends with its claim (I1, I2, I3)", func(ctx SpecContext, class string) {
+	DescribeTable("is fulfilled in the member of its first Pod, and ends with its claim (I1, I2, I3)", func(ctx SpecContext, class string) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -198,7 +198,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
 		Expect(s.book(one, "again").Calls(ledger.CreateVolume)).To(BeZero())
 
-		By("making it again, under its name, when the host has lost it")
+		By("re-creating it, under its name, when the host has lost it")
 		Expect(x.Host.API.Delete(ctx, host)).To(Succeed())
 		patch(ctx, x.Host, host, `{"metadata":{"finalizers":null}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, And(
@@ -208,7 +208,7 @@ var _ = Describe("A promise", func() {
 		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
 	}, SpecTimeout(storyTime))
 
-	It("is made again, and retained, when the host has lost it (I1, I2, I3)", func(ctx SpecContext) {
+	It("is re-created, and retained, when the host has lost it (I1, I2, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.pod(ctx, "app", using("data"), on(nodeOne))
@@ -225,7 +225,7 @@ var _ = Describe("A promise", func() {
 		patch(ctx, x.Host, again, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
 	}, SpecTimeout(storyTime))
 
-	It("is made again once its class is there again, if the host has lost it before there was a disk", func(ctx SpecContext) {
+	It("is re-created once its class is there again, if the host has lost it before there was a disk", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := hostClass("promise-comes-back", classMirror, func(c *storagev1.StorageClass) {
 			c.Parameters[v1alpha1.ParameterProvisioning] = v1alpha1.ProvisioningPromise
@@ -293,7 +293,7 @@ var _ = Describe("A promise", func() {
 		measured(ctx, "xylem_promises_unfulfilled", one, Equal("0"))
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is not made for a claim that asks for more than can be promised", func(ctx SpecContext, reason string, change claimOption) {
+	DescribeTable("is not created for a claim that requests more than can be promised", func(ctx SpecContext, reason string, change claimOption) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise), change)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(phase(corev1.ClaimPending), tells(reason)))
@@ -308,7 +308,7 @@ var _ = Describe("A promise", func() {
 		Entry("a certain volume", SpecTimeout(storyTime), "VolumeNameUnsupported", func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeName = "another" }),
 	)
 
-	It("tells a Pod on a node of the host that no disk reaches it there", func(ctx SpecContext) {
+	It("reports on a Pod on a node of the host that no disk reaches it there", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
@@ -324,7 +324,7 @@ var _ = Describe("A promise", func() {
 			HaveField("Type", corev1.PodScheduled), HaveField("Reason", corev1.PodReasonUnschedulable)))))
 	}, SpecTimeout(storyTime))
 
-	It("is fulfilled once, when Pods land in two members (I3)", func(ctx SpecContext) {
+	It("is fulfilled once, when Pods are bound to nodes of two members (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
@@ -350,7 +350,7 @@ var _ = Describe("A promise", func() {
 		Expect(len(s.book(one, "data").LiveIDs()) + len(s.book(two, "data").LiveIDs())).To(Equal(1))
 	}, SpecTimeout(storyTime))
 
-	It("goes along with claims that are mirrored, in one Pod", func(ctx SpecContext) {
+	It("works beside mirrored claims in one Pod", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "promised", ofClass(classPromise))
 		s.claim(ctx, "mirrored")
@@ -359,7 +359,7 @@ var _ = Describe("A promise", func() {
 		s.fulfilled(ctx, "promised", two)
 	}, SpecTimeout(storyTime))
 
-	It("is released with its last Pod, and fulfilled again where the next one lands (I2)", func(ctx SpecContext) {
+	It("is released with its last Pod, and fulfilled again in the member of the next one (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "scratch", ofClass(classPromiseUnused))
 		promised := s.promised(ctx, "scratch")
@@ -369,7 +369,7 @@ var _ = Describe("A promise", func() {
 		host, leaf := s.fulfilled(ctx, "scratch", one)
 		Expect(host.Spec.NodeAffinity).To(Equal(promised.Spec.NodeAffinity))
 
-		By("waiting, while a Pod uses it, with one that has landed in another member")
+		By("waiting, while a Pod uses it, with one that is bound to a node of another member")
 		s.pod(ctx, "second", using("scratch"), on(nodeTwo))
 		until[corev1.Pod](ctx, s, x.Host, "second", tells("PlacedElsewhere", "scratch"))
 		Expect(s.book(one, "scratch").LiveIDs()).To(HaveLen(1))
@@ -478,7 +478,7 @@ var _ = Describe("A promise", func() {
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
 	}, SpecTimeout(storyTime))
 
-	It("is what the sample when-unused.yaml says", func(ctx SpecContext) {
+	It("works as the sample when-unused.yaml shows", func(ctx SpecContext) {
 		s := sample(ctx, "when-unused.yaml", one)
 		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "scratch", promise(corev1.ConditionTrue, v1alpha1.ReasonFulfilled))
 		pv := until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, phase(corev1.VolumeBound))

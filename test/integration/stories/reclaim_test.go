@@ -74,7 +74,7 @@ var _ = Describe("The end of a claim", func() {
 		Expect(leafClaim.Spec.VolumeName).To(Equal(volume))
 		until[corev1.PersistentVolume](ctx, s, x.Host, volume, HaveField("Spec.ClaimRef.UID", claim.UID))
 
-		By("no other disk having been made")
+		By("checking that no other disk was provisioned")
 		Expect(s.book(one, "data").LiveIDs()).To(Equal(disks))
 		Expect(s.book(one, "data").Count(ledger.CreateVolume)).To(Equal(1))
 		if next != "data" {
@@ -105,7 +105,7 @@ var _ = Describe("The end of a claim", func() {
 		s.destroyed(ctx, one, "data", volume)
 	}, SpecTimeout(storyTime))
 
-	It("leaves the data of a volume that an admin lets go of (I2)", func(ctx SpecContext) {
+	It("leaves the data of a volume that an admin abandons (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classRetainHost))
 		s.pod(ctx, "app", using("data"), on(nodeOne))

@@ -84,30 +84,30 @@ func (s *story) moved(ctx context.Context, claims ...string) {
 		Expect(claim.Status.Conditions).To(BeEmpty())
 		gone[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), name)
 		Expect(s.book(one, name).LiveIDs()).To(BeEmpty())
-		// One more may have been made while its claim was withdrawn: it goes again.
+		// One more may have been created while its claim was withdrawn: it goes again.
 		Eventually(func() []string { return s.book(two, name).LiveIDs() }).Should(HaveLen(1))
 	}
 }
 
 var _ = Describe("A claim that a member cannot meet", func() {
-	It("is met in another, and its Pod runs there, when the member's driver fails (I1, I3)", func(ctx SpecContext) {
+	It("is provisioned in another, and its Pod runs there, when the member's driver fails (I1, I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the array is on fire", "data")
 		s.claim(ctx, "data", ofClass(s.impatient(ctx)))
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
 		s.running(ctx, "app", nodeTwo)
 		s.moved(ctx, "data")
-		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "the array is on fire", "member "+two)
+		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "the array is on fire", fmt.Sprintf("member %q next", two))
 		s.noted(ctx, "PersistentVolumeClaim", "data", "PlacementMoved", "the array is on fire")
 
-		By("taking no room from anybody else")
+		By("taking no capacity from others")
 		Expect(s.room(ctx, x.Member(one))).To(BeNumerically(">", 1<<40))
 		s.claim(ctx, "other", ofClass(s.namespace))
 		s.pod(ctx, "other", using("other"), on(nodeOne))
 		s.running(ctx, "other", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is met in another when no node there suits the Pod, and nobody else loses room (I8)", func(ctx SpecContext) {
+	It("is provisioned in another when no node there suits the Pod, and nobody else loses capacity (I8)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		for _, node := range x.Fleet.Member(one).NodeNames() {
@@ -127,7 +127,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.running(ctx, "other", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	DescribeTable("is met in another when a quota there is used up", func(ctx SpecContext, resource corev1.ResourceName, part string) {
+	DescribeTable("is provisioned in another when a quota there is used up", func(ctx SpecContext, resource corev1.ResourceName, part string) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.strange(ctx, x.Member(one), handedOver(ctx))
@@ -142,7 +142,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, "the Pod"),
 	)
 
-	It("is met in another when its class is gone from the member", func(ctx SpecContext) {
+	It("is provisioned in another when its class is gone from the member", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		provisioner := x.Fleet.Member(one).Process(controlplane.Provisioner)
@@ -160,7 +160,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.noted(ctx, "Pod", "app", "PlacementMoved", one, "not found")
 	}, SpecTimeout(storyTime))
 
-	It("takes the other claims of its Pod along", func(ctx SpecContext) {
+	It("is reassigned together with the other claims of its Pod", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		// Both fail: a disk of one would hold the other.
@@ -176,7 +176,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.moved(ctx, "data", "logs")
 	}, SpecTimeout(storyTime))
 
-	It("stays if another claim of its Pod has its volume there, and says so", func(ctx SpecContext) {
+	It("stays if another claim of its Pod has its volume there, and reports it", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.claim(ctx, "logs", ofClass(class))
@@ -186,7 +186,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.faulty(one, codes.Internal, "the array is on fire", "data")
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), using("logs"))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire", "Pod app uses claim logs"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ProvisioningFailed", "the array is on fire", `Pod "app" also uses claim "logs"`))
 		By("a claim that failed later being moved")
 		s.faulty(one, codes.Internal, "the array is on fire", "data", "later")
 		s.claim(ctx, "later", ofClass(class))
@@ -199,7 +199,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is tried in each, at longer and longer intervals, when none can, and is met when one is repaired (I5)", func(ctx SpecContext) {
+	It("is attempted in each, at longer and longer intervals, when all fail, and is provisioned when one is repaired (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the first is on fire", "data")
 		s.faulty(two, codes.Internal, "the second is under water", "data")
@@ -214,7 +214,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.moved(ctx, "data")
 	}, SpecTimeout(storyTime))
 
-	It("goes on to the next, and back, when the scheduler does not follow", func(ctx SpecContext) {
+	It("is reassigned to the next member, and back, when the scheduler does not follow", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.faulty(one, codes.Internal, "the first is on fire", "data")
 		class := s.impatient(ctx)
@@ -222,13 +222,13 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		s.running(ctx, "in-the-way", nodeTwo)
 		s.claim(ctx, "data", ofClass(class))
 		s.pod(ctx, "app", using("data"), awayFrom("in-the-way", "of-app"))
-		s.noted(ctx, "Pod", "app", "PlacementFailed", "the first is on fire", "member "+two, "does not place Pod app there")
+		s.noted(ctx, "Pod", "app", "PlacementFailed", "the first is on fire", `does not place Pod "app" in member`, two)
 		Expect(s.book(two, "data").Count(ledger.CreateVolume)).To(BeZero())
 		s.repaired(one)
 		s.running(ctx, "app", nodeOne)
 	}, SpecTimeout(storyTime))
 
-	It("is not promised room any more that the member's driver says it does not have, before it is moved", func(ctx SpecContext) {
+	It("is no longer offered capacity that the member's driver does not have, before it is reassigned", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.faulty(one, codes.ResourceExhausted, "the pool is full", "data")
@@ -258,7 +258,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 		// Placed in the first; steered; unplaced, placed in the second, settled.
 		Expect(strings.Join(order, " ")).To(HavePrefix("annotated lowered annotated"))
 
-		By("a claim that fits going there all the same")
+		By("placing a claim that fits there anyway")
 		s.claim(ctx, "small", ofClass(class), ofSize("512Mi"))
 		s.pod(ctx, "small", using("small"), on(nodeOne))
 		s.running(ctx, "small", nodeOne)
@@ -290,7 +290,7 @@ var _ = Describe("A claim that a member cannot meet", func() {
 	}, SpecTimeout(storyTime))
 })
 
-var _ = Describe("A promise that the member where its Pod landed cannot keep", func() {
+var _ = Describe("A promise that the member of its Pod cannot fulfill", func() {
 	cordon := func(ctx context.Context, node string, is bool) {
 		GinkgoHelper()
 		patch(ctx, x.Host, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, is))
@@ -367,14 +367,14 @@ var _ = Describe("A member that is lost while a claim is asked for there", func(
 		class := s.impatient(ctx)
 		lose(ctx, one)
 		s.claim(ctx, "data", ofClass(class))
-		// Until its node is NotReady, the scheduler goes on choosing it.
+		// Until its node is NotReady, the scheduler continues choosing it.
 		s.pod(ctx, "app", using("data"), preferring(nodeOne))
-		s.noted(ctx, "PersistentVolumeClaim", "data", "MemberAway", one, "nothing was created there")
+		s.noted(ctx, "PersistentVolumeClaim", "data", "MemberAway", one, "Xylem has created nothing there")
 		s.running(ctx, "app", nodeTwo)
 		Expect(s.bound(ctx, "data").Annotations).To(HaveKeyWithValue(v1alpha1.AnnotationPlacedIn, idOf(ctx, x.Member(two))))
 	}, SpecTimeout(storyTime))
 
-	It("keeps the claim if it has begun, and the claim says what can be done (I3)", func(ctx SpecContext) {
+	It("keeps the claim if it has begun, and the claim reports what can be done (I3)", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := s.impatient(ctx)
 		s.faulty(one, codes.Unavailable, "not yet", "data")
@@ -383,7 +383,7 @@ var _ = Describe("A member that is lost while a claim is asked for there", func(
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", HaveField("Annotations", HaveKey(v1alpha1.AnnotationPlacedIn)))
 		lose(ctx, one)
 		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("MemberAway", one, "delete the claim", v1alpha1.AnnotationForceDeregister))
-		By("another claim going elsewhere meanwhile")
+		By("placing another claim elsewhere in the meantime")
 		s.claim(ctx, "other", ofClass(class))
 		s.pod(ctx, "other", using("other"))
 		s.running(ctx, "other", nodeTwo)

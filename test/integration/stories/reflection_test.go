@@ -21,7 +21,7 @@ import (
 // offerLabel is the label by which the sample selects classes.
 const offerLabel = "xylem-example/offer"
 
-// offered makes a class in a member that its admin offers; a default one there.
+// offered creates a class in a member that its admin offers; a default one there.
 func offered(ctx context.Context, m *harness.Cluster, name string, change ...func(*storagev1.StorageClass)) *storagev1.StorageClass {
 	GinkgoHelper()
 	class := controlplane.Class(name, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
@@ -118,9 +118,9 @@ var _ = Describe("A class that a member offers", func() {
 		s.running(ctx, "other", nodeTwo)
 		s.claim(ctx, "pinned", ofClass("bronze"))
 		s.pod(ctx, "pinned", using("pinned"), on(nodeOne))
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", "offered by "+two, `member "`+one+`" is excluded`))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "pinned", tells("ClassNotOffered", two+" do;", `member "`+one+`" is excluded`))
 
-		By("following the member: replaced by its like, growth, and a policy, which makes it another class")
+		By("following the member: replaced by an equal class, expansion, and a policy, which makes it another class")
 		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"xylem-example/theirs":"kept"}}}`)
 		Expect(x.Member(two).API.Delete(ctx, class)).To(Succeed())
 		class = offered(ctx, x.Member(two), "bronze")
@@ -156,7 +156,7 @@ var _ = Describe("A class that a member offers", func() {
 		Expect(len(writes)).To(BeNumerically("<", changes/10), writes.String())
 	}, SpecTimeout(storyTime))
 
-	It("in two members is one class if they agree, else the older registration's, and the other is told", func(ctx SpecContext) {
+	It("in two members is one class if they agree; otherwise the older registration's, and the other reports it", func(ctx SpecContext) {
 		begin(ctx)
 		first := offered(ctx, x.Member(one), "silver")
 		second := offered(ctx, x.Member(two), "silver")
@@ -177,7 +177,7 @@ var _ = Describe("A class that a member offers", func() {
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
 	}, SpecTimeout(storyTime))
 
-	It("leaves alone a class of the host's own, takes its turn when that goes, and counts against the cap", func(ctx SpecContext) {
+	It("leaves a foreign class in the host alone, is published when that is gone, and counts toward the cap", func(ctx SpecContext) {
 		begin(ctx)
 		own := &storagev1.StorageClass{
 			ObjectMeta:  metav1.ObjectMeta{Name: "gold", Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedByValue}},
@@ -188,7 +188,7 @@ var _ = Describe("A class that a member offers", func() {
 		offered(ctx, x.Member(two), "gold-2")
 		reflecting(ctx, two, 1)
 		registration(ctx, two, And(
-			says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonTooManyClasses, "gold-2", "class gold: the host has a class of that name"),
+			says(v1alpha1.ConditionClassesReflected, metav1.ConditionFalse, v1alpha1.ReasonTooManyClasses, "gold-2", `class "gold": the host has a class of that name`),
 			says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
 		var now storagev1.StorageClass
 		Expect(x.Host.API.Get(ctx, client.ObjectKeyFromObject(own), &now)).To(Succeed())
@@ -201,7 +201,7 @@ var _ = Describe("A class that a member offers", func() {
 		registration(ctx, two, says(v1alpha1.ConditionClassesReflected, metav1.ConditionTrue, v1alpha1.ReasonReflected))
 	}, SpecTimeout(storyTime))
 
-	It("stays while the member is away, over a restart of the manager too, and goes when reflection is turned off meanwhile", func(ctx SpecContext) {
+	It("stays while the member is away, across a restart of the manager too, and is deleted when reflection is turned off in the meantime", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := offered(ctx, x.Member(one), "copper")
 		offered(ctx, x.Member(one), "iron")

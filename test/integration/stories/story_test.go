@@ -25,14 +25,14 @@ import (
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
 
-// story is a namespace of the host and what is made for it in the members.
+// story is a namespace of the host and what is created for it in the members.
 type story struct {
 	namespace string
 	// lost is a member whose disks nobody can account for any more: it was wiped.
 	lost string
 }
 
-// begin makes the story's namespace, and sees to its end: everything is dumped
+// begin creates the story's namespace, and sees to its end: everything is dumped
 // if it failed, cleaned up, and held against the members' disks.
 func begin(ctx context.Context) *story {
 	GinkgoHelper()
@@ -56,7 +56,7 @@ func (s *story) end(ctx SpecContext) {
 	Expect(x.Host.API.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
 }
 
-// oracle is I1: every disk made for the namespace is of a claim that is there,
+// oracle is I1: every disk created for the namespace is of a claim that is there,
 // or of a volume that is to be retained.
 func (s *story) oracle(ctx context.Context) {
 	GinkgoHelper()
@@ -118,7 +118,7 @@ func (s *story) cleanUp(ctx context.Context) {
 		Expect(x.Host.API.DeleteAllOf(ctx, owner, in, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 	}
 	Eventually(ctx, func(g Gomega) {
-		// Again and again: controllers may still have been making some.
+		// Repeated, because controllers may still create some.
 		for _, obj := range []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}} {
 			g.Expect(x.Host.API.DeleteAllOf(ctx, obj, in)).To(Succeed())
 		}
@@ -140,7 +140,7 @@ func (s *story) left(ctx context.Context, c *harness.Cluster) []string {
 	return names
 }
 
-// Objects, and what may be changed of them before they are made.
+// Objects, and what may be changed of them before they are created.
 
 type (
 	claimOption = func(*corev1.PersistentVolumeClaim)
@@ -325,7 +325,7 @@ func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...s
 	}).Should(ContainElement(And(matchers...)))
 }
 
-// recorded waits until the host's record of a member names what was let go of there.
+// recorded waits until the host's record of a member names what was released there.
 func (s *story) recorded(ctx context.Context, clusterID string, parts ...string) {
 	GinkgoHelper()
 	line := make([]gomegatypes.GomegaMatcher, len(parts))

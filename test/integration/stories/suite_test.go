@@ -22,7 +22,7 @@ const (
 	settle = suite.Settle
 	// nodeGrace is how long a member may be away before its node is NotReady.
 	nodeGrace = 8 * time.Second
-	// stuckAfter is how long a deletion may take before it is told.
+	// stuckAfter is how long a deletion may take before it is reported.
 	stuckAfter = 10 * time.Second
 	// storyTime bounds a story.
 	storyTime = 4 * time.Minute
@@ -116,7 +116,7 @@ func hostClass(name, member string, change ...func(*storagev1.StorageClass)) *st
 	return &class
 }
 
-// newNamespace makes a story's namespace in the host.
+// newNamespace creates a story's namespace in the host.
 func newNamespace(ctx context.Context, name string) *corev1.Namespace {
 	GinkgoHelper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}

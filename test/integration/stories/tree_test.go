@@ -137,7 +137,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		Expect(complaints).To(ContainSubstring(`did you mean "data"?`))
 	}, SpecTimeout(storyTime))
 
-	It("says why a claim or a promise waits, in the words of the object", func(ctx SpecContext) {
+	It("shows why a claim or a promise waits, in the words of the object", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "unused", ofClass(classPromise))
 		s.claim(ctx, "big", ofClass(classLimited), ofSize("5Gi"))
@@ -163,7 +163,7 @@ var _ = Describe("kubectl xylem tree", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, SpecTimeout(storyTime))
 
-	It("finds what is left of a claim that is gone, and says what is not there", func(ctx SpecContext) {
+	It("finds what is left of a claim that is gone, and reports what is missing", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "kept", ofClass(classRetainHost))
 		s.pod(ctx, "app", using("kept"), on(nodeOne))

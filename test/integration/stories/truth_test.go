@@ -31,29 +31,24 @@ func placeable(pod *corev1.Pod) string {
 	return ""
 }
 
-var _ = Describe("A Pod that waits", func() {
-	// waits expects the cause on the Pod, as a condition and as an event.
-	waits := func(ctx context.Context, s *story, reason string, parts ...string) {
-		GinkgoHelper()
-		until[corev1.Pod](ctx, s, x.Host, "app", tells(reason, parts...))
-		s.noted(ctx, "Pod", "app", reason, parts...)
-	}
-
+var _ = Describe("A Pod that waits", Label(mistakes), func() {
 	It("for a class with a misspelled parameter reports the parameter that was meant", func(ctx SpecContext) {
 		s := begin(ctx)
 		inHost(ctx, hostClass("story-misspelled", "", func(c *storagev1.StorageClass) {
 			c.Parameters = map[string]string{"xylem.io/memberclass": classMirror}
 		}))
 		s.claim(ctx, "data", ofClass("story-misspelled"))
+		By("making the mistake")
 		s.pod(ctx, "app", using("data"))
-		waits(ctx, s, v1alpha1.ReasonClassInvalid, `claim "data"`, "xylem.io/memberclass", `did you mean "xylem.io/member-class"`)
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonClassInvalid, `claim "data"`, "xylem.io/memberclass", `did you mean "xylem.io/member-class"`)
 	}, SpecTimeout(storyTime))
 
 	It("for a toleration reports the lines to add", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
+		By("making the mistake")
 		s.pod(ctx, "app", using("data"), withoutTolerations)
-		waits(ctx, s, v1alpha1.ReasonTolerationMissing, one, two,
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonTolerationMissing, one, two,
 			`tolerations: [{key: kosmos.io/node, operator: Equal, value: "true", effect: NoSchedule}]`)
 		Expect(s.book(one, "data").Calls(ledger.CreateVolume)).To(BeZero())
 	}, SpecTimeout(storyTime))
@@ -61,8 +56,9 @@ var _ = Describe("A Pod that waits", func() {
 	It("for a class reports which member lacks it, and runs when it is there, reporting nothing any more", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data", ofClass(classMissing))
+		By("making the mistake")
 		s.pod(ctx, "app", using("data"))
-		waits(ctx, s, v1alpha1.ReasonNotOffered, one, two, classMissing, "spec.storage.classes")
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNotOffered, one, two, classMissing, "spec.storage.classes")
 
 		class := controlplane.Class(classMissing, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete)
 		class.Provisioner = controlplane.DefaultDriverName
@@ -80,8 +76,9 @@ var _ = Describe("A Pod that waits", func() {
 		room(ctx, x.Member(one), name, 2*gi)
 		room(ctx, x.Member(two), name, 3*gi)
 		s.claim(ctx, "data", ofClass(name), ofSize("5Gi"))
+		By("making the mistake")
 		s.pod(ctx, "app", using("data"))
-		waits(ctx, s, v1alpha1.ReasonNoCapacity, fmt.Sprintf(`member %q has 2Gi of the 5Gi that claim "data" requests`, one), fmt.Sprintf("member %q has 3Gi", two))
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNoCapacity, fmt.Sprintf(`member %q has 2Gi of the 5Gi that claim "data" requests`, one), fmt.Sprintf("member %q has 3Gi", two))
 	}, SpecTimeout(storyTime))
 
 	It("for a data source that is not supported reports it", func(ctx SpecContext) {
@@ -89,8 +86,9 @@ var _ = Describe("A Pod that waits", func() {
 		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.DataSource = &corev1.TypedLocalObjectReference{APIGroup: ptr.To("snapshot.storage.k8s.io"), Kind: "VolumeSnapshot", Name: "last"}
 		})
+		By("making the mistake")
 		s.pod(ctx, "app", using("data"))
-		waits(ctx, s, v1alpha1.ReasonDataSourceUnsupported, `claim "data"`)
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonDataSourceUnsupported, `claim "data"`)
 	}, SpecTimeout(storyTime))
 
 	It("for a volume in a member that is away reports that member", func(ctx SpecContext) {
@@ -102,16 +100,18 @@ var _ = Describe("A Pod that waits", func() {
 		gone[corev1.Pod](ctx, s, x.Host, "first")
 		cutOff(ctx, two)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Spec.Taints", ContainElement(HaveField("Key", v1alpha1.TaintMemberAway))))
+		By("making the mistake")
 		s.pod(ctx, "app", using("data"))
-		waits(ctx, s, v1alpha1.ReasonMemberAway, `claim "data"`, two, "has been away since")
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonMemberAway, `claim "data"`, two, "has been away since")
 	}, SpecTimeout(storyTime))
 
 	It("and uses no claim of Xylem's has nothing written to it", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.pod(ctx, "other", withoutTolerations, on(nodeOne))
 		s.claim(ctx, "data")
+		By("making the mistake")
 		s.pod(ctx, "app", using("data"), withoutTolerations)
-		waits(ctx, s, v1alpha1.ReasonTolerationMissing, one)
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonTolerationMissing, one)
 		other, err := read[corev1.Pod](ctx, s, x.Host, "other")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(placeable(other)).To(BeEmpty())
@@ -209,7 +209,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 			HaveField("Type", corev1.NodeReady), HaveField("Status", status), HaveField("Reason", reason))))
 	}
 
-	It("are kept, are not ready meanwhile, and go on when it is back; a Job runs once", func(ctx SpecContext) {
+	It("are kept, are not ready until it is back, and continue then; a Job runs once", func(ctx SpecContext) {
 		s := begin(ctx)
 		pod := job(ctx, s)
 		leaf, err := read[corev1.Pod](ctx, s, x.Member(two), pod.Name)
@@ -221,7 +221,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 		s.noted(ctx, "Pod", pod.Name, v1alpha1.ReasonMemberAway, two, "kept until the member is back")
 		cr := until[v1alpha1.ClusterRegistration](ctx, s, x.Host, two, says(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonMemberAway))
 		Expect(cr.Status.Conditions).To(ContainElement(And(
-			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("Nothing happens to its Pods and volumes, however long that takes")))))
+			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("Nothing happens to its Pods and volumes, however long it takes")))))
 		evicts(ctx, s)
 		kept, err := read[corev1.Pod](ctx, s, x.Host, pod.Name)
 		Expect(err).NotTo(HaveOccurred())
@@ -238,7 +238,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 			HaveField("Spec.Taints", Not(ContainElement(HaveField("Key", v1alpha1.TaintMemberAway))))))
 	}, SpecTimeout(2*storyTime))
 
-	It("are evicted by the host where the registration says so", func(ctx SpecContext) {
+	It("are evicted by the host if the registration asks for it", func(ctx SpecContext) {
 		s := begin(ctx)
 		whenAway(ctx, two, v1alpha1.WhenAwayEvict)
 		pod := job(ctx, s)

@@ -69,7 +69,7 @@ var _ = Describe("Workloads", func() {
 })
 
 var _ = Describe("The end of a Pod", func() {
-	DescribeTable("comes with that of its counterpart in the member: it is not run again, and the Deployment's next Pod is", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
+	DescribeTable("follows that of its counterpart in the member: it is not run again, but the Deployment's next Pod is", func(ctx SpecContext, end func(context.Context, *corev1.Pod) error, shown gomegatypes.GomegaMatcher) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		labels := map[string]string{"app": "web"}
@@ -124,7 +124,7 @@ var _ = Describe("The end of a Pod", func() {
 		Entry("failure", SpecTimeout(storyTime), controlplane.AnnotationFail, batchv1.JobFailed, corev1.PodFailed),
 	)
 
-	It("is its own, with its grace, when it is deleted", func(ctx SpecContext) {
+	It("has its own grace period when it is deleted", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne), annotated(controlplane.AnnotationStopAfter, "3s"))
@@ -143,7 +143,7 @@ var _ = Describe("The end of a Pod", func() {
 })
 
 var _ = Describe("Pods that are not pushed", func() {
-	It("are those of DaemonSets, and are told", func(ctx SpecContext) {
+	It("are those of DaemonSets, which report it", func(ctx SpecContext) {
 		s := begin(ctx)
 		labels := map[string]string{"app": "agent"}
 		spec := podSpec()

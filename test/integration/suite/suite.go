@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// Settle bounds how long anything may take to come about. It is generous: nothing
+	// Settle bounds how long anything may take to happen. It is generous: nothing
 	// asserts that it is quick.
 	Settle = 90 * time.Second
 	poll   = 100 * time.Millisecond

@@ -46,7 +46,7 @@ type Target struct {
 	Range        bool   `json:"range"`
 }
 
-// Field says how values are shown.
+// Field reports how values are shown.
 type Field struct {
 	Unit       string     `json:"unit"`
 	NoValue    string     `json:"noValue"`
@@ -58,7 +58,7 @@ type Field struct {
 	Custom     Custom     `json:"custom"`
 }
 
-// Custom says how lines are drawn.
+// Custom reports how lines are drawn.
 type Custom struct {
 	FillOpacity float64 `json:"fillOpacity"`
 	LineWidth   float64 `json:"lineWidth"`

@@ -43,7 +43,7 @@ func (d *Dashboard) Height() float64 {
 	return float64(rows)*(cell+gap) - gap
 }
 
-// overlaps says which panels are in each other's place, or outside of the grid.
+// overlaps reports which panels are in each other's place, or outside of the grid.
 func (d *Dashboard) overlaps() error {
 	var wrong []error
 	for i, p := range d.Panels {

@@ -28,7 +28,7 @@ const all = "$__all"
 // variable is $name, ${name} or ${name:format}.
 var variable = regexp.MustCompile(`\$(\w+)|\$\{(\w+)(?::\w+)?\}`)
 
-// Values are what variables stand for.
+// Values are what variables represent.
 type Values map[string]string
 
 // Values of the dashboard's own variables as it is opened, and of Grafana's for queries

@@ -104,7 +104,7 @@ func (p *painter) entry(i int, name string, x, y float64) {
 	p.write(p.style(small, false, ink, 0), x+swatch, y, name)
 }
 
-// lack notes what a legend had no room for; in Grafana it can be scrolled.
+// lack notes what a legend had no capacity for; in Grafana it can be scrolled.
 func (p *painter) lack(panel board.Panel, number int) {
 	if number > 0 {
 		p.lacked = append(p.lacked, fmt.Sprintf("panel %q: its legend has no room for %d of its series", panel.Title, number))

@@ -20,7 +20,7 @@ const (
 	acrossTicks, downTicks = 62, 34
 )
 
-// frame is the place of a graph, and what its edges stand for.
+// frame is the place of a graph, and what its edges represent.
 type frame struct {
 	in        board.Rectangle
 	low, high float64

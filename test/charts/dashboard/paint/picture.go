@@ -32,7 +32,7 @@ type Content struct {
 	Note string
 }
 
-// Picture draws it, as wide as that many pixels, and says what of it had no room.
+// Picture draws it, as wide as that many pixels, and says what of it had no capacity.
 func Picture(content Content, width float64) (image.Image, []string) {
 	inner := width - 2*margin
 	p := &painter{Content: content, canvas: newCanvas(width, header+content.Board.Height()+margin)}
@@ -46,7 +46,7 @@ func Picture(content Content, width float64) (image.Image, []string) {
 	return p.Image(), p.lacked
 }
 
-// Points is how many points a panel has room for, at the least.
+// Points is how many points a panel has capacity for, at the least.
 func Points(d *board.Dashboard, width float64) float64 {
 	least := width
 	for _, panel := range d.Panels {

@@ -1,0 +1,226 @@
+package stories_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// mistakes labels the stories of what newcomers do wrong. Each reports what the user sees,
+// as entries of its report: `-ginkgo.label-filter=mistakes -ginkgo.json-report=FILE` has
+// when the mistake was made and when it was reported.
+const mistakes = "mistakes"
+
+// shown expects a condition of Xylem's with the cause and the remedy on an object, an event
+// of the same reason beside it, and notes the message in the report.
+func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...string) {
+	GinkgoHelper()
+	var message string
+	note := WithTransform(func(obj any) any {
+		for _, c := range reportsOf(obj) {
+			if c.Reason == reason {
+				message = c.Message
+			}
+		}
+		return obj
+	}, showing(reason, parts...))
+	switch kind {
+	case "Pod":
+		until[corev1.Pod](ctx, s, x.Host, name, note)
+	case "PersistentVolumeClaim":
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, note)
+	case "ClusterRegistration":
+		registration(ctx, name, note)
+	}
+	AddReportEntry(fmt.Sprintf("%s reports %s", kind, reason), message)
+	s.noted(ctx, kind, name, reason, parts...)
+}
+
+// reportsOf are the conditions of an object that have a message.
+func reportsOf(obj any) []metav1.Condition {
+	var all []metav1.Condition
+	switch o := obj.(type) {
+	case *corev1.Pod:
+		for _, c := range o.Status.Conditions {
+			all = append(all, metav1.Condition{Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message})
+		}
+	case *corev1.PersistentVolumeClaim:
+		for _, c := range o.Status.Conditions {
+			all = append(all, metav1.Condition{Type: string(c.Type), Status: metav1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message})
+		}
+	case *v1alpha1.ClusterRegistration:
+		all = o.Status.Conditions
+	}
+	return all
+}
+
+// showing matches an object with a condition that is False for a reason.
+func showing(reason string, parts ...string) gomegatypes.GomegaMatcher {
+	matchers := []gomegatypes.GomegaMatcher{HaveField("Status", metav1.ConditionFalse), HaveField("Reason", reason)}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return WithTransform(reportsOf, ContainElement(And(matchers...)))
+}
+
+var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
+	It("a class that binds immediately: the Pod names the mode to use", func(ctx SpecContext) {
+		s := begin(ctx)
+		By("making the mistake")
+		s.claim(ctx, "data", ofClass(classImmediate))
+		s.pod(ctx, "app", using("data"))
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonImmediate, `claim "data"`, classImmediate, "volumeBindingMode", "WaitForFirstConsumer")
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("a quota of the members: the Pod quotes it, and reports who can change it", func(ctx SpecContext, resource corev1.ResourceName, reason string) {
+		s := begin(ctx)
+		for _, m := range []string{one, two} {
+			s.strange(ctx, x.Member(m), handedOver(ctx))
+			inMember(ctx, x.Member(m), quota(s.namespace, resource))
+		}
+		By("making the mistake")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"))
+		s.shown(ctx, "Pod", "app", reason, "exceeded quota", "member", "ask the member's admin to change the quota")
+	},
+		Entry("of claims", SpecTimeout(storyTime), corev1.ResourcePersistentVolumeClaims, v1alpha1.ReasonRefusedByMember),
+		Entry("of Pods", SpecTimeout(storyTime), corev1.ResourcePods, v1alpha1.ReasonRefusedByMember),
+	)
+
+	It("a namespace that the member restricts: the Pod quotes Pod Security, and reports what to change", func(ctx SpecContext) {
+		s := begin(ctx)
+		labels := handedOver(ctx)
+		labels["pod-security.kubernetes.io/enforce"] = "restricted"
+		s.strange(ctx, x.Member(one), labels)
+		By("making the mistake")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonRefusedByMember, one, "PodSecurity", "securityContext", "Change the Pod")
+	}, SpecTimeout(storyTime))
+
+	It("a namespace that the member has already: the Pod has the command that hands it over", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.strange(ctx, x.Member(one), nil)
+		By("making the mistake")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNamespaceConflict, one, "kubectl label namespace "+s.namespace)
+	}, SpecTimeout(storyTime))
+
+	It("an access mode that the member's driver lacks: the Pod quotes the driver", func(ctx SpecContext) {
+		s := begin(ctx)
+		for _, m := range []string{one, two} {
+			s.faulty(m, codes.InvalidArgument, "access mode MULTI_NODE_MULTI_WRITER is not supported", "data")
+		}
+		By("making the mistake")
+		s.claim(ctx, "data", func(c *corev1.PersistentVolumeClaim) {
+			c.Spec.AccessModes = []corev1.PersistentVolumeAccessMode{corev1.ReadWriteMany}
+		})
+		s.pod(ctx, "app", using("data"))
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonProvisioningFailed, `claim "data"`, "MULTI_NODE_MULTI_WRITER is not supported", "member", "Change the claim or its class")
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("a reference to what is not there: the Pod names it", func(ctx SpecContext, kind string, refer podOption) {
+		s := begin(ctx)
+		By("making the mistake")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), refer)
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonReferenceMissing, kind+` "settings"`, "Create")
+	},
+		Entry("a ConfigMap in a volume", SpecTimeout(storyTime), "ConfigMap", func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "settings", VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}},
+			}})
+		}),
+		Entry("a Secret in the environment", SpecTimeout(storyTime), "Secret", func(p *corev1.Pod) {
+			p.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+		}),
+	)
+
+	It("a token of a service account: the Pod reports that no member can issue it", func(ctx SpecContext) {
+		s := begin(ctx)
+		By("making the mistake")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), func(p *corev1.Pod) {
+			p.Spec.Volumes = append(p.Spec.Volumes, corev1.Volume{Name: "token", VolumeSource: corev1.VolumeSource{
+				Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{{
+					ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Audience: "vault", Path: "token"},
+				}}},
+			}})
+		})
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonPodUnsupported, "serviceAccountToken", "remove the volume")
+	}, SpecTimeout(storyTime))
+
+	It("a node of the host by nodeSelector: the Pod reports which members that excludes", func(ctx SpecContext) {
+		s := begin(ctx)
+		By("making the mistake")
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{corev1.LabelHostname: plainNode} })
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonNodeSelectorMismatch, one, two, "nodeSelector")
+	}, SpecTimeout(storyTime))
+
+	It("an image that cannot be pulled: the Pod quotes the member's kubelet", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		By("making the mistake")
+		s.pod(ctx, "app", using("data"), on(nodeOne), annotated(controlplane.AnnotationStartAfter, "1h"))
+		leaf := until[corev1.Pod](ctx, s, x.Member(one), "app", HaveField("Spec.NodeName", Not(BeEmpty())))
+		const says = `Back-off pulling image "example/mian"`
+		// What a kubelet writes; KWOK pulls nothing.
+		leaf.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "main", Image: "example/mian",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: says}},
+		}}
+		Expect(x.Member(one).API.Status().Update(ctx, leaf)).To(Succeed())
+		Expect(x.Member(one).API.Create(ctx, &corev1.Event{
+			ObjectMeta:     metav1.ObjectMeta{Namespace: s.namespace, Name: "app.pull"},
+			InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: s.namespace, Name: "app", UID: leaf.UID, APIVersion: "v1"},
+			Type:           corev1.EventTypeWarning, Reason: "Failed", Message: says, Count: 1,
+			FirstTimestamp: metav1.Now(), LastTimestamp: metav1.Now(), Source: corev1.EventSource{Component: "kubelet"},
+		})).To(Succeed())
+		until[corev1.Pod](ctx, s, x.Host, "app", HaveField("Status.ContainerStatuses", ContainElement(
+			HaveField("State.Waiting", And(Not(BeNil()), HaveField("Reason", "ImagePullBackOff"), HaveField("Message", says))))))
+		AddReportEntry("Pod reports ImagePullBackOff", says)
+		s.noted(ctx, "Pod", "app", "Failed", says, one)
+	}, SpecTimeout(storyTime))
+
+	It("one member registered twice: the second registration names the first", func(ctx SpecContext) {
+		kubeconfig, err := x.MemberKubeconfig(ctx, one)
+		Expect(err).NotTo(HaveOccurred())
+		By("making the mistake")
+		register(ctx, "again", kubeconfig)
+		(&story{}).shown(ctx, "ClusterRegistration", "again", v1alpha1.ReasonDuplicateCluster, one, "Delete")
+	}, SpecTimeout(storyTime))
+
+	DescribeTable("a kubeconfig that leads nowhere: the registration reports what to correct", func(ctx SpecContext, name, reason string,
+		change func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo), parts ...string,
+	) {
+		kubeconfig, err := x.MemberKubeconfig(ctx, one)
+		Expect(err).NotTo(HaveOccurred())
+		config, err := clientcmd.Load(kubeconfig)
+		Expect(err).NotTo(HaveOccurred())
+		chosen := config.Contexts[config.CurrentContext]
+		change(config.Clusters[chosen.Cluster], config.AuthInfos[chosen.AuthInfo])
+		kubeconfig, err = clientcmd.Write(*config)
+		Expect(err).NotTo(HaveOccurred())
+		By("making the mistake")
+		register(ctx, name, kubeconfig)
+		(&story{}).shown(ctx, "ClusterRegistration", name, reason, parts...)
+	},
+		Entry("a wrong token", SpecTimeout(storyTime), "wrong-token", v1alpha1.ReasonUnauthorized,
+			func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) { u.Token = "abc" }, "rejects the credentials", "kubectl xylem register"),
+		Entry("a port where nothing listens", SpecTimeout(storyTime), "wrong-port", v1alpha1.ReasonUnreachable,
+			func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.Server = "https://127.0.0.1:1" }, "127.0.0.1:1", "Check the server in the kubeconfig"),
+	)
+})
