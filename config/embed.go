@@ -27,7 +27,7 @@ type kustomization struct {
 }
 
 // making is the order in which to make what a member needs: what limits the account
-// stands before it has a right. Removed is it the other way round: the rights and the
+// comes before it has a right. Removed is it the other way round: the rights and the
 // account, with its tokens, go before the limits.
 var making = []string{
 	"Namespace", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",

@@ -59,7 +59,7 @@ type lane struct {
 	line         line
 }
 
-// New creates a gate, which knows of volumes once Setup has been called.
+// New creates a gate, which counts volumes once Setup has been called.
 func New(c clock.WithTicker) *Gate {
 	return &Gate{clock: c, lanes: map[string]*lane{}, underWay: map[string]map[types.UID]time.Time{}}
 }

@@ -33,7 +33,7 @@ type Checker struct {
 	Client client.Client
 	// Namespace of the manager.
 	Namespace string
-	// Out is told of each check, a line each.
+	// Out gets a line for each check.
 	Out io.Writer
 }
 

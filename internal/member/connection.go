@@ -25,7 +25,7 @@ import (
 )
 
 // CallTimeout bounds every single call to a member, watches excepted; so does
-// a third of the fence's duration, so that no write lands when it has run out.
+// a third of the fence's duration, so that no write arrives after it has expired.
 const CallTimeout = 10 * time.Second
 
 // Connection is one transport to a member and the clients on it.

@@ -213,7 +213,7 @@ func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T,
 					t.Errorf("not dropped: %v", got.Interface())
 				}
 			case fields.Translate:
-				// What comes of it is told by the tests of each translation; that
+				// The tests of each translation show the result; that
 				// there is one shows in that it is not what it was.
 				if reflect.DeepEqual(field.Interface(), got.Interface()) && !slices.Contains(sometimesTheSame, f.Path) {
 					t.Errorf("is translated by name only: %v", got.Interface())

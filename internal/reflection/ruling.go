@@ -17,7 +17,7 @@ type View struct {
 	Registrations []v1alpha1.ClusterRegistration
 }
 
-// Ruling is what becomes of one name.
+// Ruling is what happens to one name.
 type Ruling struct {
 	// Offering are the registrations that offer the class together, the oldest
 	// first, and Terms what they agree on. None: no class is to be there.

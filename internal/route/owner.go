@@ -98,7 +98,7 @@ func ownersOf(obj client.Object) []key {
 	case *corev1.PersistentVolume:
 		add(byCluster, obj.Labels[v1alpha1.LabelClusterID])
 		if hostpv.IsPromise(obj) {
-			// Pods may wait for it in any member, and go on, or fail, by what becomes of
+			// Pods may wait for it in any member, and go on, or fail, by what happens to
 			// it in another.
 			keys = append(keys, key{kind: byAll})
 		}

@@ -270,7 +270,7 @@ func (c *Cluster) apiServerArgs(a addresses) []string {
 		"--audit-log-path=" + c.path("audit.log"),
 		"--audit-log-mode=blocking",
 		"--audit-log-maxsize=" + strconv.Itoa(auditMegabytes),
-		// Else an apiserver that is asked to end waits for whoever watches it.
+		// Else an apiserver that is asked to end waits for its watchers.
 		"--shutdown-watch-termination-grace-period=" + watchGrace.String(),
 		"--profiling=false",
 	}

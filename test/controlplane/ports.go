@@ -32,7 +32,7 @@ type ports struct {
 func (p *ports) take() (string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The name is shared by all programs that do this, whoever runs them.
+	// The name is shared by all programs that do this, for all users.
 	dir := filepath.Join(os.TempDir(), "xylem-ports-"+strconv.Itoa(os.Getuid()))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("reserving a port: %w", err)
@@ -58,7 +58,7 @@ func (p *ports) take() (string, error) {
 	return "", fmt.Errorf("no free port between %d and %d", firstPort, lastPort)
 }
 
-// release gives all ports back.
+// release releases all ports.
 func (p *ports) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -149,7 +149,7 @@ var crd = []string{
 }
 
 // asked reports whether an object may stay when the charts are uninstalled: the CRD,
-// which the chart keeps unless it is told otherwise; the namespace, which Helm
+// which the chart keeps by default; the namespace, which Helm
 // never removes, with what Kubernetes puts into each; and the Leases in it, which
 // know what a member that is registered once more, or a second manager, must be
 // told from.

@@ -21,7 +21,7 @@ const MemberAccount = "xylem"
 // the host's cluster ID from its name.
 func HostAccount(hostID string) string { return MemberAccount + "-host-" + hostID }
 
-// callTimeout bounds each call to a member: one that is out of reach is told
+// callTimeout bounds each call to a member: one that is out of reach is reported
 // within the time that somebody waits at a terminal.
 const callTimeout = 15 * time.Second
 

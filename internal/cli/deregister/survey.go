@@ -62,7 +62,7 @@ func look(ctx context.Context, host *command.Cluster, cr *v1alpha1.ClusterRegist
 	return s, nil
 }
 
-// fates reports of each group what becomes of it. Pure.
+// fates reports of each group what happens to it. Pure.
 func (s *survey) fates(policy v1alpha1.DeregistrationPolicy) [][3]string {
 	stay := "stay in the member with their data; registering the same cluster again adopts them"
 	claims := "keep their volumes, which cannot be reached"

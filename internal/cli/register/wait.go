@@ -18,7 +18,7 @@ import (
 )
 
 // insisting is how long a reason that does not pass by itself has to stand before
-// it is believed: a registration that was there may still show its last attempt's.
+// it is trusted: a registration that was there may still show its last attempt's.
 const insisting = 5 * time.Second
 
 // final are the reasons of Connected that waiting does not mend.
@@ -33,7 +33,7 @@ var final = map[string]string{
 	v1alpha1.ReasonNodeNameTaken:     "",
 }
 
-// patience is how long a reason of final has to stand before it is believed. Of two
+// patience is how long a reason of final has to stand before it is trusted. Of two
 // API servers one may take a while to know what was made at the other: its account,
 // and its rights. Pure.
 func patience(reason string, first bool) time.Duration {

@@ -83,7 +83,7 @@ func (h *Heartbeat) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // appears admits that a virtual node is there which was not: all else that
-// becomes of one is seen when its next turn comes.
+// happens to one is seen when its next turn comes.
 func appears() predicate.Predicate {
 	virtual := func(obj client.Object) bool {
 		node, ok := obj.(*corev1.Node)

@@ -36,7 +36,7 @@ func class(uid types.UID, provisioner string, parameters map[string]string) *sto
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast", UID: uid}, Provisioner: provisioner, Parameters: parameters}
 }
 
-// A class is told once, however often it is examined, and again when it is
+// A class is reported once, however often it is examined, and again when it is
 // another one.
 func TestReconcile(t *testing.T) {
 	const ours = v1alpha1.ProvisionerName

@@ -72,7 +72,7 @@ func (r *reconciler) absent(ctx context.Context, before, after client.Object) bo
 	return err != nil || leaf == nil
 }
 
-// comesOrGoes: whatever else becomes of a leaf, its namespace is occupied.
+// comesOrGoes: whatever else happens to a leaf, its namespace is occupied.
 var comesOrGoes = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 func newReconciler(link *member.Link) *reconciler {

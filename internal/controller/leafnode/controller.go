@@ -21,7 +21,7 @@ const (
 	Name = "leaf_node"
 
 	// pause is the least time between two publications. Each may be a write to
-	// the host, which every scheduler and kube-proxy there is told of; what is
+	// the host, which every scheduler and kube-proxy there watches; what is
 	// free in a busy member changes several times a second. It also bounds what adding up
 	// takes: 10,000 Pods on 500 nodes are 20 ms.
 	pause = 5 * time.Second

@@ -117,7 +117,7 @@ func TestUnhandledEnd(t *testing.T) {
 }
 
 // A root that is not bound to this member's node yet is enqueued by its binding: until then
-// nothing is decided on it, whatever becomes of its leaf or of the rest of it.
+// nothing is decided on it, whatever happens to its leaf or of the rest of it.
 func TestAwaitsBinding(t *testing.T) {
 	for name, tc := range map[string]struct {
 		root *corev1.Pod

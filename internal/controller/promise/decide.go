@@ -28,7 +28,7 @@ type (
 	nothing struct{}
 	// create the promise.
 	create struct{ promise *corev1.PersistentVolume }
-	// show on the claim what has become of its promise.
+	// show on the claim what happened to its promise.
 	show struct {
 		status          corev1.ConditionStatus
 		reason, message string
@@ -69,7 +69,7 @@ func (o observed) promiseFor() *corev1.PersistentVolume {
 	return promise
 }
 
-// promised reports what has become of the promise.
+// promised reports what happened to the promise.
 func (o observed) promised() decision {
 	placed := o.claim.Annotations[v1alpha1.AnnotationPlacedIn] != ""
 	problem := report.ClaimProblem(o.claim, v1alpha1.ClaimPlaced)

@@ -46,7 +46,7 @@ type Options struct {
 	// NominatedNode reports that the host's scheduler shows in a Pod's status which
 	// node it is about to bind it to; see root_pod.
 	NominatedNode bool
-	// Exhausted is told what this member's drivers have no capacity for.
+	// Exhausted records what this member's drivers have no capacity for.
 	Exhausted *exhausted.Sizes
 }
 

@@ -50,7 +50,7 @@ type claim struct {
 // place is a member that has a virtual node, which claims can be steered to.
 type place struct {
 	placement.Member
-	// room for one volume, by the host class, as the scheduler is told.
+	// room is the capacity for one volume, by host class, as the scheduler sees it.
 	room map[string]resource.Quantity
 }
 
@@ -134,7 +134,7 @@ func decide(o observed) decision {
 	return o.recover(why)
 }
 
-// settled: the claim has its volume, and what it took is told by events. One that is
+// settled: the claim has its volume, and events report what it took. One that is
 // bound to a promise has it when the promise is kept: until then leaf_pod goes by what
 // was tried.
 func (o observed) settled() decision {
@@ -298,7 +298,7 @@ func (o observed) own() *place {
 	return nil
 }
 
-// candidates are the other members that could meet the claims, the one with the
+// candidates are the other members that could satisfy the claims, the one with the
 // most capacity first.
 func (o observed) candidates() []place {
 	found := slices.DeleteFunc(slices.Clone(o.places), func(p place) bool { return p.NodeName == o.member.NodeName || !o.suits(p) })

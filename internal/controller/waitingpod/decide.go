@@ -202,7 +202,7 @@ func summary(found []obstacle) (reason string, remedies []string) {
 	return v1alpha1.ReasonNoMemberFits, remedies
 }
 
-// obstacle of one member; nil if Xylem knows of none.
+// obstacle of one member; nil if there is none.
 func (o observed) obstacle(m index.Member) *obstacle {
 	if ob := o.refused(m); ob != nil {
 		return ob

@@ -69,7 +69,7 @@ func TestParsingTouchesNothing(t *testing.T) {
 	}
 }
 
-// parseAll parses kubeconfigs that ask for everything, and what becomes of them
+// parseAll parses kubeconfigs that ask for everything, and what happens to them
 // when parts of them are lost, doubled and mixed up.
 func parseAll(t *testing.T) {
 	t.Helper()

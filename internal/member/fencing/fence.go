@@ -31,7 +31,7 @@ const annotationNextEpoch = v1alpha1.AnnotationFenceEpoch + "-next"
 // Held is an answer about now: it is true only until two thirds of the lease's
 // duration have passed since the last renewal was sent, on the monotonic and on
 // the wall clock, so that a process that was frozen, or a machine that was
-// suspended, finds itself fenced when it wakes.
+// suspended, finds itself fenced when it resumes.
 type Fence struct {
 	clock     clock.PassiveClock
 	memberNow func() time.Time // by the member's clock
@@ -295,7 +295,7 @@ func (f *Fence) Drop() {
 	f.lease = nil
 }
 
-// Release gives the fence back, so that the next manager need not wait.
+// Release releases the fence, so that the next manager need not wait.
 func (f *Fence) Release(ctx context.Context) error {
 	f.mu.Lock()
 	lease := f.lease
@@ -314,7 +314,7 @@ func (f *Fence) Release(ctx context.Context) error {
 	return nil
 }
 
-// releaseRenewed gives a lease back that has gone on since by nothing but a renewal of
+// releaseRenewed releases a Lease that has gone on since by nothing but a renewal of
 // ours, whose answer nobody waited for. Any other is left alone: another fence of this
 // very process may have taken it, for another registration of the same cluster.
 func (f *Fence) releaseRenewed(ctx context.Context, lease *coordinationv1.Lease) error {

@@ -145,7 +145,7 @@ func (f *Fence) reread(ctx context.Context) (*coordinationv1.Lease, error) {
 	return now, nil
 }
 
-// ours: this process holds the lease, at the epoch that it knows of or sent last.
+// ours: this process holds the lease, at the epoch that it observed or sent last.
 func (f *Fence) ours(lease *coordinationv1.Lease) bool {
 	f.mu.RLock()
 	defer f.mu.RUnlock()

@@ -88,7 +88,7 @@ func (f *Fence) date(ctx context.Context, lease, record *coordinationv1.Lease) (
 	return record, nil
 }
 
-// recorded are the restores that were written down before. The member's own Lease
+// recorded are the restores that were recorded before. The member's own Lease
 // keeps its time over a restore of the host; a restore of the host is noticed again.
 func recorded(lease, record *coordinationv1.Lease) Restores {
 	restores := Restores{Host: timeOf(record, v1alpha1.AnnotationHostRestored), Member: timeOf(record, v1alpha1.AnnotationRestored)}

@@ -111,7 +111,7 @@ func TestPromiseRefusal(t *testing.T) {
 	}
 }
 
-// What is told of a promise in each state, and what is made of it on the way there
+// What is reported of a promise in each state, and on the way there
 // and back.
 func TestLifeOfAPromise(t *testing.T) {
 	for name, class := range map[string]*storagev1.StorageClass{"on claim deletion": promisor, "when unused": whenUnused()} {

@@ -47,7 +47,7 @@ const codeExhausted = "ResourceExhausted"
 // slow are the codes of answers after which the volume may still be being created, by
 // the same call or an earlier one: those that provisioners take for that (checkError
 // in external-provisioner's pkg/controller). So may it without a code: then the
-// driver was not asked, and nobody knows of an earlier call. A claim that is taken
+// driver was not asked, and an earlier call cannot be excluded. A claim that is taken
 // from such a member would leave a volume that nobody asks for by its name again.
 var slow = []string{"", "DeadlineExceeded", "Canceled", "Aborted", "Unavailable"}
 

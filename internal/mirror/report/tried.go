@@ -52,7 +52,7 @@ const (
 	triedBefore = ". Tried before: "
 )
 
-// TriedOf reads a root claim's annotation; one that does not parse says nothing.
+// TriedOf reads a root claim's annotation; one that does not parse is empty.
 func TriedOf(claim *corev1.PersistentVolumeClaim) Tried {
 	var t Tried
 	if err := json.Unmarshal([]byte(claim.Annotations[v1alpha1.AnnotationTried]), &t); err != nil {

@@ -349,7 +349,7 @@ func (d *Driver) ControllerModifyVolume(
 }
 
 // known begins the entry of a call that names its volume by ID alone, with what
-// the driver knows of it.
+// the driver has it.
 func (d *Driver) known(method, id string) ledger.Entry {
 	if v, ok := d.store.get(id); ok {
 		return v.entry(method)

@@ -48,7 +48,7 @@ type Entry struct {
 	// Repeated: the call changed nothing, for it had been carried out before.
 	Repeated bool `json:"repeated,omitempty"`
 	// Recovered: written at a restart, for what was done on disk just before a
-	// crash and not written down.
+	// crash and not recorded.
 	Recovered bool `json:"recovered,omitempty"`
 	// ReplyLost: the call was carried out and its success not told (fault injection).
 	ReplyLost bool `json:"replyLost,omitempty"`

@@ -146,7 +146,7 @@ func (k *Kind) Up(ctx context.Context) error {
 }
 
 // configuration of a cluster. A kubelet refuses control groups of version 1
-// unless it is told; where there are those of version 2 this says nothing.
+// unless it is configured; with those of version 2, this shows nothing.
 func configuration(name string) []byte {
 	return []byte(`kind: Cluster
 apiVersion: kind.x-k8s.io/v1alpha4
@@ -342,7 +342,7 @@ func (k *Kind) eachNode(name string, do func(nodes.Node) error) error {
 // Down implements Fleet.
 func (k *Kind) Down(context.Context) error { return k.delete(k.made) }
 
-// Delete removes all clusters of the tests, whoever made them.
+// Delete removes all clusters of the tests, of every run.
 func (k *Kind) Delete() error { return k.delete([]string{HostName, First, Second}) }
 
 func (k *Kind) delete(names []string) error {

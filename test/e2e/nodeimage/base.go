@@ -147,7 +147,7 @@ func kindFiles(dir string) ([]image.File, error) {
 
 // lenient is kind's configuration of containerd, but for this: where the machine
 // has no CAP_SYS_RESOURCE, a container cannot be made less likely to be killed
-// for want of memory, and without this setting no Pod would start.
+// for lack of memory, and without this setting no Pod would start.
 func lenient(path string) ([]byte, error) {
 	content, err := os.ReadFile(path) //nolint:gosec // kind's own.
 	if err != nil {

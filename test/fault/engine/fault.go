@@ -61,7 +61,7 @@ var lagging = map[Kind]string{
 	LagClaims: "persistentvolumeclaims", LagVolumes: "persistentvolumes", LagPods: "pods",
 }
 
-// inProxy is what the proxy is told to do.
+// inProxy is what the proxy does.
 var inProxy = map[Kind]proxy.Fault{
 	KillBefore: proxy.KillBefore, KillAfter: proxy.KillAfter, Conflict: proxy.Conflict, TooMany: proxy.TooManyRequests,
 	Internal: proxy.InternalError, Unavailable: proxy.Unavailable, Stall: proxy.Stall, Cut: proxy.Cut, CutAfter: proxy.CutAfter, BlackHole: proxy.BlackHole,

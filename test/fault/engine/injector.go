@@ -142,7 +142,7 @@ func (i *injector) begin(kind Kind) {
 	})
 }
 
-// goneWatches is how many watches are told that they are too old: about those
+// goneWatches is how many watches get the answer that they are too old: about those
 // that a link has.
 const goneWatches = 8
 

@@ -21,7 +21,7 @@ const (
 	paramInitial = "sendInitialEvents"
 )
 
-// past is what the proxy knows of earlier revisions.
+// past is what the proxy has recorded of earlier revisions.
 type past struct {
 	// revision is what lists show; empty: the present.
 	revision string
@@ -143,7 +143,7 @@ func (p *Proxy) serveList(w http.ResponseWriter, r *http.Request, resource strin
 	p.forward.ServeHTTP(w, r)
 }
 
-// pastWatch reports what becomes of a watch while lists show the past: what to wait
+// pastWatch reports what happens to a watch while lists show the past: what to wait
 // for before it delivers, or that it is refused. A watch that brings its own list
 // is refused as by an API server that does not know such watches, so that
 // client-go's reflector lists (k8s.io/client-go/tools/cache, watchList).

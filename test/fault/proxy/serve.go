@@ -159,7 +159,7 @@ func (y reply) send(w http.ResponseWriter) {
 	_, _ = w.Write(y.body)
 }
 
-// carryOut forwards a write and reads the answer, whatever becomes of the client.
+// carryOut forwards a write and reads the answer, whatever happens to the client.
 func (p *Proxy) carryOut(r *http.Request, body []byte) (reply, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), carryTimeout)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestStrays: what is told under a reason that is no constant is found.
+// TestStrays: an event or condition with a reason that is no constant is found.
 func TestStrays(t *testing.T) {
 	for name, tc := range map[string]struct {
 		code  string

@@ -119,7 +119,7 @@ func cut(nth int, replies bool) interceptor.Funcs {
 	}
 }
 
-// losing loses the reply to the next patch, when it is told to.
+// losing loses the reply to the next patch, on request.
 func losing(lose *bool) interceptor.Funcs {
 	return interceptor.Funcs{Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 		if *lose {
@@ -144,7 +144,7 @@ func (w *world) restoredUnder(ctx context.Context) *fencing.Fence {
 	return a
 }
 
-// revisions is a reader of the real API server whose revision is what it is told.
+// revisions is a reader of the real API server with a chosen revision.
 type revisions struct {
 	client.Reader
 	at *uint64

@@ -138,7 +138,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 	}, SpecTimeout(settle))
 
 	It("let the account reach Pods in namespaces of its host alone", func(ctx SpecContext) {
-		// There is no such Pod: who passes admission is told so.
+		// There is no such Pod, so a request that passes admission gets NotFound.
 		connect := func(user, namespace, subresource string) error {
 			GinkgoHelper()
 			config, err := fleet.Member("member").RESTConfig(controlplane.Direct)

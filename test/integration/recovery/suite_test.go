@@ -34,7 +34,7 @@ func TestRecovery(t *testing.T) {
 var _ = suite.On(&x, func(SpecContext) harness.Options {
 	return harness.Options{
 		Members: controlplane.Members(one, two),
-		// A backup is older than the interval of epochs before long.
+		// A backup is soon older than the interval of epochs.
 		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=8s"},
 	}
 }, func(ctx SpecContext) {

@@ -121,7 +121,7 @@ var _ = Describe("Xylem", Serial, func() {
 		s.pushedTo(ctx, nodeOne, nodeTwo)
 		for _, c := range x.Clusters() {
 			writes := books.requests(ctx, c).Writes().Where(func(r controlplane.Request) bool {
-				// What is told of the connection: it was lost and found. And the barrier.
+				// What is reported of the connection: it was lost and found. And the barrier.
 				told := r.Resource == "clusterregistrations/status" || r.Resource == "nodes/status" || r.Resource == "events"
 				barrier := strings.HasPrefix(r.Name, "pushed-") || r.Resource == "pods" && r.Verb == "create"
 				return !told && !barrier && !otherNamespace(s, r)

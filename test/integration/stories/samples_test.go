@@ -21,7 +21,7 @@ const sampleOwner = client.FieldOwner("sample")
 
 // sample applies a file of config/samples, its registration in the place of one
 // that is there, and its namespace that of the story that it begins. What the
-// registration is told is withdrawn at the end.
+// registration sets is withdrawn at the end.
 func sample(ctx context.Context, file, registration string) *story {
 	GinkgoHelper()
 	content, err := os.ReadFile(x.Root("config", "samples", file))

@@ -32,7 +32,7 @@ type story struct {
 	lost string
 }
 
-// begin creates the story's namespace, and sees to its end: everything is dumped
+// begin creates the story's namespace, and handles its end: everything is dumped
 // if it failed, cleaned up, and held against the members' disks.
 func begin(ctx context.Context) *story {
 	GinkgoHelper()

@@ -245,7 +245,7 @@ func TestLeafCarriesTheOriginOfItsRoot(t *testing.T) {
 	}
 }
 
-// What the user is told names the thing to change.
+// What the user reads names the thing to change.
 func TestMessages(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed lifecycle.Snapshot

@@ -68,7 +68,7 @@ func bases(paths []string) []string {
 	return names
 }
 
-// describe lists every module of the binaries once, which have to be of one
+// describe lists every module of the binaries once, which must be of one
 // module and one version of Go.
 func describe(infos []*debug.BuildInfo, version, licence string) (*cdx.BOM, error) {
 	main := infos[0].Main

@@ -1,5 +1,5 @@
 // Command pause is the first process of every Pod: it holds the Pod's
-// namespaces open until it is told to end, and buries orphans.
+// namespaces open until it gets a signal, and reaps orphans.
 package main
 
 import (
