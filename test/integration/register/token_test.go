@@ -117,7 +117,7 @@ func renewals() {
 		use(ctx, "fresh", "kosmos-renewed")
 	})
 
-	It("is told when the token cannot be renewed, while it still works, and puts it right by registering again", SpecTimeout(storyTime), func(ctx SpecContext) {
+	It("learns that the token cannot be renewed, while it is still valid, and repairs it by registering again", SpecTimeout(storyTime), func(ctx SpecContext) {
 		role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account(ctx)}}
 		Expect(x.Member(one).API.Get(ctx, client.ObjectKeyFromObject(role), role)).To(Succeed())
 		before := role.DeepCopy()

@@ -471,7 +471,7 @@ var _ = Describe("A promise", func() {
 		gone[corev1.PersistentVolume](ctx, s, x.Member(two), leaf.Name)
 	}, SpecTimeout(storyTime))
 
-	It("is what the sample promise.yaml says", func(ctx SpecContext) {
+	It("works as the sample promise.yaml shows", func(ctx SpecContext) {
 		s := sample(ctx, "promise.yaml", one)
 		s.bound(ctx, "data")
 		until[appsv1.Deployment](ctx, s, x.Host, "app", HaveField("Status.ReadyReplicas", BeEquivalentTo(1)))

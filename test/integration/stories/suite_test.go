@@ -70,7 +70,7 @@ var _ = suite.On(&x, func(SpecContext) harness.Options {
 		ManagerArgs:  []string{"--node-grace=" + nodeGrace.String(), "--stuck-after=" + stuckAfter.String()},
 	}
 }, func(ctx SpecContext) {
-	By("making the host's classes")
+	By("creating the host's classes")
 	_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
 	Expect(err).NotTo(HaveOccurred())
 	for _, class := range []*storagev1.StorageClass{
