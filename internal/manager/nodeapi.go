@@ -17,6 +17,9 @@ import (
 
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/nodeapi"
+	"github.com/xylem-io/xylem/internal/nodeapi/auth"
+	"github.com/xylem-io/xylem/internal/nodeapi/servingcert"
+	"github.com/xylem-io/xylem/internal/nodeapi/stream"
 )
 
 // serveNodes adds the node API, and returns its port; 0 if it is disabled.
@@ -29,7 +32,7 @@ func (w *wiring) serveNodes(members *fleet.Fleet) (int32, error) {
 	if err != nil {
 		return 0, err
 	}
-	authenticator, authorizer, run, err := nodeapi.Delegated(w.asking)
+	authenticator, authorizer, run, err := auth.Delegated(w.asking)
 	if err != nil {
 		return 0, err
 	}
@@ -37,7 +40,7 @@ func (w *wiring) serveNodes(members *fleet.Fleet) (int32, error) {
 		Address: w.options.NodeAPIAddress, HostID: w.host.id, Host: w.mgr.GetClient(), HostLive: w.live,
 		State: members.State, Leads: w.elected, Leader: w.leader,
 		Authenticator: authenticator, Authorizer: authorizer, Run: run, Certificate: certificate,
-		Limits:      nodeapi.Limits{Sessions: w.options.NodeAPISessions, MemberSessions: w.options.NodeAPIMemberSessions},
+		Limits:      stream.Limits{Sessions: w.options.NodeAPISessions, MemberSessions: w.options.NodeAPIMemberSessions},
 		IdleTimeout: w.options.NodeAPIIdle, Clock: clock.RealClock{}, Log: ctrl.Log.WithName("node-api"),
 	})
 	if err := w.mgr.Add(w.nodeAPI); err != nil {
@@ -53,7 +56,7 @@ func (w *wiring) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, er
 		addresses = append(addresses, ip)
 	}
 	name, _, _ := strings.Cut(w.identity, "_")
-	own := &nodeapi.SelfSigned{Name: name, Addresses: addresses, Clock: clock.RealClock{}}
+	own := &servingcert.SelfSigned{Name: name, Addresses: addresses, Clock: clock.RealClock{}}
 	switch dir := w.options.NodeAPICertDir; {
 	case dir != "":
 		watcher, err := certwatcher.New(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"))
@@ -65,7 +68,7 @@ func (w *wiring) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, er
 		}
 		return watcher.GetCertificate, nil
 	case w.options.NodeAPIRequest:
-		requested, err := nodeapi.NewRequested(w.asking, addresses, own)
+		requested, err := servingcert.NewRequested(w.asking, addresses, own)
 		if err != nil {
 			return nil, err
 		}

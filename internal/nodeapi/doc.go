@@ -22,6 +22,9 @@
 // the leaf's UID cannot be passed on: who replaces the leaf in the instant after the check
 // is an admin of the member, who can exec there anyway.
 //
+// The steps are in packages below: auth (1, 3), call (what a request says), lookup (2, 4),
+// stream (5), and failure (what is answered instead). servingcert has the certificates.
+//
 // Every replica serves. The Links are the leader's: another replica answers 503 and
 // names the leader.
 package nodeapi

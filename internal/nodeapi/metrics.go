@@ -6,10 +6,6 @@ import (
 )
 
 var (
-	openSessions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "xylem_node_api_sessions",
-		Help: "Sessions of logs, exec, attach and port-forward that are open to a member's Pods.",
-	}, []string{"cluster", "subresource"})
 	requestsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "xylem_node_api_requests_total",
 		Help: "Requests for logs, exec, attach and port-forward that the manager answered, by the HTTP status of the answer.",
@@ -21,9 +17,5 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(openSessions, requestsTotal, refusedConnections)
-}
-
-func forgetMetrics(cluster string) {
-	openSessions.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+	metrics.Registry.MustRegister(requestsTotal, refusedConnections)
 }

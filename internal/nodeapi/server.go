@@ -20,11 +20,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/internal/fleet"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/nodeapi/auth"
+	"github.com/xylem-io/xylem/internal/nodeapi/call"
+	"github.com/xylem-io/xylem/internal/nodeapi/failure"
+	"github.com/xylem-io/xylem/internal/nodeapi/lookup"
+	"github.com/xylem-io/xylem/internal/nodeapi/stream"
 )
 
 const (
-	// setupTimeout bounds everything until a member begins to answer; users wait for it.
-	setupTimeout = 25 * time.Second
 	// headerTimeout bounds the TLS handshake and the request's header, each: who is slower
 	// than this holds connections and wants nothing.
 	headerTimeout = 10 * time.Second
@@ -57,7 +61,7 @@ type Options struct {
 	// Certificate to serve with.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 	// Limits of sessions; IdleTimeout ends those on which nothing passes.
-	Limits      Limits
+	Limits      stream.Limits
 	IdleTimeout time.Duration
 	Clock       clock.WithDelayedExecution
 	Log         logr.Logger
@@ -66,12 +70,36 @@ type Options struct {
 // Server is the endpoint. Add it to the manager as a Runnable.
 type Server struct {
 	Options
-	links    links
-	sessions sessions
+	guard    auth.Guard
+	finder   lookup.Finder
+	sessions stream.Sessions
 }
 
 // New makes an endpoint; Start serves it.
-func New(o Options) *Server { return &Server{Options: o, sessions: sessions{limits: o.Limits}} }
+func New(o Options) *Server {
+	s := &Server{
+		Options: o, sessions: stream.Sessions{Limits: o.Limits},
+		guard: auth.Guard{Authenticator: o.Authenticator, Authorizer: o.Authorizer, Log: o.Log},
+	}
+	s.finder = lookup.Finder{
+		HostID: o.HostID, Host: o.Host, HostLive: o.HostLive, State: o.State, Leads: o.Leads, Leader: o.Leader, May: s.guard.May,
+	}
+	return s
+}
+
+// Setup lets the Pods of a member be reached for as long as its link lives.
+func (s *Server) Setup(link *member.Link) error {
+	link.Run(func(ctx context.Context) error {
+		s.serve(ctx, &lookup.Upstream{Member: link.Member, Live: link.Live, Streams: link.Streams})
+		return nil
+	})
+	return nil
+}
+
+func (s *Server) serve(ctx context.Context, up *lookup.Upstream) {
+	s.finder.Links.Serve(ctx, up)
+	stream.Forget(up.Registration)
+}
 
 // NeedLeaderElection is false: a Node has the leader's address only after it leads, and
 // until then another replica says where to ask.
@@ -128,22 +156,18 @@ func (s *Server) serveOn(ctx context.Context, tcp net.Listener) error {
 
 // handle one request.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	one := &session{
-		ctx: ctx, cancel: cancel, clock: s.Clock, idle: s.IdleTimeout,
-		setup: s.Clock.AfterFunc(setupTimeout, func() { cancel(errSetupTimeout) }),
-	}
-	defer one.end()
 	connection := acceptedOf(r)
+	var below net.Conn
 	if connection != nil {
-		one.below = connection
+		below = connection
 	}
-	r = r.WithContext(ctx)
-	answer := &writer{ResponseWriter: w, session: one}
+	session, r := stream.Begin(r, s.IdleTimeout, s.Clock, below)
+	defer session.End()
+	answer := session.Writer(w)
 
-	who, failed := s.authenticate(r)
+	who, failed := s.guard.Authenticate(r)
 	if failed != nil {
-		failed.write(answer, false)
+		failed.Write(answer, false)
 		return
 	}
 	if connection != nil {
@@ -153,46 +177,46 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		s.health(answer, r, who)
 		return
 	}
-	c, failed := parse(r)
+	c, failed := call.Parse(r)
 	if failed == nil {
-		s.answer(answer, r, who, c)
+		s.answer(session, answer, r, who, c)
 		return
 	}
-	requestsTotal.WithLabelValues(c.subresource, strconv.Itoa(failed.code)).Inc()
-	failed.write(answer, c.streams())
+	requestsTotal.WithLabelValues(c.Subresource, strconv.Itoa(failed.Code)).Inc()
+	failed.Write(answer, c.Streams())
 }
 
 // answer a call.
-func (s *Server) answer(w *writer, r *http.Request, who user.Info, c call) {
+func (s *Server) answer(session *stream.Session, w *stream.Writer, r *http.Request, who user.Info, c call.Call) {
 	started := s.Clock.Now()
-	var t target
+	var t lookup.Target
 	// Deferred, since a stream that breaks off ends in a panic (http.ErrAbortHandler).
 	defer func() {
-		if t.up != nil {
-			t.up.sessions.Done()
+		if t.Up != nil {
+			t.Up.Leave()
 		}
 	}()
-	defer func() { s.audit(w, who, c, t, started) }()
-	if failed := s.reach(r, who, c, &t); failed != nil {
-		failed.write(w, c.streams())
+	defer func() { s.audit(session, who, c, t, started) }()
+	if failed := s.finder.Reach(r.Context(), who, c, &t); failed != nil {
+		failed.Write(w, c.Streams())
 		return
 	}
-	s.proxy(w, r, c, t)
+	s.sessions.Proxy(w, r, c, t)
 }
 
 // audit leaves a line in the log: who did what, where, for how long. Arguments and data are
 // not in it.
-func (s *Server) audit(w *writer, who user.Info, c call, t target, started time.Time) {
-	requestsTotal.WithLabelValues(c.subresource, strconv.Itoa(w.session.code)).Inc()
-	s.Log.Info("audit", "user", who.GetName(), "verb", c.subresource, "namespace", c.pod.Namespace, "pod", c.pod.Name,
-		"container", c.container, "node", t.node, "cluster", t.registration, "code", w.session.code,
-		"outcome", w.session.outcome(), "duration", s.Clock.Since(started).Round(time.Millisecond).String(), "bytes", w.session.bytes.Load())
+func (s *Server) audit(session *stream.Session, who user.Info, c call.Call, t lookup.Target, started time.Time) {
+	requestsTotal.WithLabelValues(c.Subresource, strconv.Itoa(session.Code())).Inc()
+	s.Log.Info("audit", "user", who.GetName(), "verb", c.Subresource, "namespace", c.Pod.Namespace, "pod", c.Pod.Name,
+		"container", c.Container, "node", t.Node, "cluster", t.Registration, "code", session.Code(),
+		"outcome", session.Outcome(), "duration", s.Clock.Since(started).Round(time.Millisecond).String(), "bytes", session.Bytes())
 }
 
 // health tells who may ask a kubelet the same that the endpoint serves.
 func (s *Server) health(w http.ResponseWriter, r *http.Request, who user.Info) {
-	if r.Method != http.MethodGet || !s.may(r.Context(), who, "get", "healthz", "") && !s.may(r.Context(), who, "get", "proxy", "") {
-		errUnauthorized.write(w, false)
+	if r.Method != http.MethodGet || !s.guard.May(r.Context(), who, "get", "healthz", "") && !s.guard.May(r.Context(), who, "get", "proxy", "") {
+		failure.ErrUnauthorized.Write(w, false)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

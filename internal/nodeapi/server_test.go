@@ -37,7 +37,24 @@ import (
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/member/access"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodeapi/failure"
+	"github.com/xylem-io/xylem/internal/nodeapi/lookup"
+	"github.com/xylem-io/xylem/internal/nodeapi/servingcert"
+	"github.com/xylem-io/xylem/internal/nodeapi/stream"
 )
+
+const hostID = "host-1"
+
+// pods of the tests: a root, its leaf, and the leaf's namespace.
+func pods() (root, leaf *corev1.Pod, namespace *corev1.Namespace) {
+	root = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "root-1", Annotations: map[string]string{v1alpha1.AnnotationLeafUID: "leaf-1"}}}
+	root.Spec.NodeName = "kosmos-one"
+	root.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
+	leaf = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "leaf-1"}}
+	mirror.OriginFor(hostID, root).Stamp(leaf)
+	namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: hostID}}}
+	return root, leaf, namespace
+}
 
 const memberToken = "member-secret-token"
 
@@ -130,14 +147,14 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 	}
 	w.member = &api{server: httptest.NewTLSServer(memberAPI), allowed: true}
 	t.Cleanup(w.member.server.Close)
-	own := &SelfSigned{Name: "manager-0", Clock: clock.RealClock{}}
+	own := &servingcert.SelfSigned{Name: "manager-0", Clock: clock.RealClock{}}
 	o := Options{
 		HostID: hostID, Host: host, HostLive: host, Leads: func() bool { return true },
 		Leader:        func(context.Context) (string, error) { return "manager-1", nil },
 		State:         func(string) (fleet.State, bool) { return fleet.State{}, false },
 		Authenticator: authenticator.RequestFunc(authenticate),
 		Authorizer:    authorizer.AuthorizerFunc(authorize),
-		Certificate:   own.Get, Limits: Limits{Sessions: 4, MemberSessions: 2}, IdleTimeout: time.Minute, Clock: clock.RealClock{},
+		Certificate:   own.Get, Limits: stream.Limits{Sessions: 4, MemberSessions: 2}, IdleTimeout: time.Minute, Clock: clock.RealClock{},
 		Log: funcr.New(func(prefix, args string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -158,9 +175,9 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 	go func() { done <- w.serveOn(ctx, tcp) }()
 	linkCtx, unlink := context.WithCancel(ctx)
 	unlinked := make(chan struct{})
-	up := &upstream{
-		Member: mirror.Member{Registration: "one", NodeName: "kosmos-one", HostID: hostID}, ctx: linkCtx, streams: w.member,
-		live: objects{pods: map[string]*corev1.Pod{"shop/web-0": leaf}, namespaces: map[string]*corev1.Namespace{"shop": namespace}},
+	up := &lookup.Upstream{
+		Member: mirror.Member{Registration: "one", NodeName: "kosmos-one", HostID: hostID}, Streams: w.member,
+		Live: objects{pods: map[string]*corev1.Pod{"shop/web-0": leaf}, namespaces: map[string]*corev1.Namespace{"shop": namespace}},
 	}
 	go func() {
 		defer close(unlinked)
@@ -170,10 +187,10 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 		unlink()
 		<-unlinked
 	}
-	if err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) { return w.links.enter("kosmos-one") != nil, nil }); err != nil {
+	if err := wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) { return w.finder.Links.Enter("kosmos-one") != nil, nil }); err != nil {
 		t.Fatal(err)
 	}
-	up.sessions.Done()
+	up.Leave()
 	w.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}} //nolint:gosec // self-signed
 	t.Cleanup(func() {
 		w.unlink()
@@ -311,7 +328,7 @@ func TestLogsFollow(t *testing.T) {
 	if _, err := reader.ReadString('\n'); err == nil {
 		t.Error("the stream goes on without a link")
 	}
-	if lines := w.lines(); !strings.Contains(lines, errLinkEnded.Error()) {
+	if lines := w.lines(); !strings.Contains(lines, "the link to the member ended") {
 		t.Errorf("audit: %s", lines)
 	}
 }
@@ -362,8 +379,8 @@ func TestStream(t *testing.T) {
 	if _, err := second.ReadByte(); err == nil {
 		t.Error("the stream goes on without a link")
 	}
-	if w.sessions.total != 0 {
-		t.Errorf("%d sessions are left", w.sessions.total)
+	if open := w.sessions.Open(); open != 0 {
+		t.Errorf("%d sessions are left", open)
 	}
 	if lines := w.lines(); strings.Contains(lines, "secret") || strings.Contains(lines, "hello") {
 		t.Errorf("the audit line has arguments or data: %s", lines)
@@ -412,7 +429,7 @@ func TestRefused(t *testing.T) {
 			if code != tc.code {
 				t.Errorf("%d %q, want %d", code, content, tc.code)
 			}
-			if code == http.StatusForbidden && content != errUnauthorized.line() {
+			if code == http.StatusForbidden && content != failure.ErrUnauthorized.Line() {
 				t.Errorf("it tells more than it should: %q", content)
 			}
 			if strings.ContainsAny(content, "\n\r") {
@@ -521,7 +538,9 @@ func TestLongHeader(t *testing.T) {
 // this process, so the figures are an upper bound of what the endpoint itself takes.
 func TestThousandStreams(t *testing.T) {
 	const streams = 1000
-	w := begin(t, echo, func(o *Options, _ *api, _ *objects) { o.Limits = Limits{Sessions: streams, MemberSessions: streams} })
+	w := begin(t, echo, func(o *Options, _ *api, _ *objects) {
+		o.Limits = stream.Limits{Sessions: streams, MemberSessions: streams}
+	})
 	measure := func() (goroutines int, heap uint64) {
 		var m runtime.MemStats
 		runtime.GC()

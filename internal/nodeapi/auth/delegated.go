@@ -1,9 +1,8 @@
-package nodeapi
+package auth
 
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
@@ -73,28 +71,4 @@ func Delegated(config *rest.Config) (authenticator.Request, authorizer.Authorize
 		return nil, nil, nil, fmt.Errorf("make the authorizer: %w", err)
 	}
 	return authenticates, authorizes, func(ctx context.Context) { ca.Run(ctx, 1) }, nil
-}
-
-// authenticate a request. It takes the credentials out of the request's header.
-func (s *Server) authenticate(r *http.Request) (user.Info, *failure) {
-	response, ok, err := s.Authenticator.AuthenticateRequest(r)
-	if err != nil || !ok || response.User.GetName() == user.Anonymous {
-		if err != nil {
-			s.Log.V(1).Info("a request was not authenticated", "peer", r.RemoteAddr, "cause", err.Error())
-		}
-		return nil, errUnauthenticated
-	}
-	return response.User, nil
-}
-
-// may reports whether the host lets somebody use a subresource of a node, or of all nodes
-// if the name is empty. No answer is a no.
-func (s *Server) may(ctx context.Context, who user.Info, verb, subresource, node string) bool {
-	decision, _, err := s.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User: who, Verb: verb, APIVersion: "v1", Resource: "nodes", Subresource: subresource, Name: node, ResourceRequest: true,
-	})
-	if err != nil {
-		s.Log.Info("a request was not authorized, for the host did not answer", "user", who.GetName(), "cause", err.Error())
-	}
-	return err == nil && decision == authorizer.DecisionAllow
 }

@@ -1,4 +1,4 @@
-package nodeapi
+package call
 
 import (
 	"net/http"
@@ -8,91 +8,93 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
-// call is a request, as far as it names a container and what is wanted of it.
-type call struct {
-	// subresource of Pods in the member's API: log, exec, attach or portforward.
-	subresource string
-	pod         types.NamespacedName
-	container   string // empty for port-forward
-	// query for the member's API.
-	query url.Values
+// Call is a request, as far as it names a container and what is wanted of it.
+type Call struct {
+	// Subresource of Pods in the member's API: log, exec, attach or portforward.
+	Subresource string
+	Pod         types.NamespacedName
+	Container   string // empty for port-forward
+	// Query for the member's API.
+	Query url.Values
 }
 
 // Subresources of Pods that are streamed.
 const (
-	subLog         = "log"
-	subExec        = "exec"
-	subAttach      = "attach"
-	subPortForward = "portforward"
+	Log         = "log"
+	Exec        = "exec"
+	Attach      = "attach"
+	PortForward = "portforward"
 )
 
 // routes map the first part of a kubelet's paths to what it is of Pods.
 var routes = map[string]string{
-	"containerLogs": subLog, "exec": subExec, "attach": subAttach, "portForward": subPortForward,
+	"containerLogs": Log, "exec": Exec, "attach": Attach, "portForward": PortForward,
 }
 
-// streams reports whether the call is upgraded to a stream in both directions.
-func (c call) streams() bool { return c.subresource != "" && c.subresource != subLog }
+// Streams reports whether the call is upgraded to a stream in both directions.
+func (c Call) Streams() bool { return c.Subresource != "" && c.Subresource != Log }
 
-// verb that a caller needs on the node's proxy, and the Link's account on the subresource
+// Verb that a caller needs on the node's proxy, and the Link's account on the subresource
 // in the member. A kubelet goes by the method, which lets
 // who may "get" exec by WebSocket; here whatever is not only read takes "create".
-func (c call) verb() string {
-	if c.streams() {
+func (c Call) Verb() string {
+	if c.Streams() {
 		return "create"
 	}
 	return "get"
 }
 
-// parse reads a request as the host's API server sends it. Names are held to what
+// Parse reads a request as the host's API server sends it. Names are held to what
 // Kubernetes allows, so none of them can lead elsewhere in the member's API.
-func parse(r *http.Request) (call, *failure) {
+func Parse(r *http.Request) (Call, *failure.Failure) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if parts[0] == "metrics" || parts[0] == "stats" {
-		return call{}, noPath("virtual nodes serve no metrics: members report rates of use, and metrics-server needs a kubelet's counters. Run metrics-server in the member, and kubectl top against the member")
+		return Call{}, failure.NoPath("virtual nodes serve no metrics: members report rates of use, and metrics-server needs a kubelet's counters. Run metrics-server in the member, and kubectl top against the member")
 	}
 	subresource, known := routes[parts[0]]
 	want := 4
-	if subresource == subPortForward {
+	if subresource == PortForward {
 		want = 3
 	}
 	if !known || len(parts) != want || r.URL.RawPath != "" {
-		return call{}, noPath("no such path: virtual nodes serve containerLogs, exec, attach and portForward. Check the path")
+		return Call{}, failure.NoPath("no such path: virtual nodes serve containerLogs, exec, attach and portForward. Check the path")
 	}
-	c := call{subresource: subresource, pod: types.NamespacedName{Namespace: parts[1], Name: parts[2]}}
+	c := Call{Subresource: subresource, Pod: types.NamespacedName{Namespace: parts[1], Name: parts[2]}}
 	if want == 4 {
-		c.container = parts[3]
+		c.Container = parts[3]
 	}
 	for name, check := range map[string]func(string, bool) []string{
-		c.pod.Namespace: validation.ValidateNamespaceName, c.pod.Name: validation.NameIsDNSSubdomain,
+		c.Pod.Namespace: validation.ValidateNamespaceName, c.Pod.Name: validation.NameIsDNSSubdomain,
 	} {
 		if len(check(name, false)) > 0 {
-			return c, badRequest("the path names no Pod: %q is not a valid name. Check the path", name)
+			return c, failure.BadRequest("the path names no Pod: %q is not a valid name. Check the path", name)
 		}
 	}
-	if want == 4 && len(validation.NameIsDNSLabel(c.container, false)) > 0 {
-		return c, badRequest("the path names no container: %q is not a valid name. Check the path", c.container)
+	if want == 4 && len(validation.NameIsDNSLabel(c.Container, false)) > 0 {
+		return c, failure.BadRequest("the path names no container: %q is not a valid name. Check the path", c.Container)
 	}
 	if failed := c.allows(r); failed != nil {
 		return c, failed
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return c, badRequest("the query cannot be read: %v. Check the query", err)
+		return c, failure.BadRequest("the query cannot be read: %v. Check the query", err)
 	}
-	c.query = c.translate(query)
+	c.Query = c.translate(query)
 	return c, nil
 }
 
 // allows reports what is wrong with the method of a request, or the lack of an upgrade.
-func (c call) allows(r *http.Request) *failure {
+func (c Call) allows(r *http.Request) *failure.Failure {
 	switch {
-	case !c.streams() && r.Method != http.MethodGet, c.streams() && r.Method != http.MethodGet && r.Method != http.MethodPost:
-		return &failure{code: http.StatusMethodNotAllowed, message: "method " + r.Method + " is not allowed here. Use kubectl"}
-	case c.streams() && !httpstream.IsUpgradeRequest(r):
-		return badRequest("%s needs a connection that is upgraded to SPDY or WebSocket, and the request asks for no upgrade. Check whether a proxy on the way removes the headers Connection and Upgrade", c.subresource)
+	case !c.Streams() && r.Method != http.MethodGet, c.Streams() && r.Method != http.MethodGet && r.Method != http.MethodPost:
+		return &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed here. Use kubectl"}
+	case c.Streams() && !httpstream.IsUpgradeRequest(r):
+		return failure.BadRequest("%s needs a connection that is upgraded to SPDY or WebSocket, and the request asks for no upgrade. Check whether a proxy on the way removes the headers Connection and Upgrade", c.Subresource)
 	}
 	return nil
 }
@@ -105,27 +107,27 @@ var streamParameters = map[string]string{"input": "stdin", "output": "stdout", "
 
 // translate the query of a kubelet's path to that of the member's API. What is not known
 // is left out.
-func (c call) translate(from url.Values) url.Values {
+func (c Call) translate(from url.Values) url.Values {
 	to := url.Values{}
-	if c.container != "" {
-		to.Set("container", c.container)
+	if c.Container != "" {
+		to.Set("container", c.Container)
 	}
-	switch c.subresource {
-	case subLog:
+	switch c.Subresource {
+	case Log:
 		for _, name := range logParameters {
 			if values := from[name]; len(values) > 0 {
 				to[name] = values
 			}
 		}
-	case subExec, subAttach:
+	case Exec, Attach:
 		for kubelets, name := range streamParameters {
 			// What is not asked for has to be said: stdout and stderr default to true.
 			to.Set(name, map[bool]string{true: "true", false: "false"}[from.Get(kubelets) == "1"])
 		}
-		if c.subresource == subExec {
+		if c.Subresource == Exec {
 			to["command"] = from["command"]
 		}
-	case subPortForward:
+	case PortForward:
 		for _, ports := range from["port"] {
 			to["ports"] = append(to["ports"], strings.Split(ports, ",")...)
 		}
@@ -143,10 +145,10 @@ var forwarded = []string{
 // bearerProtocol starts the WebSocket subprotocol by which browsers send tokens.
 const bearerProtocol = "base64url.bearer.authorization.k8s.io." //nolint:gosec // a prefix
 
-// headers of the request to the member. Logs are never upgraded.
-func (c call) headers(from http.Header) http.Header {
+// Headers of the request to the member. Logs are never upgraded.
+func (c Call) Headers(from http.Header) http.Header {
 	to := http.Header{"Accept": {"application/json, */*"}}
-	if !c.streams() {
+	if !c.Streams() {
 		return to
 	}
 	for _, name := range forwarded {

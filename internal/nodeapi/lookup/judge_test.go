@@ -1,4 +1,4 @@
-package nodeapi
+package lookup
 
 import (
 	"net/http"
@@ -69,10 +69,10 @@ func TestJudge(t *testing.T) {
 			if tc.gone {
 				leaf = nil
 			}
-			got := judge(&target{root: root, registration: "one", up: &upstream{Member: mirror.Member{Registration: "one", HostID: hostID}}}, hostID, leaf, namespace)
+			got := judge(&Target{Root: root, Registration: "one", Up: &Upstream{Member: mirror.Member{Registration: "one", HostID: hostID}}}, hostID, leaf, namespace)
 			code, message := 0, ""
 			if got != nil {
-				code, message = got.code, got.line()
+				code, message = got.Code, got.Line()
 			}
 			if code != tc.code || !strings.Contains(message, tc.says) {
 				t.Errorf("%d %q, want %d %q", code, message, tc.code, tc.says)

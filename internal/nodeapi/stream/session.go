@@ -1,4 +1,4 @@
-package nodeapi
+package stream
 
 import (
 	"bufio"
@@ -17,22 +17,22 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/nodeapi/failure"
 )
 
 // Causes of a session's end.
 var (
-	errSetupTimeout = errors.New("no answer in time")
-	errIdle         = errors.New("idle")
-	errLinkEnded    = errors.New("the link to the member ended")
-	errTooLong      = errors.New("the member's answer has too long a header")
+	errIdle      = errors.New("idle")
+	errLinkEnded = errors.New("the link to the member ended")
+	errTooLong   = errors.New("the member's answer has too long a header")
 )
 
 // answerLimit in bytes of what a member sends before it is upgraded, TLS included.
 const answerLimit = 512 << 10
 
-// session is one request that is being proxied. Until it is established, it has a time
+// Session is one request that is being proxied. Until it is established, it has a time
 // limit; afterwards, an idle timeout.
-type session struct {
+type Session struct {
 	ctx    context.Context //nolint:containedctx // of this very request
 	cancel context.CancelCauseFunc
 	clock  clock.WithDelayedExecution
@@ -52,8 +52,29 @@ type session struct {
 	bytes    atomic.Int64 // from the member
 }
 
+// Begin a session for a request. The context that it returns, of the request, ends with it;
+// below is the client's connection, if it is known.
+func Begin(r *http.Request, idle time.Duration, c clock.WithDelayedExecution, below net.Conn) (*Session, *http.Request) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	return &Session{
+		ctx: ctx, cancel: cancel, clock: c, idle: idle, below: below,
+		setup: c.AfterFunc(failure.SetupTimeout, func() { cancel(failure.ErrSetupTimeout) }),
+	}, r.WithContext(ctx)
+}
+
+// Writer is w, observed by the session.
+func (s *Session) Writer(w http.ResponseWriter) *Writer {
+	return &Writer{ResponseWriter: w, session: s}
+}
+
+// Code of the answer.
+func (s *Session) Code() int { return s.code }
+
+// Bytes that came from the member.
+func (s *Session) Bytes() int64 { return s.bytes.Load() }
+
 // establish ends the time limit of the set-up: the member has answered.
-func (s *session) establish() {
+func (s *Session) establish() {
 	if !s.up.CompareAndSwap(false, true) {
 		return
 	}
@@ -68,7 +89,7 @@ func (s *session) establish() {
 }
 
 // look ends the session if nothing has passed for the whole idle timeout.
-func (s *session) look() {
+func (s *Session) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	quiet := s.clock.Since(s.active)
@@ -80,14 +101,14 @@ func (s *session) look() {
 }
 
 // touch notes that bytes have passed, in either direction.
-func (s *session) touch() {
+func (s *Session) touch() {
 	s.mu.Lock()
 	s.active = s.clock.Now()
 	s.mu.Unlock()
 }
 
-// end releases what the session holds.
-func (s *session) end() {
+// End releases what the session holds.
+func (s *Session) End() {
 	s.setup.Stop()
 	s.mu.Lock()
 	if s.watchdog != nil {
@@ -101,12 +122,12 @@ func (s *session) end() {
 	s.cancel(nil)
 }
 
-// outcome for the audit line.
-func (s *session) outcome() string {
+// Outcome for the audit line.
+func (s *Session) Outcome() string {
 	switch cause := context.Cause(s.ctx); {
 	case s.why != "":
 		return s.why
-	case errors.Is(cause, errIdle), errors.Is(cause, errLinkEnded), errors.Is(cause, errSetupTimeout):
+	case errors.Is(cause, errIdle), errors.Is(cause, errLinkEnded), errors.Is(cause, failure.ErrSetupTimeout):
 		return cause.Error()
 	case cause != nil:
 		return "the client left"
@@ -116,7 +137,7 @@ func (s *session) outcome() string {
 
 // around makes the connections to the member end with the session, and bounds what comes
 // before the upgrade.
-func (s *session) around(dial member.Dial) member.Dial {
+func (s *Session) around(dial member.Dial) member.Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -132,7 +153,7 @@ func (s *session) around(dial member.Dial) member.Dial {
 // memberConn is the connection to the member of an upgraded session.
 type memberConn struct {
 	net.Conn
-	session *session
+	session *Session
 	read    int64 // before the session was established
 }
 
@@ -158,7 +179,7 @@ func (c *memberConn) Write(p []byte) (int, error) {
 // body is the answer to a request for logs.
 type body struct {
 	io.ReadCloser
-	session *session
+	session *Session
 }
 
 // Read implements io.Reader.
@@ -172,28 +193,31 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err //nolint:wrapcheck // a reader's errors are as they are
 }
 
-// writer is the answer to the client, until it is hijacked.
-type writer struct {
+// Writer is the answer to the client, until it is hijacked.
+type Writer struct {
 	http.ResponseWriter
-	session *session
+	session *Session
 	// failed makes a failure of a member's answer that is no upgrade.
-	failed func(code int, body []byte) *failure
+	failed func(code int, body []byte) *failure.Failure
 }
 
+// Refused notes why the request was refused, for the audit line.
+func (w *Writer) Refused(why string) { w.session.why = why }
+
 // Unwrap lets http.ResponseController flush.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *Writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Flush implements http.Flusher.
-func (w *writer) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+func (w *Writer) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *writer) WriteHeader(code int) {
+func (w *Writer) WriteHeader(code int) {
 	w.session.code = code
 	w.ResponseWriter.WriteHeader(code)
 }
 
 // Hijack implements http.Hijacker: the member has answered.
-func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w *Writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, fmt.Errorf("take over the connection: %w", err)
@@ -208,7 +232,7 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 type clientConn struct {
 	net.Conn
 	reader *bufio.Reader
-	writer *writer
+	writer *Writer
 
 	decided, refused bool
 	answer           bytes.Buffer
@@ -248,16 +272,16 @@ func (c *clientConn) Close() error {
 
 // tell the client why the member did not upgrade.
 func (c *clientConn) tell() {
-	failed := &failure{code: http.StatusBadGateway, message: "the member's answer cannot be read. Try again"}
+	failed := &failure.Failure{Code: http.StatusBadGateway, Message: "the member's answer cannot be read. Try again"}
 	if response, err := http.ReadResponse(bufio.NewReader(&c.answer), nil); err == nil {
 		content, _ := io.ReadAll(io.LimitReader(response.Body, complaintLimit))
 		_ = response.Body.Close()
 		failed = c.writer.failed(response.StatusCode, content)
 	}
-	c.writer.session.code, c.writer.session.why = failed.code, failed.line()
-	content := failed.status()
+	c.writer.session.code, c.writer.session.why = failed.Code, failed.Line()
+	content := failed.Status()
 	answer := &http.Response{
-		StatusCode: failed.code, ProtoMajor: 1, ProtoMinor: 1, Close: true,
+		StatusCode: failed.Code, ProtoMajor: 1, ProtoMinor: 1, Close: true,
 		Header:        http.Header{"Content-Type": {"application/json"}, "Content-Length": {strconv.Itoa(len(content))}},
 		ContentLength: int64(len(content)), Body: io.NopCloser(bytes.NewReader(content)),
 	}

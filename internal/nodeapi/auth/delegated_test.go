@@ -1,4 +1,4 @@
-package nodeapi
+package auth
 
 import (
 	"bytes"
@@ -179,12 +179,12 @@ func TestDelegated(t *testing.T) {
 		}
 	}
 
-	s := New(Options{Authorizer: authorizes})
+	g := Guard{Authorizer: authorizes}
 	response, _, err := authenticates.AuthenticateRequest(second.request(t, "kube-apiserver", x509.ExtKeyUsageClientAuth))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.may(ctx, response.User, "create", "proxy", "kosmos-one") {
+	if !g.May(ctx, response.User, "create", "proxy", "kosmos-one") {
 		t.Error("what the host allows is refused")
 	}
 	asked := (<-h.asked).ResourceAttributes
@@ -195,7 +195,7 @@ func TestDelegated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.may(ctx, other.User, "get", "proxy", "kosmos-one") {
+	if g.May(ctx, other.User, "get", "proxy", "kosmos-one") {
 		t.Error("what the host refuses is allowed")
 	}
 }

@@ -1,0 +1,178 @@
+package lookup
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/fleet"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/nodeapi/call"
+	"github.com/xylem-io/xylem/internal/nodeapi/failure"
+	"github.com/xylem-io/xylem/internal/nodes"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// Target is where a call leads.
+type Target struct {
+	Root *corev1.Pod
+	// Node and Registration by name, for the audit line too.
+	Node, Registration string
+	// Up is the member's link; the caller of Reach calls Leave, if it is not nil.
+	Up *Upstream
+}
+
+// Finder finds the leaves of calls.
+type Finder struct {
+	// HostID is the host's cluster ID.
+	HostID string
+	// Host is the host's cache of Nodes; HostLive bypasses it.
+	Host, HostLive client.Reader
+	// State of a registration's member; false if this process knows nothing of it.
+	State func(registration string) (fleet.State, bool)
+	// Leads reports whether this replica leads; Leader names the one that does.
+	Leads  func() bool
+	Leader func(context.Context) (string, error)
+	// May reports whether somebody may use a subresource of a node.
+	May func(ctx context.Context, who user.Info, verb, subresource, node string) bool
+	// Links to the members.
+	Links Links
+}
+
+// Reach finds the leaf of a call, if the caller may and the leaf is the root's.
+func (f *Finder) Reach(ctx context.Context, who user.Info, c call.Call, t *Target) *failure.Failure {
+	var err error
+	if t.Root, err = index.Find[corev1.Pod](ctx, f.HostLive, c.Pod); err != nil {
+		return failure.Slow(ctx, failure.Unavailable("the host's API server does not answer: %v. Try again", err))
+	}
+	if t.Root != nil {
+		t.Node = t.Root.Spec.NodeName
+	}
+	if !f.May(ctx, who, c.Verb(), "proxy", t.Node) {
+		return failure.ErrUnauthorized
+	}
+	if failed := f.onVirtualNode(ctx, c, t); failed != nil {
+		return failed
+	}
+	if t.Up = f.Links.Enter(t.Node); t.Up == nil {
+		return f.noLink(ctx, t)
+	}
+	t.Registration = t.Up.Registration
+	return f.leaf(ctx, c, t)
+}
+
+// onVirtualNode reports what is wrong with the root or its node.
+func (f *Finder) onVirtualNode(ctx context.Context, c call.Call, t *Target) *failure.Failure {
+	switch {
+	case t.Root == nil:
+		return failure.NotFound("there is no Pod %q in the host. Check the name", c.Pod)
+	case t.Node == "":
+		return failure.BadRequest("Pod %q is not bound to a node yet: the scheduler waits for its volumes, or for a node that suits it. Run kubectl describe pod", c.Pod)
+	}
+	node, err := index.Find[corev1.Node](ctx, f.Host, index.Named(t.Node))
+	if err != nil {
+		return failure.Unavailable("the manager cannot read node %q: %v. Try again", t.Node, err)
+	}
+	if node == nil || !nodes.IsVirtual(node) {
+		return failure.NotFound("Pod %q runs on node %q, which is no virtual node: its own kubelet has to be asked. Check the address in the status of node %[2]q", c.Pod, t.Node)
+	}
+	t.Registration = node.Labels[v1alpha1.LabelCluster]
+	return nil
+}
+
+// noLink says why there is no link to the member, and who has it.
+func (f *Finder) noLink(ctx context.Context, t *Target) *failure.Failure {
+	if !f.Leads() {
+		leader, err := f.Leader(ctx)
+		if err != nil || leader == "" {
+			leader = "none at present"
+		}
+		failed := failure.Unavailable("this replica of Xylem's manager has no link to member %q: the leading replica has it (%s). Try again in some seconds", t.Registration, leader)
+		failed.Exact = true
+		return failed
+	}
+	why := "it is being connected"
+	if state, known := f.State(t.Registration); known && state.Problem != nil {
+		why = state.Problem.Message
+	}
+	return failure.Unavailable("member %q is away: %s. Run kubectl describe clusterregistration %[1]s", t.Registration, why)
+}
+
+// leaf reports why the leaf Pod in the member is not the root's; nil if it is. It reads
+// the member live.
+func (f *Finder) leaf(ctx context.Context, c call.Call, t *Target) *failure.Failure {
+	var leaf *corev1.Pod
+	var namespace *corev1.Namespace
+	allowed := true
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		leaf, err = index.Find[corev1.Pod](ctx, t.Up.Live, c.Pod)
+		return err
+	})
+	group.Go(func() (err error) {
+		namespace, err = index.Find[corev1.Namespace](ctx, t.Up.Live, index.Named(c.Pod.Namespace))
+		return err
+	})
+	if c.Streams() { // what a member answers to an upgrade is not looked into
+		group.Go(func() (err error) {
+			allowed, err = t.Up.Streams.May(ctx, c.Verb(), c.Subresource, c.Pod.Namespace)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return failure.Slow(ctx, failure.Unavailable("member %q does not answer: %v. Run kubectl describe clusterregistration %[1]s", t.Registration, err))
+	}
+	if failed := judge(t, f.HostID, leaf, namespace); failed != nil {
+		return failed
+	}
+	if !allowed {
+		return LacksRight(c, t.Registration)
+	}
+	return nil
+}
+
+// judge whether a Pod in the member is the leaf of the root. Pure.
+func judge(t *Target, hostID string, leaf *corev1.Pod, namespace *corev1.Namespace) *failure.Failure {
+	root := t.Root
+	pod := root.Namespace + "/" + root.Name
+	recorded := root.Annotations[v1alpha1.AnnotationLeafUID]
+	switch {
+	case leaf == nil && podstatus.Pushed(root) != corev1.ConditionTrue:
+		return failure.BadRequest("Pod %q does not run in member %q yet: Xylem has not created it there. Run kubectl describe pod, condition xylem.io/Pushed", pod, t.Registration)
+	case leaf == nil:
+		return failure.NotFound("Pod %q is gone in member %q: it was deleted there. Its owner re-creates it; without an owner, create it again", pod, t.Registration)
+	}
+	there := placement.Member{Member: t.Up.Member, Inside: &placement.Inside{Namespace: namespace}}
+	if refusal := there.Answer(placement.Request{Namespace: root.Namespace}).Refusal; refusal != nil && refusal.Reason != v1alpha1.ReasonNamespaceTerminating {
+		return failure.Forbidden("the namespace of Pod %q is not this host's: %s", pod, refusal.Message)
+	}
+	origin, ours := mirror.OriginIn(hostID, leaf)
+	switch {
+	case namespace == nil, !ours, origin != mirror.OriginFor(hostID, root):
+		return failure.Forbidden("member %q has another Pod under the name %q, which Xylem did not create for this one: nothing is asked of it. Have the member's admin remove it, or use another name", t.Registration, pod)
+	case recorded != "" && recorded != string(leaf.UID):
+		return failure.Forbidden("Pod %q was replaced in member %q by one that Xylem did not create (UID %s instead of %s): nothing is asked of it. Delete the Pod in the host, so that its owner re-creates it", pod, t.Registration, leaf.UID, recorded)
+	}
+	return nil
+}
+
+// grants are the parts that the member's admin can give, by subresource: the flag of
+// register, and the value of the chart xylem-member.
+var grants = map[string]struct{ flag, value string }{
+	call.Log: {"--with-logs", "logs.enabled"}, call.Exec: {"--with-exec", "exec.enabled"},
+	call.Attach: {"--with-exec", "exec.enabled"}, call.PortForward: {"--with-exec", "exec.enabled"},
+}
+
+// LacksRight says which right the account lacks in the member, and who can grant it.
+func LacksRight(c call.Call, registration string) *failure.Failure {
+	grant := grants[c.Subresource]
+	return failure.Forbidden("member %q does not let Xylem %s: its account there lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register %s, or with the value %s=true of the chart xylem-member",
+		registration, map[string]string{call.Log: "read logs", call.Exec: "exec", call.Attach: "attach", call.PortForward: "forward ports"}[c.Subresource],
+		c.Verb(), c.Subresource, grant.flag, grant.value)
+}

@@ -1,0 +1,20 @@
+package stream
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var openSessions = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	Name: "xylem_node_api_sessions",
+	Help: "Sessions of logs, exec, attach and port-forward that are open to a member's Pods.",
+}, []string{"cluster", "subresource"})
+
+func init() {
+	metrics.Registry.MustRegister(openSessions)
+}
+
+// Forget the metrics of a member.
+func Forget(cluster string) {
+	openSessions.DeletePartialMatch(prometheus.Labels{"cluster": cluster})
+}
