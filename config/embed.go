@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-//go:embed member/*.yaml member/logs/*.yaml member/exec/*.yaml
+//go:embed member/*.yaml member/logs/*.yaml member/exec/*.yaml member/debug/*.yaml member/metrics/*.yaml
 var member embed.FS
 
 // kustomization has the fields of a kustomization.yaml that Member follows. Member
@@ -36,12 +36,14 @@ var making = []string{
 
 // Optional parts of what a member has: directories of config/member.
 const (
-	PartLogs = "logs"
-	PartExec = "exec"
+	PartLogs    = "logs"
+	PartExec    = "exec"
+	PartDebug   = "debug"
+	PartMetrics = "metrics"
 )
 
 // Parts are all optional parts.
-var Parts = []string{PartLogs, PartExec}
+var Parts = []string{PartLogs, PartExec, PartDebug, PartMetrics}
 
 // Member is what a member needs before it is registered, as `kubectl apply -k
 // config/member` applies it, in the order in which to make it, and the given optional parts.

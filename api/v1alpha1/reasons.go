@@ -252,8 +252,8 @@ const (
 	// names. To do: nothing, if it does not need them; internal/mirror/FIELDS.md has the causes.
 	ReasonFieldsLeftOut = "FieldsLeftOut"
 	// ReasonEphemeralContainersNotRun: somebody added ephemeral containers to a Pod that runs
-	// in a member, as `kubectl debug` does, and Xylem does not run them there. To do: debug
-	// the Pod in the member, with that cluster's kubeconfig.
+	// in a member, as `kubectl debug` does, and Xylem could not add them there. To do: what the
+	// message says, such as to have the member's admin grant the right.
 	ReasonEphemeralContainersNotRun = "EphemeralContainersNotRun"
 	// ReasonEvicted: Xylem evicted the Pod, since its member is being deregistered. To do:
 	// nothing, its owner creates another one.

@@ -52,6 +52,14 @@ func (touched) Delete(context.Context, client.Object, ...client.DeleteOption) er
 func (touched) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
 	return errTouched
 }
+func (touched) SubResource(string) client.SubResourceClient { return touchedSubResource{} }
+
+type touchedSubResource struct{ client.SubResourceClient }
+
+func (touchedSubResource) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	return errTouched
+}
+
 func (touched) Status() client.SubResourceWriter { return touchedStatus{} }
 
 type touchedStatus struct{ client.SubResourceWriter }
@@ -446,6 +454,12 @@ func TestWritesAreGuarded(t *testing.T) {
 		"create a leaf without stamp":    {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Create(ctx, actor, claim()) }, foreign: true},
 		"patch a leaf":                   {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, leafPod, leafPod) }},
 		"patch what only becomes a leaf": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Patch(ctx, actor, claim(), claim(stamped)) }, foreign: true},
+		"debug a leaf Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.AddEphemeralContainers(ctx, actor, leafPod, leafPod)
+		}},
+		"debug a member's Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
+			return l.AddEphemeralContainers(ctx, actor, deletedPod, leafPod)
+		}, foreign: true},
 		"delete a leaf Pod":              {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, leafPod) }},
 		"delete a leaf claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			c := claim(stamped)

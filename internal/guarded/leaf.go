@@ -47,6 +47,17 @@ func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return l.patch(ctx, by, before, after)
 }
 
+// AddEphemeralContainers gives a stamped Pod the ephemeral containers of after.
+func (l *Leaf) AddEphemeralContainers(ctx context.Context, by Actor, before, after *corev1.Pod) error {
+	if err := l.owned(before); err != nil {
+		return err
+	}
+	const subresource = "ephemeralcontainers"
+	return l.patching(ctx, "patch_"+subresource, before, after, func() error {
+		return l.client.SubResource(subresource).Patch(ctx, after, preconditioned{before}, by.owner())
+	})
+}
+
 // Delete deletes a stamped object that holds no data, or a namespace, which its caller has
 // found empty. DeleteClaim deletes a claim, and nothing deletes a PV.
 func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {

@@ -64,6 +64,11 @@ func (w *writer) create(ctx context.Context, by Actor, obj client.Object) error 
 // patch sends what after changes of before, on condition that the object is
 // still the one, and in the state, that before is.
 func (w *writer) patch(ctx context.Context, by Actor, before, after client.Object) error {
+	return w.patching(ctx, "patch", before, after, func() error { return w.client.Patch(ctx, after, preconditioned{before}, by.owner()) })
+}
+
+// patching does what patch says; send sends the patch.
+func (w *writer) patching(ctx context.Context, verb string, before, after client.Object, send func() error) error {
 	end, err := w.begin(ctx)
 	if err != nil {
 		return err
@@ -73,11 +78,10 @@ func (w *writer) patch(ctx context.Context, by Actor, before, after client.Objec
 		return err
 	}
 	uid, version := before.GetUID(), before.GetResourceVersion()
-	err = w.client.Patch(ctx, after, preconditioned{before}, by.owner())
-	if err == nil {
+	if err = send(); err == nil {
 		w.overwritten.by(part{object: uid}, version, after.GetResourceVersion())
 	}
-	return count(w.cluster, w.side, "patch", before, err)
+	return count(w.cluster, w.side, verb, before, err)
 }
 
 // applyStatus sends a server-side apply to a status; without a UID it would be free

@@ -146,6 +146,13 @@ func TestTablesTellTheTruth(t *testing.T) {
 				return nil, err
 			}
 			refs.PointAt(mirrortest.Copies, leaf)
+			// What comes later, as root_pod adds it.
+			if root := (&corev1.Pod{Spec: *spec}); len(spec.EphemeralContainers) > 0 {
+				leaf, err = podspec.ApplyDebug(root, leaf, spec.EphemeralContainers[0].Name, func(pod *corev1.Pod) { refs.PointAt(mirrortest.Copies, pod) })
+				if err != nil {
+					return nil, err
+				}
+			}
 			return &leaf.Spec, nil
 		})
 	})
@@ -154,6 +161,8 @@ func TestTablesTellTheTruth(t *testing.T) {
 			root := &corev1.Pod{Spec: corev1.PodSpec{
 				InitContainers: []corev1.Container{{Name: "x"}},
 				Containers:     []corev1.Container{{Name: "x"}},
+
+				EphemeralContainers: []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "x"}}},
 			}}
 			shown := podstatus.Translate(root, &corev1.Pod{Status: *status}, mirrortest.Member)
 			return &shown, nil
@@ -229,7 +238,7 @@ func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T,
 // there makes no difference.
 var sometimesTheSame = []string{
 	"annotations", "labels", "tolerations", "affinity.podAntiAffinity", "podIP", "podIPs",
-	"initContainers[].volumeMounts", "containers[].volumeMounts",
+	"initContainers[].volumeMounts", "containers[].volumeMounts", "ephemeralContainers[].volumeMounts",
 	"topologySpreadConstraints[].labelSelector",
 }
 

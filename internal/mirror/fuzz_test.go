@@ -129,8 +129,19 @@ func checkLeaf(t *testing.T, root, leaf *corev1.Pod) {
 	if diff := cmp.Diff(podspec.ClaimNames(root), podspec.ClaimNames(leaf)); diff != "" {
 		t.Errorf("claims (-root +leaf):\n%s", diff)
 	}
-	if diff := cmp.Diff(refs.Of(root), refs.Of(leaf)); diff != "" {
+	debugged := leaf
+	for _, name := range podspec.LacksDebug(root, leaf) {
+		if debugged, err = podspec.ApplyDebug(root, debugged, name, func(*corev1.Pod) {}); err != nil {
+			root = root.DeepCopy()
+			root.Spec.EphemeralContainers, debugged = nil, leaf
+			break
+		}
+	}
+	if diff := cmp.Diff(refs.Of(root), refs.Of(debugged)); diff != "" {
 		t.Errorf("references (-root +leaf):\n%s", diff)
+	}
+	if lacks := podspec.LacksDebug(root, debugged); len(lacks) > 0 {
+		t.Errorf("ephemeral containers are lacking still: %v", lacks)
 	}
 	if origin, ok := mirror.OriginIn(mirrortest.HostID, leaf); root.UID != "" && (!ok || origin != mirror.OriginFor(mirrortest.HostID, root)) {
 		t.Errorf("origin: %v, %v", origin, ok)

@@ -6,7 +6,7 @@ import (
 )
 
 // reachParts are the optional rights by which the host's users reach Pods in members.
-var reachParts = []string{"config/member/logs", "config/member/exec"}
+var reachParts = []string{"config/member/logs", "config/member/exec", "config/member/debug", "config/member/metrics"}
 
 // reach shows kubectl logs and exec of a Pod in a member, through the host.
 func (d *demo) reach(ctx context.Context) error {

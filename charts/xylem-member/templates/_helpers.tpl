@@ -25,7 +25,7 @@ metadata:
   labels:
     {{- include "xylem.labels" .root | nindent 4 }}
 rules:
-- apiGroups: [""]
+- apiGroups: [{{ .group | default "" | quote }}]
   resources: {{ toJson .resources }}
   verbs: {{ toJson .verbs }}
 {{- $reach := . }}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,8 +45,8 @@ type run struct {
 	dry                      command.DryRun
 	// print is whose objects a dry run prints.
 	print string
-	// withLogs and withExec grant the optional parts in the member.
-	withLogs, withExec bool
+	// with are the optional parts to grant in the member, by name.
+	with map[string]*bool
 	// overwrite a Secret that somebody else made.
 	overwrite bool
 	timeout   time.Duration
@@ -57,9 +58,17 @@ type run struct {
 	connected    bool
 }
 
+// partUsage says what the optional parts are for.
+var partUsage = map[string]string{
+	config.PartLogs:    "Let the host read logs of Pods in the member (kubectl logs). RBAC cannot select Pods, so the account may read those of all Pods there.",
+	config.PartExec:    "Let the host exec into its Pods in the member, attach to them and forward their ports. A policy limits that to the host's namespaces.",
+	config.PartDebug:   "Let the host add ephemeral containers to its Pods in the member (kubectl debug). To attach to them, it needs --with-exec as well.",
+	config.PartMetrics: "Let the host read from the member's metrics API what Pods use of CPU and memory (kubectl top). RBAC cannot select Pods, so the account may read it of all Pods there.",
+}
+
 // NewCommand is the command.
 func NewCommand(env *command.Env) *cobra.Command {
-	r := &run{Part: memberpart.Part{Env: env}}
+	r := &run{Part: memberpart.Part{Env: env}, with: map[string]*bool{}}
 	c := &cobra.Command{
 		Use:   "register NAME --member-kubeconfig FILE",
 		Short: "Make a cluster a member, or repair a member's registration and rotate its token",
@@ -70,7 +79,8 @@ func NewCommand(env *command.Env) *cobra.Command {
 			"revokes nothing: an older token is valid until it expires, and anybody who has it can renew it until then, again\n" +
 			"and again. To end all tokens, delete the ServiceAccount in the member, and register again.",
 		Example: "  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig\n" +
-			"  # With kubectl logs, exec, attach, cp and port-forward for the Pods that run there:\n" +
+			"  # With kubectl logs, exec, attach, cp and port-forward for the Pods that run there (add --with-debug, --with-metrics\n" +
+			"  # for kubectl debug and top):\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig cluster38-admin.kubeconfig --with-logs --with-exec\n" +
 			"  # A kind cluster, whose kubeconfig leads to 127.0.0.1:\n" +
 			"  kubectl xylem register cluster38 --member-kubeconfig kind.kubeconfig --member-server https://cluster38-control-plane:6443\n" +
@@ -89,8 +99,9 @@ func NewCommand(env *command.Env) *cobra.Command {
 	flags.StringVar(&r.serverName, "member-tls-server-name", "", "Name that the manager expects in the member's certificate, if it differs from the address.")
 	flags.BoolVar(&r.Prepared, "member-prepared", false, "Assume that the member has what it needs, by the chart xylem-member for example: create nothing there, and only request a token.")
 	flags.StringVar(&r.Account, "member-account", command.MemberAccount, "With --member-prepared: the ServiceAccount there, in the namespace --xylem-namespace.")
-	flags.BoolVar(&r.withLogs, "with-logs", false, "Let the host read logs of Pods in the member (kubectl logs). RBAC cannot select Pods, so the account may read those of all Pods there.")
-	flags.BoolVar(&r.withExec, "with-exec", false, "Let the host exec into its Pods in the member, attach to them and forward their ports. A policy limits that to the host's namespaces.")
+	for _, part := range config.Parts {
+		r.with[part] = flags.Bool("with-"+part, false, partUsage[part])
+	}
 	flags.DurationVar(&r.Lifetime, "token-lifetime", 72*time.Hour, fmt.Sprintf("How long each token is valid, %s to %s. The manager renews it well before it expires.", shortest, longest))
 	flags.BoolVar(&r.overwrite, "overwrite-secret", false, "Replace the credentials of a registration whose Secret this command did not create.")
 	flags.DurationVar(&r.timeout, "timeout", 2*time.Minute, "How long to wait until the manager has connected.")
@@ -115,8 +126,9 @@ func (r *run) validate() error {
 		return fmt.Errorf("this command creates ServiceAccount \"%s/%s\" in a member, and no other. For another name or namespace, install the chart xylem-member there, and give --member-prepared",
 			v1alpha1.DefaultNamespace, command.MemberAccount)
 	}
-	if r.Prepared && (r.withLogs || r.withExec) {
-		return errors.New("--with-logs and --with-exec do nothing with --member-prepared, which creates nothing in the member. Set logs.enabled and exec.enabled of the chart xylem-member there")
+	if parts := r.parts(); r.Prepared && len(parts) > 0 {
+		return fmt.Errorf("--with-%s does nothing with --member-prepared, which creates nothing in the member. Set %s.enabled of the chart xylem-member there",
+			strings.Join(parts, ", --with-"), strings.Join(parts, ".enabled, "))
 	}
 	return errors.Join(r.dry.Validate(), r.validatePrint(), r.spec.Validate(), r.output.Validate())
 }
@@ -196,14 +208,7 @@ func (r *run) plan(hostID string) (err error) {
 
 // parts are the optional parts that were requested.
 func (r *run) parts() []string {
-	var parts []string
-	if r.withLogs {
-		parts = append(parts, config.PartLogs)
-	}
-	if r.withExec {
-		parts = append(parts, config.PartExec)
-	}
-	return parts
+	return slices.DeleteFunc(slices.Clone(config.Parts), func(part string) bool { return !*r.with[part] })
 }
 
 // check asks both clusters who they are and what they let us do.

@@ -39,6 +39,8 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Snapshot, d lifecycle.
 		return r.condition(ctx, o.Root, r.reporter(""), corev1.ConditionFalse, v1alpha1.ReasonVolumeAwaited, fmt.Sprintf("waits for the volume of claim %q in member %q", d.Claim, r.Registration))
 	case lifecycle.Update:
 		return r.refusedByMember(ctx, o.Root, "update", r.Leaf.Patch(ctx, actor, o.Leaf, podspec.ApplyDrift(o.Leaf, d.Drift)))
+	case lifecycle.AddDebug:
+		return r.addDebug(ctx, o)
 	case lifecycle.Remove:
 		return r.remove(ctx, o, d)
 	case lifecycle.Finish:

@@ -43,8 +43,8 @@ const (
 	// referencesAgain is when the ConfigMaps and Secrets that a Pod waits for are read
 	// again: the host's are not watched.
 	referencesAgain = 10 * time.Second
-	// remembered is of how many Pods it is known that their ephemeral containers were
-	// reported. Those of a manager that has restarted are reported again.
+	// remembered is of how many ephemeral containers it is known what was reported of them.
+	// A manager that has restarted reports it again.
 	remembered = 1024
 )
 
@@ -62,7 +62,7 @@ type Options struct {
 type reconciler struct {
 	*member.Link
 	Options
-	// debugged are the Pods whose ephemeral containers were reported, by UID, and how many.
+	// debugged has what was reported of ephemeral containers, by the Pod's UID and their name.
 	debugged *lru.Cache
 }
 
@@ -90,7 +90,7 @@ func Setup(link *member.Link, options Options) error {
 
 // advances is Urgent for what has a Pod pushed, deleted or finished.
 var advances = route.WhenChanged(func(pod *corev1.Pod) step {
-	s := step{deleting: pod.DeletionTimestamp != nil, finished: podstatus.Finished(pod)}
+	s := step{deleting: pod.DeletionTimestamp != nil, finished: podstatus.Finished(pod), debugged: len(pod.Spec.EphemeralContainers)}
 	if podstatus.Pushed(pod) != corev1.ConditionTrue {
 		s.node, s.nominated = pod.Spec.NodeName, pod.Status.NominatedNodeName
 	}
@@ -100,6 +100,7 @@ var advances = route.WhenChanged(func(pod *corev1.Pod) step {
 type step struct {
 	node, nominated    string
 	deleting, finished bool
+	debugged           int
 }
 
 // ofRecord: of a host PV, all counts but its status.
@@ -116,7 +117,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, r.reportUnreadable(ctx, o.Root, err)
 	}
-	r.reportDebug(o)
 	d := lifecycle.Next(o)
 	if err := r.act(ctx, o, d); err != nil {
 		return reconcile.Result{}, err
@@ -125,18 +125,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: referencesAgain}, nil
 	}
 	return reconcile.Result{}, nil
-}
-
-// reportDebug reports once that ephemeral containers of a Pod that runs here do not.
-func (r *reconciler) reportDebug(o lifecycle.Snapshot) {
-	if o.Root == nil || o.Leaf == nil || len(o.Root.Spec.EphemeralContainers) <= len(o.Leaf.Spec.EphemeralContainers) {
-		return
-	}
-	count := len(o.Root.Spec.EphemeralContainers)
-	if known, _ := r.debugged.Get(o.Root.UID); known != count {
-		r.debugged.Add(o.Root.UID, count)
-		r.eventNotDebugged(o.Root)
-	}
 }
 
 func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lifecycle.Snapshot, error) {

@@ -26,11 +26,3 @@ func (r *reconciler) eventLeftOut(root *corev1.Pod) {
 			r.Registration, strings.Join(names, ", "))
 	}
 }
-
-// eventNotDebugged reports that ephemeral containers of a Pod do not run; `kubectl debug`
-// waits for them in silence.
-func (r *reconciler) eventNotDebugged(root *corev1.Pod) {
-	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonEphemeralContainersNotRun, "Debug",
-		"ephemeral container %q does not run: the Pod runs in member %q, and Xylem does not push ephemeral containers. Run `kubectl debug` with that cluster's kubeconfig, for Pod \"%s/%s\"",
-		root.Spec.EphemeralContainers[len(root.Spec.EphemeralContainers)-1].Name, r.Registration, root.Namespace, root.Name)
-}

@@ -16,7 +16,7 @@ var Table = fields.Table{
 	Holder: reflect.TypeFor[corev1.PodSpec](),
 	Fields: slices.Concat(
 		podRunFields, podPlaceFields, podIdentityFields, podSecurityFields,
-		podVolumeFields, containerFields("initContainers[]."), containerFields("containers[]."),
+		podVolumeFields, containerFields("initContainers[]."), containerFields("containers[]."), containerFields("ephemeralContainers[]."),
 	),
 }
 
@@ -24,7 +24,7 @@ var podShape = Table.Compile()
 
 // podRunFields say how a Pod runs: the same in every cluster.
 var podRunFields = []fields.Field{
-	{Path: "ephemeralContainers", Decision: fields.Drop, Why: "the API does not take them at creation; `kubectl debug` of a pushed Pod is a later capability"},
+	{Path: "ephemeralContainers[].targetContainerName", Decision: fields.Keep, Why: "the leaf has its root's containers. Ephemeral containers are added to a leaf that runs, if the member's admin has granted that"},
 	{Path: "restartPolicy", Decision: fields.Keep, Why: "the member's kubelet restarts containers"},
 	{Path: "terminationGracePeriodSeconds", Decision: fields.Keep, Why: "the member's kubelet stops containers"},
 	{Path: "activeDeadlineSeconds", Decision: fields.Keep, Why: "the member's kubelet enforces the deadline; changes are carried over"},
@@ -104,7 +104,7 @@ var podSecurityFields = []fields.Field{
 	{Path: "securityContext.seLinuxChangePolicy", Decision: fields.Keep, Why: "how the member's kubelet labels a volume"},
 }
 
-// containerFields are the fields of a container; init containers have the same.
+// containerFields are the fields of a container; init and ephemeral containers have the same.
 func containerFields(prefix string) []fields.Field {
 	fields := slices.Clone(oneContainerFields)
 	for i := range fields {

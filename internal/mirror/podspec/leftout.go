@@ -12,7 +12,7 @@ import (
 // filled them in, or another field that is reported says the same.
 var computed = map[string]bool{
 	"spec.nodeName": true, "spec.schedulingGates": true, "spec.priority": true, "spec.preemptionPolicy": true,
-	"spec.overhead": true, "spec.serviceAccount": true, "spec.ephemeralContainers": true,
+	"spec.overhead": true, "spec.serviceAccount": true,
 }
 
 // LeftOut names the fields of a root Pod that its leaf does not have, by the decisions of

@@ -32,7 +32,7 @@ func TestLeftOut(t *testing.T) {
 			},
 			want: []string{"spec.readinessGates", `spec.schedulerName "mine"`, `spec.priorityClassName "high"`, "spec.topologySpreadConstraints[0].minDomains"},
 		},
-		"ephemeral containers, which are reported by themselves": {spec: corev1.PodSpec{
+		"ephemeral containers, which are pushed later": {spec: corev1.PodSpec{
 			EphemeralContainers: []corev1.EphemeralContainer{{}},
 		}},
 	} {

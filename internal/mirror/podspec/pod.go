@@ -21,6 +21,7 @@ import (
 // account, sidecars) is the member's: see LeafDrift.
 func Translate(root *corev1.Pod, m mirror.Member) (*corev1.Pod, error) {
 	leaf := &corev1.Pod{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
+	leaf.Spec.EphemeralContainers = nil // the API takes them later: see ApplyDebug
 	dropTokenVolume(&leaf.Spec)
 	claimEphemeralVolumes(root.Name, &leaf.Spec)
 	scheduling.Place(&leaf.Spec, root.Labels, m)

@@ -63,6 +63,10 @@ func dropTokenVolume(spec *corev1.PodSpec) {
 			})
 		}
 	}
+	for i := range spec.EphemeralContainers {
+		c := &spec.EphemeralContainers[i]
+		c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return dropped[m.Name] })
+	}
 }
 
 // claimEphemeralVolumes makes generic ephemeral volumes plain claims: the host

@@ -34,14 +34,14 @@ func fit(status *corev1.PodStatus) {
 			return
 		}
 	}
-	for _, list := range []*[]corev1.ContainerStatus{&status.InitContainerStatuses, &status.ContainerStatuses} {
+	for _, list := range []*[]corev1.ContainerStatus{&status.EphemeralContainerStatuses, &status.InitContainerStatuses, &status.ContainerStatuses} {
 		for i := range *list {
 			(*list)[i].LastTerminationState = corev1.ContainerState{}
 			(*list)[i].VolumeMounts = nil
 			(*list)[i].User = nil
 		}
 	}
-	for _, list := range []*[]corev1.ContainerStatus{&status.InitContainerStatuses, &status.ContainerStatuses} {
+	for _, list := range []*[]corev1.ContainerStatus{&status.EphemeralContainerStatuses, &status.InitContainerStatuses, &status.ContainerStatuses} {
 		for len(*list) > 0 && status.Size() > StatusLimit {
 			*list = (*list)[:len(*list)-1]
 		}

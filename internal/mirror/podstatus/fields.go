@@ -39,7 +39,7 @@ var Table = fields.Table{
 	},
 		containerStatusFields("initContainerStatuses[]."),
 		containerStatusFields("containerStatuses[]."),
-		[]fields.Field{{Path: "ephemeralContainerStatuses", Decision: fields.Drop, Why: "ephemeral containers are not pushed; those of the leaf are the member's own"}},
+		containerStatusFields("ephemeralContainerStatuses[]."),
 	),
 }
 

@@ -44,6 +44,7 @@ func Translate(root, leaf *corev1.Pod, m mirror.Member) corev1.PodStatus {
 	}
 	want.InitContainerStatuses = statusesOf(root.Spec.InitContainers, want.InitContainerStatuses)
 	want.ContainerStatuses = statusesOf(root.Spec.Containers, want.ContainerStatuses)
+	want.EphemeralContainerStatuses = statusesOf(podspec.AsContainers(root.Spec.EphemeralContainers), want.EphemeralContainerStatuses)
 	want.ObservedGeneration = observed(root, leaf, m)
 	want.Conditions = shownConditions(root, leaf, want.ObservedGeneration)
 	sanitize.All(&want)
@@ -69,7 +70,7 @@ func observed(root, leaf *corev1.Pod, m mirror.Member) int64 {
 	waits := leaf.Status.Phase == corev1.PodPending && leaf.Status.StartTime == nil
 	untold := root.DeletionTimestamp != nil && leaf.DeletionTimestamp == nil
 	behind := leaf.Status.ObservedGeneration != 0 && leaf.Status.ObservedGeneration < leaf.Generation
-	if waits || untold || behind || podspec.LeafDrift(root, leaf, m).SpecChanged() {
+	if waits || untold || behind || podspec.LeafDrift(root, leaf, m).SpecChanged() || len(podspec.LacksDebug(root, leaf)) > 0 {
 		return root.Status.ObservedGeneration
 	}
 	return root.Generation

@@ -152,19 +152,28 @@ func TestRootPodStatusContainers(t *testing.T) {
 		InitContainers: []corev1.Container{{Name: "init"}},
 		Containers:     []corev1.Container{{Name: "web"}},
 	})
-	got := Translate(root, &corev1.Pod{Status: corev1.PodStatus{
+	root.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debug"}}}
+	leaf := &corev1.Pod{Spec: corev1.PodSpec{EphemeralContainers: root.Spec.EphemeralContainers}, Status: corev1.PodStatus{
 		InitContainerStatuses:      []corev1.ContainerStatus{running("mesh-init"), running("init")},
 		ContainerStatuses:          []corev1.ContainerStatus{running("web"), running("proxy")},
-		EphemeralContainerStatuses: []corev1.ContainerStatus{running("debug")},
-	}}, mirrortest.Member)
+		EphemeralContainerStatuses: []corev1.ContainerStatus{running("debug"), running("members")},
+	}}
+	got := Translate(root, leaf, mirrortest.Member)
 	want := corev1.PodStatus{
 		Phase:                 corev1.PodPending,
 		ObservedGeneration:    3,
 		InitContainerStatuses: []corev1.ContainerStatus{running("init")},
 		ContainerStatuses:     []corev1.ContainerStatus{running("web")},
+
+		EphemeralContainerStatuses: []corev1.ContainerStatus{running("debug")},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+	// Until the leaf has the ephemeral container, the root's generation is not observed.
+	leaf.Spec.EphemeralContainers = nil
+	if got := Translate(root, leaf, mirrortest.Member); got.ObservedGeneration != 0 {
+		t.Errorf("generation %d is observed, and the leaf lacks an ephemeral container", got.ObservedGeneration)
 	}
 }
 

@@ -63,6 +63,10 @@ func visitReferences(spec *corev1.PodSpec, visit visitor) {
 			visitContainer(&containers[i], known)
 		}
 	}
+	for i := range spec.EphemeralContainers {
+		// They come later, and hold up no Pod.
+		visitContainer((*corev1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon), func(kind string, name *string, _ bool) { known(kind, name, true) })
+	}
 	for i := range spec.Volumes {
 		if !podspec.IsTokenVolume(spec.Volumes[i]) {
 			visitVolume(&spec.Volumes[i].VolumeSource, known)

@@ -170,6 +170,46 @@ var _ = Describe("The policies of a member", Ordered, func() {
 		Expect(connect(memberAccount, made, "proxy")).To(MatchError(ContainSubstring("Xylem's account")))
 	}, SpecTimeout(settle))
 
+	It("let the account debug the Pods of its host alone, within baseline", func(ctx SpecContext) {
+		debug := func(by client.Client, pod *corev1.Pod, change ...func(*corev1.EphemeralContainer)) error {
+			c := corev1.EphemeralContainer{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: unique("debugger"), Image: "busybox:1"}}
+			for _, f := range change {
+				f(&c)
+			}
+			Expect(memberAdmin.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Succeed())
+			after := pod.DeepCopy()
+			after.Spec.EphemeralContainers = append(after.Spec.EphemeralContainers, c)
+			return by.SubResource("ephemeralcontainers").Patch(ctx, after, client.MergeFrom(pod))
+		}
+		privileged := func(c *corev1.EphemeralContainer) {
+			c.SecurityContext = &corev1.SecurityContext{Privileged: new(true)}
+		}
+		capable := func(c *corev1.EphemeralContainer) {
+			c.SecurityContext = &corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"SYS_PTRACE"}}}
+		}
+		for _, namespace := range []string{made, handed} {
+			leaf := leafPod(namespace, func(p *corev1.Pod) { p.Name = unique("debugged") })
+			stamped(leaf)
+			Expect(account.Create(ctx, leaf)).To(Succeed())
+			DeferCleanup(func(ctx SpecContext) { Expect(memberAdmin.Delete(ctx, leaf)).To(Succeed()) }, NodeTimeout(settle))
+			Expect(debug(account, leaf)).To(Succeed())
+			Expect(debug(ours, leaf)).To(Succeed())
+			Expect(debug(theirs, leaf)).To(MatchError(ContainSubstring("belongs to host another")))
+			Expect(debug(account, leaf, privileged)).To(MatchError(ContainSubstring("a container is privileged")))
+			Expect(debug(account, leaf, capable)).To(MatchError(ContainSubstring("capabilities.add")))
+			By("the member's admin may, and that keeps nothing of ours out")
+			Expect(debug(memberAdmin, leaf, privileged)).To(Succeed())
+			Expect(debug(account, leaf)).To(Succeed())
+			foreigner := pod(namespace)
+			foreigner.Name = unique("foreign")
+			Expect(memberAdmin.Create(ctx, foreigner)).To(Succeed())
+			Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("carries its stamp")))
+		}
+		foreigner := pod(foreign)
+		Expect(memberAdmin.Create(ctx, foreigner)).To(Succeed())
+		Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("carries its stamp")))
+	}, SpecTimeout(settle))
+
 	It("let the account make what carries the stamp, where it may", func(ctx SpecContext) {
 		for _, o := range []client.Object{
 			claim(made), claim(handed), leafPod(made), leafPod(handed),

@@ -27,7 +27,7 @@ const (
 	answer = 30 * time.Second
 )
 
-// Members: the first grants everything, the second logs alone.
+// Members: the first grants everything, the second logs alone, unless a spec grants more.
 const (
 	one, nodeOne = "cluster38", "kosmos-cluster38"
 	two, nodeTwo = "cluster39", "kosmos-cluster39"
@@ -72,14 +72,26 @@ var _ = suite.On(&x, func(ctx SpecContext) harness.Options {
 		},
 	}
 }, func(ctx SpecContext) {
-	for member, parts := range map[string][]string{one: {"logs", "exec"}, two: {"logs"}} {
+	for member, parts := range map[string][]string{one: {"logs", "exec", "debug", "metrics"}, two: {"logs"}} {
 		for _, part := range parts {
-			_, err := x.Kubectl(ctx, x.Fleet.Member(member), "apply", "--server-side", "-k", x.Root("config", "member", part))
-			Expect(err).NotTo(HaveOccurred())
+			grant(ctx, member, part)
 		}
 	}
 	inOne, inTwo = run(ctx, "web", nodeOne), run(ctx, "other", nodeTwo)
 })
+
+// grant an optional part in a member; revoke takes it back.
+func grant(ctx context.Context, member, part string) {
+	GinkgoHelper()
+	_, err := x.Kubectl(ctx, x.Fleet.Member(member), "apply", "--server-side", "-k", x.Root("config", "member", part))
+	Expect(err).NotTo(HaveOccurred())
+}
+
+func revoke(ctx context.Context, member, part string) {
+	GinkgoHelper()
+	_, err := x.Kubectl(ctx, x.Fleet.Member(member), "delete", "-k", x.Root("config", "member", part))
+	Expect(err).NotTo(HaveOccurred())
+}
 
 // run a Pod on a virtual node, and wait until its leaf runs.
 func run(ctx context.Context, name, node string) *corev1.Pod {

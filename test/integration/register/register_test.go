@@ -355,9 +355,9 @@ var _ = Describe("An admin", Ordered, ContinueOnFailure, func() {
 		Expect(left).NotTo(ContainElement(ContainSubstring("ServiceAccount xylem-system/xylem")))
 
 		By("registering it again, under another name: the claim has its volume")
-		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one), "--with-logs", "--with-exec")
+		_, _, err = plugin(ctx, "register", "again", "--member-kubeconfig", admin(one), "--with-logs", "--with-exec", "--with-debug", "--with-metrics")
 		Expect(err).NotTo(HaveOccurred())
-		for _, part := range []string{"-logs", "-exec"} {
+		for _, part := range []string{"-logs", "-exec", "-debug", "-metrics"} {
 			Expect(xylems(ctx)).To(ContainElement(ContainSubstring("ClusterRoleBinding /" + account(ctx) + part + " ")))
 		}
 		Eventually(ctx, func(g Gomega) {

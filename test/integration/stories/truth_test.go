@@ -262,14 +262,14 @@ var _ = Describe("A Pod that is pushed", func() {
 		s.noted(ctx, "Pod", "app", v1alpha1.ReasonFieldsLeftOut, one, `spec.serviceAccountName "builder" and its token`, "spec.readinessGates")
 	}, SpecTimeout(storyTime))
 
-	It("reports that a debug container does not run", func(ctx SpecContext) {
+	It("reports that a debug container does not run, and who can grant the right", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.claim(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(nodeOne))
 		pod := s.running(ctx, "app", nodeOne)
 		pod.Spec.EphemeralContainers = []corev1.EphemeralContainer{{EphemeralContainerCommon: corev1.EphemeralContainerCommon{Name: "debugger", Image: "example/debug"}}}
 		Expect(x.Host.API.SubResource("ephemeralcontainers").Update(ctx, pod)).To(Succeed())
-		s.noted(ctx, "Pod", "app", v1alpha1.ReasonEphemeralContainersNotRun, `"debugger"`, one)
+		s.noted(ctx, "Pod", "app", v1alpha1.ReasonEphemeralContainersNotRun, `"debugger"`, one, "pods/ephemeralcontainers", "kubectl xylem register --with-debug")
 	}, SpecTimeout(storyTime))
 
 	It("and that a Service selects has the Service report which networks have to be connected", func(ctx SpecContext) {

@@ -72,6 +72,9 @@ type (
 	}
 	// Update what may change of the leaf Pod.
 	Update struct{ Drift podspec.Drift }
+	// AddDebug adds the ephemeral containers that the leaf lacks, as `kubectl debug` adds
+	// them to the root.
+	AddDebug struct{}
 	// Remove the leaf Pod. If RootGone, the root's absence is to be proven first.
 	Remove struct {
 		Grace    *int64
@@ -90,6 +93,7 @@ func (MarkWithdrawn) decision()   {}
 func (MarkAwaiting) decision()    {}
 func (Repeat) decision()          {}
 func (Update) decision()          {}
+func (AddDebug) decision()        {}
 func (Remove) decision()          {}
 func (Finish) decision()          {}
 
@@ -231,6 +235,9 @@ func (o Snapshot) current() Decision {
 	if o.Leaf.DeletionTimestamp == nil && !podstatus.Finished(o.Leaf) && !podstatus.Finished(o.Root) {
 		if drift := podspec.LeafDrift(o.Root, o.Leaf, o.Member); !drift.Empty() {
 			return Update{drift}
+		}
+		if o.lacksDebug() {
+			return AddDebug{}
 		}
 	}
 	return Nothing{}

@@ -27,6 +27,13 @@ func mirrored(c lifecycle.Claim) lifecycle.Claim {
 	return c
 }
 
+// debugged: kubectl debug has added an ephemeral container.
+func debugged(o *lifecycle.Snapshot) {
+	c := corev1.EphemeralContainer{TargetContainerName: "web"}
+	c.Name, c.Image = "debugger", "busybox:1"
+	o.Root.Spec.EphemeralContainers = append(o.Root.Spec.EphemeralContainers, c)
+}
+
 // noUID: an earlier version recorded none.
 func noUID(o *lifecycle.Snapshot) { delete(o.Root.Annotations, v1alpha1.AnnotationLeafUID) }
 
@@ -198,7 +205,17 @@ func TestDecide(t *testing.T) {
 			o.Root.Spec.Containers[0].Image = "web:2"
 			o.Leaf.Status.Phase = corev1.PodFailed
 		}), lifecycle.Nothing{}},
-		"an image was changed, and the root has ended":                {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Snapshot) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
+		"an image was changed, and the root has ended":           {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Snapshot) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
+		"an ephemeral container was added":                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebug{}},
+		"an ephemeral container and an image: the image first":   {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Snapshot) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"an ephemeral container that the leaf has: at rest (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Snapshot) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
+		"an ephemeral container of the member's own": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Snapshot) {
+			o.Leaf.Spec.EphemeralContainers, o.Root.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers, nil
+		}), lifecycle.Nothing{}},
+		"an ephemeral container, and the leaf was replaced (I8)":      {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Snapshot) { o.Leaf.UID = "another" }), lifecycle.Nothing{}},
+		"an ephemeral container, and the leaf is being deleted":       {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
+		"an ephemeral container, and the leaf has ended":              {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, leafEnded), lifecycle.Nothing{}},
+		"an ephemeral container, before the host has bound the Pod":   {seen(running, claims(asked("data", here)), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
 		"a restored member runs the leaf of a Pod that has failed":    {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed)), lifecycle.Remove{Why: "the Pod has ended as Failed"}},
 		"a restored member runs the leaf of a Pod that has succeeded": {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded)), lifecycle.Remove{Why: "the Pod has ended as Succeeded"}},
 		"the same, its leaf goes already: at rest (I5)":               {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodSucceeded), leafGoing), lifecycle.Nothing{}},

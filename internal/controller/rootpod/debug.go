@@ -1,0 +1,85 @@
+package rootpod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/refs"
+)
+
+// The right that ephemeral containers need in a member.
+const (
+	debugVerb        = "patch"
+	debugSubresource = "ephemeralcontainers"
+)
+
+// addDebug adds the ephemeral containers, each by itself: the API removes none, so one that
+// the member refuses must not keep out the next one. What keeps one out is reported on the
+// root; no watch shows when an admin grants the right, so it is retried at a bounded rate.
+func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Snapshot) error {
+	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
+	if err != nil || namespace == nil {
+		return err // its event enqueues the Pod
+	}
+	copies := mirror.Copies{HostID: r.HostID, Namespace: namespace.UID}
+	point := func(pod *corev1.Pod) { refs.PointAt(copies, pod) }
+	var refused error
+	leaf := o.Leaf
+	for _, name := range podspec.LacksDebug(o.Root, o.Leaf) {
+		after, err := podspec.ApplyDebug(o.Root, leaf, name, point)
+		if refusal := (&mirror.Refusal{}); errors.As(err, &refusal) {
+			r.reportDebug(o.Root, name, refusal.Message+". Add another one without that field")
+			continue // for good: ephemeral containers do not change
+		}
+		if err := r.Leaf.AddEphemeralContainers(ctx, actor, leaf, after); err != nil {
+			why := r.keepsDebugOut(ctx, o.Root.Namespace, err)
+			if why == "" {
+				return err
+			}
+			r.reportDebug(o.Root, name, why)
+			refused = err
+			continue
+		}
+		leaf = after
+	}
+	return refused
+}
+
+// keepsDebugOut says why the member refuses an ephemeral container; empty if it does not.
+func (r *reconciler) keepsDebugOut(ctx context.Context, namespace string, err error) string {
+	if apierrors.IsForbidden(err) {
+		if allowed, err := r.Streams.May(ctx, debugVerb, debugSubresource, namespace); err == nil && !allowed {
+			return fmt.Sprintf("Xylem's account in member %q lacks the verb %q on pods/%s. An admin of the member can grant it with kubectl xylem register --with-debug, or with the value debug.enabled=true of the chart xylem-member",
+				r.Registration, debugVerb, debugSubresource)
+		}
+	}
+	problem := guarded.RefusedByMember(r.Registration, "add", "it", err)
+	if problem == nil {
+		return ""
+	}
+	if apierrors.IsForbidden(err) { // Pod Security, mostly, against what kubectl asks for by default
+		return problem.Message + ". Add another one by kubectl debug --profile=baseline or --profile=restricted"
+	}
+	return problem.Message
+}
+
+// reportDebug emits one event for each reason why an ephemeral container does not run.
+func (r *reconciler) reportDebug(root *corev1.Pod, name, why string) {
+	key := string(root.UID) + "/" + name
+	if known, _ := r.debugged.Get(key); known == why {
+		return
+	}
+	r.debugged.Add(key, why)
+	r.Recorder.Eventf(root, nil, corev1.EventTypeWarning, v1alpha1.ReasonEphemeralContainersNotRun, "Debug",
+		"ephemeral container %q does not run: %s", name, why)
+}

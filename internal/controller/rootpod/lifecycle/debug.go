@@ -1,0 +1,11 @@
+package lifecycle
+
+import (
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
+)
+
+// lacksDebug reports whether the leaf that is recorded on the root lacks ephemeral containers.
+func (o Snapshot) lacksDebug() bool {
+	return o.Root.Annotations[v1alpha1.AnnotationLeafUID] == string(o.Leaf.UID) && len(podspec.LacksDebug(o.Root, o.Leaf)) > 0
+}

@@ -1,0 +1,59 @@
+package podspec
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+)
+
+// LacksDebug names the ephemeral containers of a root Pod that its leaf does not have yet.
+// The API changes and removes none, so a name is all there is to compare.
+func LacksDebug(root, leaf *corev1.Pod) []string {
+	var names []string
+	for i := range root.Spec.EphemeralContainers {
+		if name := root.Spec.EphemeralContainers[i].Name; !hasDebug(leaf, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func hasDebug(leaf *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(leaf.Spec.EphemeralContainers, func(c corev1.EphemeralContainer) bool { return c.Name == name })
+}
+
+// ApplyDebug is a copy of the leaf with an ephemeral container of its root, by the decisions
+// that hold for containers, and by the names of the copies of what it refers to: point
+// rewrites a Pod's references. The error, if any, is a *Refusal.
+func ApplyDebug(root, leaf *corev1.Pod, name string, point func(*corev1.Pod)) (*corev1.Pod, error) {
+	one := &corev1.Pod{Spec: corev1.PodSpec{Volumes: root.Spec.Volumes, EphemeralContainers: slices.DeleteFunc(
+		slices.Clone(root.Spec.EphemeralContainers), func(c corev1.EphemeralContainer) bool { return c.Name != name },
+	)}}
+	one = one.DeepCopy()
+	dropTokenVolume(&one.Spec)
+	one.Spec.Volumes = nil
+	if refused := fields.Shaped(podShape, &one.Spec, Table.Root); len(refused) > 0 {
+		return nil, &mirror.Refusal{
+			Reason:  v1alpha1.ReasonPodUnsupported,
+			Message: "it cannot run in a member cluster: " + strings.Join(refused, "; "),
+		}
+	}
+	point(one)
+	leaf = leaf.DeepCopy()
+	leaf.Spec.EphemeralContainers = append(leaf.Spec.EphemeralContainers, one.Spec.EphemeralContainers...)
+	return leaf, nil
+}
+
+// AsContainers are ephemeral containers with the fields that all containers have.
+func AsContainers(ephemeral []corev1.EphemeralContainer) []corev1.Container {
+	containers := make([]corev1.Container, 0, len(ephemeral))
+	for i := range ephemeral {
+		containers = append(containers, corev1.Container(ephemeral[i].EphemeralContainerCommon))
+	}
+	return containers
+}
