@@ -460,7 +460,7 @@ func TestWritesAreGuarded(t *testing.T) {
 		"debug a member's Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			return l.AddEphemeralContainers(ctx, actor, deletedPod, leafPod)
 		}, foreign: true},
-		"delete a leaf Pod":              {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, leafPod) }},
+		"delete a leaf Pod": {write: func(ctx context.Context, l *Leaf, _ *Root) error { return l.Delete(ctx, leafPod) }},
 		"delete a leaf claim": {write: func(ctx context.Context, l *Leaf, _ *Root) error {
 			c := claim(stamped)
 			return l.DeleteClaim(ctx, c, lost(ctx, c))

@@ -90,7 +90,7 @@ func New(o Options) *Server {
 // Setup lets the Pods of a member be reached for as long as its link lives.
 func (s *Server) Setup(link *member.Link) error {
 	link.Run(func(ctx context.Context) error {
-		s.serve(ctx, &lookup.Upstream{Member: link.Member, Live: link.Live, Streams: link.Streams})
+		s.serve(ctx, &lookup.Upstream{Member: link.Member, Live: link.Live, Streams: link.Streams, Cache: link.Cache})
 		return nil
 	})
 	return nil
@@ -175,6 +175,10 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.URL.Path == "/healthz" {
 		s.health(answer, r, who)
+		return
+	}
+	if forResources(r) {
+		s.resources(session, answer, r, who)
 		return
 	}
 	c, failed := call.Parse(r)

@@ -313,16 +313,29 @@ func TestNodeAPI(t *testing.T) {
 		change    func(*observed)
 		addresses int
 		port      int32
+		// before and after: where metrics-server asks.
+		before, after string
 	}{
-		"it serves":           {here("10.0.0.7", 10250), 2, 10250},
-		"it is disabled":      {here("10.0.0.7", 0), 2, 0},
-		"its address unknown": {here("", 10250), 1, 0},
+		"it serves":           {here("10.0.0.7", 10250), 2, 10250, "", "/metrics/resource/kosmos-cluster38"},
+		"it is disabled":      {here("10.0.0.7", 0), 2, 0, "", ""},
+		"it was enabled":      {here("10.0.0.7", 0), 2, 0, "/metrics/resource/kosmos-cluster38", ""},
+		"an admin's path":     {here("10.0.0.7", 0), 2, 0, "/their/path", "/their/path"},
+		"its address unknown": {here("", 10250), 1, 0, "", "/metrics/resource/kosmos-cluster38"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := standing(t)
 			// As another replica left it.
 			node.Status.DaemonEndpoints.KubeletEndpoint.Port = 1
 			node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.6"}}
+			if tc.before != "" {
+				node.Annotations[nodes.AnnMetricsPath] = tc.before
+			}
+			if first, ok := decide(seen(tc.change, func(o *observed) { o.node = node })).do.(patch); ok {
+				node = first.after
+			}
+			if got := node.Annotations[nodes.AnnMetricsPath]; got != tc.after {
+				t.Errorf("metrics-server asks at %q, want %q", got, tc.after)
+			}
 			patched, ok := decide(seen(tc.change, func(o *observed) { o.node = node })).do.(patchStatus)
 			if !ok {
 				t.Fatal("the status stays as another replica left it")

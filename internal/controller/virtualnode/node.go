@@ -71,6 +71,11 @@ func setMeta(node *corev1.Node, o observed) {
 		node.Annotations = map[string]string{}
 	}
 	delete(node.Annotations, annAttachDetach)
+	if path := nodes.MetricsPathOf(node.Name); o.port != 0 {
+		node.Annotations[nodes.AnnMetricsPath] = path
+	} else if node.Annotations[nodes.AnnMetricsPath] == path {
+		delete(node.Annotations, nodes.AnnMetricsPath)
+	}
 	if value, err := json.Marshal(now); err == nil { // strings always marshal
 		node.Annotations[v1alpha1.AnnotationNodeSpec] = string(value)
 	}

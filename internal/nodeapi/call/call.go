@@ -53,7 +53,7 @@ func (c Call) Verb() string {
 func Parse(r *http.Request) (Call, *failure.Failure) {
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	if parts[0] == "metrics" || parts[0] == "stats" {
-		return Call{}, failure.NoPath("virtual nodes serve no metrics: members report rates of use, and metrics-server needs a kubelet's counters. Run metrics-server in the member, and kubectl top against the member")
+		return Call{}, failure.NoPath("virtual nodes serve no metrics but those of resources (/metrics/resource/NODE). Check the path")
 	}
 	subresource, known := routes[parts[0]]
 	want := 4

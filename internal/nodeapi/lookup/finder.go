@@ -2,9 +2,11 @@ package lookup
 
 import (
 	"context"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,9 +14,11 @@ import (
 	"github.com/xylem-io/xylem/internal/fleet"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/nodeapi/call"
 	"github.com/xylem-io/xylem/internal/nodeapi/failure"
+	"github.com/xylem-io/xylem/internal/nodeapi/usage"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/placement"
 )
@@ -60,11 +64,59 @@ func (f *Finder) Reach(ctx context.Context, who user.Info, c call.Call, t *Targe
 	if failed := f.onVirtualNode(ctx, c, t); failed != nil {
 		return failed
 	}
+	if failed := f.enter(ctx, t); failed != nil {
+		return failed
+	}
+	return f.leaf(ctx, c, t)
+}
+
+// Link finds the link of a virtual node, which the caller may ask about.
+func (f *Finder) Link(ctx context.Context, t *Target) *failure.Failure {
+	node, err := index.Find[corev1.Node](ctx, f.Host, index.Named(t.Node))
+	switch {
+	case err != nil:
+		return failure.Unavailable("the manager cannot read node %q: %v. Try again", t.Node, err)
+	case node == nil || !nodes.IsVirtual(node):
+		return failure.NotFound("there is no virtual node %q. Check the path", t.Node)
+	}
+	t.Registration = node.Labels[v1alpha1.LabelCluster]
+	return f.enter(ctx, t)
+}
+
+// enter the link of the target's node.
+func (f *Finder) enter(ctx context.Context, t *Target) *failure.Failure {
 	if t.Up = f.Links.Enter(t.Node); t.Up == nil {
 		return f.noLink(ctx, t)
 	}
 	t.Registration = t.Up.Registration
-	return f.leaf(ctx, c, t)
+	return nil
+}
+
+// Pushed are the leaves of a node's Pods that live under the UID that is recorded on their
+// roots, by name.
+func (f *Finder) Pushed(ctx context.Context, t *Target) (map[types.NamespacedName]usage.Leaf, error) {
+	roots, err := index.PodsOnNode(ctx, f.Host, t.Node)
+	if err != nil {
+		return nil, err
+	}
+	leaves := make(map[types.NamespacedName]usage.Leaf, len(roots))
+	for i := range roots {
+		root := &roots[i]
+		key := client.ObjectKeyFromObject(root)
+		leaf, origin, err := index.Leaf[corev1.Pod](ctx, t.Up.Cache, f.HostID, key)
+		if err != nil {
+			return nil, err
+		}
+		if leaf == nil || origin != mirror.OriginFor(f.HostID, root) || root.Annotations[v1alpha1.AnnotationLeafUID] != string(leaf.UID) {
+			continue
+		}
+		containers := map[string]bool{}
+		for _, c := range slices.Concat(root.Spec.InitContainers, root.Spec.Containers, podspec.AsContainers(root.Spec.EphemeralContainers)) {
+			containers[c.Name] = true
+		}
+		leaves[key] = usage.Leaf{Pod: key, UID: leaf.UID, Created: leaf.CreationTimestamp.Time, Containers: containers}
+	}
+	return leaves, nil
 }
 
 // onVirtualNode reports what is wrong with the root or its node.

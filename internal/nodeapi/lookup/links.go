@@ -11,6 +11,7 @@ import (
 
 	"github.com/xylem-io/xylem/internal/member"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodeapi/usage"
 )
 
 // Streams are a member's, as member.Streams has them.
@@ -30,6 +31,10 @@ type Upstream struct {
 	// Live reads the member's API server.
 	Live    client.Reader
 	Streams Streams
+	// Cache of the member has its leaves.
+	Cache client.Reader
+	// Meter counts what the leaves use.
+	Meter usage.Meter
 	// ended ends with the link; requests are those that still run.
 	ended    context.Context //nolint:containedctx // of the link, not of a request
 	requests sync.WaitGroup

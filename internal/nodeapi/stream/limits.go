@@ -21,8 +21,8 @@ type Sessions struct {
 	member map[string]int
 }
 
-// take a session of a member, and return how to give it back; a failure if there is none.
-func (s *Sessions) take(registration string) (func(), *failure.Failure) {
+// Take a session of a member, and return how to give it back; a failure if there is none.
+func (s *Sessions) Take(registration string) (func(), *failure.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

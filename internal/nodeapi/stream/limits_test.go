@@ -10,7 +10,7 @@ func TestSessions(t *testing.T) {
 	s := Sessions{Limits: Limits{Sessions: 3, MemberSessions: 2}}
 	take := func(member string, code int) func() {
 		t.Helper()
-		release, failed := s.take(member)
+		release, failed := s.Take(member)
 		got := 0
 		if failed != nil {
 			got = failed.Code

@@ -22,7 +22,7 @@ const (
 
 // Proxy the request to the member, and return when the stream has ended.
 func (s *Sessions) Proxy(w *Writer, r *http.Request, c call.Call, t lookup.Target) {
-	release, failed := s.take(t.Registration)
+	release, failed := s.Take(t.Registration)
 	if failed != nil {
 		failed.Write(w, c.Streams())
 		return

@@ -14,9 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/test/controlplane"
@@ -152,6 +150,17 @@ var _ = Describe("kubectl", func() {
 	}, SpecTimeout(settle))
 })
 
+// asManager is a client of the host as the manager, who alone writes what Xylem records.
+func asManager() client.Client {
+	GinkgoHelper()
+	config, err := x.Fleet.Host.RESTConfig(controlplane.Direct)
+	Expect(err).NotTo(HaveOccurred())
+	config.Impersonate.UserName = harness.HostUser
+	manager, err := client.New(config, client.Options{})
+	Expect(err).NotTo(HaveOccurred())
+	return manager
+}
+
 // Each error is one line, comes soon, and says what to do.
 var _ = Describe("what goes wrong", func() {
 	refused := func(ctx SpecContext, says string, variables []string, args ...string) {
@@ -176,16 +185,10 @@ var _ = Describe("what goes wrong", func() {
 	}, SpecTimeout(settle))
 
 	It("says that the leaf was replaced (I8)", func(ctx SpecContext) {
-		run(ctx, "swapped", nodeOne)
+		swapped := run(ctx, "swapped", nodeOne)
 		By("recording another UID, as the manager, since nobody else may: a leaf that is replaced is removed at once")
-		config, err := x.Fleet.Host.RESTConfig(controlplane.Direct)
-		Expect(err).NotTo(HaveOccurred())
-		config.Impersonate.UserName = harness.HostUser
-		manager, err := kubernetes.NewForConfig(config)
-		Expect(err).NotTo(HaveOccurred())
-		_, err = manager.CoreV1().Pods("shop").Patch(ctx, "swapped", types.MergePatchType,
-			[]byte(`{"metadata":{"annotations":{"xylem.io/leaf-uid":"00000000-0000-0000-0000-000000000000"}}}`), metav1.PatchOptions{}, "status")
-		Expect(err).NotTo(HaveOccurred())
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"xylem.io/leaf-uid":"00000000-0000-0000-0000-000000000000"}}}`))
+		Expect(asManager().Status().Patch(ctx, swapped, patch)).To(Succeed())
 		refused(ctx, "was replaced", nil, "logs", "swapped", "-c", "app")
 		refused(ctx, "was replaced", webSocket, "exec", "swapped", "-c", "app", "--", "true")
 	}, SpecTimeout(2*settle))

@@ -1,0 +1,99 @@
+package nodeapi
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/xylem-io/xylem/internal/nodeapi/failure"
+	"github.com/xylem-io/xylem/internal/nodeapi/lookup"
+	"github.com/xylem-io/xylem/internal/nodeapi/stream"
+	"github.com/xylem-io/xylem/internal/nodeapi/usage"
+	"github.com/xylem-io/xylem/internal/nodes"
+)
+
+// resourceMetrics in the metric of requests.
+const resourceMetrics = "metrics"
+
+// forResources reports whether a request is for what Pods use.
+func forResources(r *http.Request) bool {
+	return r.URL.Path == nodes.MetricsPath || strings.HasPrefix(r.URL.Path, nodes.MetricsPath+"/")
+}
+
+// resources answers what the Pods of a virtual node use of CPU and memory.
+func (s *Server) resources(session *stream.Session, w *stream.Writer, r *http.Request, who user.Info) {
+	defer func() { requestsTotal.WithLabelValues(resourceMetrics, strconv.Itoa(session.Code())).Inc() }()
+	var t lookup.Target
+	defer func() {
+		if t.Up != nil {
+			t.Up.Leave()
+		}
+	}()
+	content, failed := s.read(r, who, &t)
+	if failed != nil {
+		failed.Write(w, false)
+		return
+	}
+	w.Header().Set("Content-Type", usage.ContentType)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(content) // whoever asked may be gone
+}
+
+// read what the Pods of a node use.
+func (s *Server) read(r *http.Request, who user.Info, t *lookup.Target) ([]byte, *failure.Failure) {
+	ctx := r.Context()
+	t.Node = strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, nodes.MetricsPath), "/")
+	switch {
+	case r.Method != http.MethodGet:
+		return nil, &failure.Failure{Code: http.StatusMethodNotAllowed, Message: "method " + r.Method + " is not allowed here. Use GET"}
+	case !s.guard.May(ctx, who, "get", resourceMetrics, t.Node):
+		return nil, errNoMetrics
+	case t.Node == "":
+		return nil, failure.NoPath("the path names no node, and all virtual nodes have this address: " + nodes.MetricsPath + "/NODE is the path of one, which its annotation " + nodes.AnnMetricsPath + " has. Use a metrics-server that reads the annotation (0.7 or later)")
+	}
+	if failed := s.finder.Link(ctx, t); failed != nil {
+		failed.Exact = true
+		return nil, failed
+	}
+	release, failed := s.sessions.Take(t.Registration)
+	if failed != nil {
+		failed.Exact = true
+		return nil, failed
+	}
+	defer release()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(t.Up.Ended(), cancel)() //nolint:contextcheck // the link ends what it serves
+	return s.measure(ctx, t)
+}
+
+// measure reads the member, and adds what it says to the counters.
+func (s *Server) measure(ctx context.Context, t *lookup.Target) ([]byte, *failure.Failure) {
+	leaves, err := s.finder.Pushed(ctx, t)
+	if err != nil {
+		return nil, failure.Unavailable("the manager cannot find the Pods of node %q: %v. Try again", t.Node, err)
+	}
+	var samples []usage.Sample
+	failed := usage.Read(ctx, t.Up.Streams, s.HostID, t.Registration, func(sample usage.Sample) {
+		if _, known := leaves[sample.Pod]; known && len(samples) < len(leaves) {
+			samples = append(samples, sample)
+		}
+	})
+	if failed != nil {
+		failed.Exact = true
+		return nil, failed
+	}
+	var content bytes.Buffer
+	if err := t.Up.Meter.Add(s.Clock.Now(), leaves, samples).Write(&content); err != nil {
+		return nil, failure.Unavailable("the figures of node %q cannot be written: %v. Try again", t.Node, err)
+	}
+	return content.Bytes(), nil
+}
+
+// errNoMetrics is the same whether or not there is such a node.
+var errNoMetrics = failure.Forbidden("Forbidden: the request needs nodes/metrics of the node. Ask an admin of the host cluster")

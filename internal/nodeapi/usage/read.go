@@ -1,0 +1,188 @@
+package usage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/nodeapi/failure"
+)
+
+const (
+	// answerLimit in bytes of the metrics API's answer: 50,000 Pods have about 25 MiB.
+	answerLimit = 32 << 20
+	// containersLimit of one Pod in the answer.
+	containersLimit = 1024
+	// complaintLimit in bytes of an answer that is no list.
+	complaintLimit = 64 << 10
+	causeLimit     = 512
+)
+
+// API is a member's API server.
+type API interface {
+	Location(path ...string) *url.URL
+	Transport() http.RoundTripper
+	Token() string
+}
+
+// Sample is what the metrics API says of one Pod. Its strings are the member's.
+type Sample struct {
+	Pod        types.NamespacedName
+	Taken      time.Time
+	Containers []Container
+}
+
+// Container in a sample: CPU in cores, memory in bytes.
+type Container struct {
+	Name        string
+	CPU, Memory float64
+}
+
+// Read the samples of a host's Pods from a member's metrics API, and show each to visit.
+func Read(ctx context.Context, api API, hostID, registration string, visit func(Sample)) *failure.Failure {
+	location := api.Location("apis", "metrics.k8s.io", "v1beta1", "pods")
+	location.RawQuery = url.Values{"labelSelector": {v1alpha1.LabelHost + "=" + hostID}}.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, location.String(), nil)
+	if err != nil {
+		return failure.Unavailable("the request for member %q cannot be made: %v", registration, err)
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := api.Transport().RoundTrip(request)
+	if err != nil {
+		return failure.Slow(ctx, failure.Unavailable("member %q cannot be reached: %s. Run kubectl describe clusterregistration %[1]s", registration, sanitize.Plain(err.Error(), causeLimit)))
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		content, _ := io.ReadAll(io.LimitReader(response.Body, complaintLimit))
+		return refused(api, registration, response.StatusCode, content)
+	}
+	if err := decode(io.LimitReader(response.Body, answerLimit), visit); err != nil {
+		return failure.Slow(ctx, &failure.Failure{Code: http.StatusBadGateway, Exact: true, Message: fmt.Sprintf(
+			"the answer of the metrics API of member %q cannot be read: %s. Ask the member's admin", registration, sanitize.Plain(err.Error(), causeLimit))})
+	}
+	return nil
+}
+
+// refused says why the member has no samples for us.
+func refused(api API, registration string, code int, content []byte) *failure.Failure {
+	failed := failure.Answered(registration, api.Token(), code, content)
+	switch code {
+	case http.StatusNotFound:
+		failed = failure.NotFound("member %q has no metrics API (metrics.k8s.io/v1beta1): there are no figures for its Pods. Have the member's admin install metrics-server there", registration)
+	case http.StatusForbidden:
+		failed = failure.Forbidden(`member %q does not let Xylem read what Pods use: its account there lacks the verb "list" on pods.metrics.k8s.io. An admin of the member can grant it with kubectl xylem register --with-metrics, or with the value metrics.enabled=true of the chart xylem-member`, registration)
+	}
+	failed.Exact = true
+	return failed
+}
+
+// decode a PodMetricsList piece by piece: of what a member sends, no more is held than one
+// Pod's samples.
+func decode(from io.Reader, visit func(Sample)) error {
+	d := json.NewDecoder(from)
+	return object(d, func(key string) error {
+		if key != "items" {
+			return skip(d)
+		}
+		return list(d, func() error {
+			sample, err := one(d)
+			if err == nil {
+				visit(sample)
+			}
+			return err
+		})
+	})
+}
+
+// one Pod's sample. One that cannot be used has no containers.
+func one(d *json.Decoder) (s Sample, err error) {
+	return s, object(d, func(key string) error {
+		switch key {
+		case "metadata":
+			var meta struct{ Namespace, Name string }
+			if err := d.Decode(&meta); err != nil {
+				return fmt.Errorf("read the metadata of a Pod's metrics: %w", err)
+			}
+			s.Pod = types.NamespacedName{Namespace: meta.Namespace, Name: meta.Name}
+			return nil
+		case "timestamp":
+			return d.Decode(&s.Taken)
+		case "containers":
+			return list(d, func() error {
+				var c struct {
+					Name  string
+					Usage struct{ CPU, Memory resource.Quantity }
+				}
+				if err := d.Decode(&c); err != nil {
+					return fmt.Errorf("read the metrics of a container: %w", err)
+				}
+				if s.Containers = append(s.Containers, Container{c.Name, c.Usage.CPU.AsApproximateFloat64(), c.Usage.Memory.AsApproximateFloat64()}); len(s.Containers) > containersLimit {
+					return errors.New("a Pod has too many containers")
+				}
+				return nil
+			})
+		}
+		return skip(d)
+	})
+}
+
+// object reads a JSON object; field reads the value of each key.
+func object(d *json.Decoder, field func(key string) error) error {
+	return within(d, '{', func() error {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := key.(string) // the decoder accepts nothing else as a key
+		return field(name)
+	})
+}
+
+// list reads a JSON array, or null; element reads each element.
+func list(d *json.Decoder, element func() error) error { return within(d, '[', element) }
+
+func within(d *json.Decoder, begin json.Delim, each func() error) error {
+	first, err := d.Token()
+	if err != nil || first == nil {
+		return err
+	}
+	if first != begin {
+		return fmt.Errorf("%q instead of %q", fmt.Sprint(first), begin)
+	}
+	for d.More() {
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}
+
+// skip a value, of which nothing is kept.
+func skip(d *json.Decoder) error {
+	for depth := 0; ; {
+		token, err := d.Token()
+		if err != nil {
+			return err
+		}
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package usage
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var began = time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+
+func leaves(uid types.UID, containers ...string) map[types.NamespacedName]Leaf {
+	key := types.NamespacedName{Namespace: "shop", Name: "web"}
+	leaf := Leaf{Pod: key, UID: uid, Created: began, Containers: map[string]bool{}}
+	for _, c := range containers {
+		leaf.Containers[c] = true
+	}
+	return map[types.NamespacedName]Leaf{key: leaf}
+}
+
+func sample(taken int, containers ...Container) Sample {
+	return Sample{Pod: types.NamespacedName{Namespace: "shop", Name: "web"}, Taken: at(taken), Containers: containers}
+}
+
+func app(cpu, memory float64) Container { return Container{"app", cpu, memory} }
+
+// point is what metrics-server holds of a container or node
+// (sigs.k8s.io/metrics-server/pkg/storage), in its units.
+type point struct {
+	cpu, memory uint64
+	taken       time.Time
+	started     time.Time
+}
+
+// points of a text, as metrics-server decodes it; the node's has no name.
+func points(t *testing.T, text []byte) map[string]point {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]point{}
+	for name, family := range families {
+		for _, m := range family.GetMetric() {
+			var namespace, pod, container string
+			for _, l := range m.GetLabel() {
+				switch l.GetName() {
+				case "namespace":
+					namespace = l.GetValue()
+				case "pod":
+					pod = l.GetValue()
+				case "container":
+					container = l.GetValue()
+				}
+			}
+			key := strings.Trim(namespace+"/"+pod+"/"+container, "/")
+			p := all[key]
+			v := m.GetCounter().GetValue() + m.GetGauge().GetValue() + m.GetUntyped().GetValue()
+			switch name {
+			case "node_cpu_usage_seconds_total", "container_cpu_usage_seconds_total":
+				p.cpu, p.taken = uint64(v*1e9), time.UnixMilli(m.GetTimestampMs())
+			case "node_memory_working_set_bytes", "container_memory_working_set_bytes":
+				p.memory = uint64(v)
+			case "container_start_time_seconds":
+				p.started = time.Unix(0, int64(v*1e9))
+			default:
+				t.Errorf("metric %s, which a kubelet has not", name)
+			}
+			all[key] = p
+		}
+	}
+	return all
+}
+
+// rate in cores between two points, as metrics-server computes it; it has none if the
+// container began anew in between.
+func rate(t *testing.T, last, prev point) (float64, bool) {
+	t.Helper()
+	if last.cpu == 0 || last.memory == 0 || !last.taken.After(prev.taken) || !last.started.Before(prev.taken) && !last.started.IsZero() && !last.started.Equal(prev.taken) {
+		return 0, false
+	}
+	if last.cpu < prev.cpu || last.started.Before(prev.started) {
+		t.Errorf("metrics-server logs an error: %v after %v", last, prev)
+	}
+	return math.Round(float64(last.cpu-prev.cpu)/last.taken.Sub(prev.taken).Seconds()) / 1e9, true
+}
+
+func TestMeter(t *testing.T) {
+	type step struct {
+		leaves  map[types.NamespacedName]Leaf
+		samples []Sample
+		// containers whose rates metrics-server has then; the node is "".
+		rates map[string]float64
+	}
+	const key = "shop/web/app"
+	one := leaves("one", "app", "side")
+	for name, steps := range map[string][]step{
+		"rates come out as they went in": {
+			{one, []Sample{sample(15, app(0.25, 100))}, nil},
+			{one, []Sample{sample(30, app(0.25, 100))}, map[string]float64{"": 0.25, key: 0.25}},
+			{one, []Sample{sample(50, app(1.5, 100))}, map[string]float64{"": 1.5, key: 1.5}},
+		},
+		"an idle container": {
+			{one, []Sample{sample(15, app(0, 100))}, nil},
+			{one, []Sample{sample(30, app(0, 100))}, map[string]float64{"": 0, key: 0}},
+		},
+		"the same sample again": {
+			{one, []Sample{sample(15, app(1, 100))}, nil},
+			{one, []Sample{sample(15, app(1, 100))}, nil},
+			{one, []Sample{sample(30, app(1, 100))}, map[string]float64{"": 1, key: 1}},
+		},
+		"an older sample of another replica": {
+			{one, []Sample{sample(30, app(1, 100))}, nil},
+			{one, []Sample{sample(15, app(9, 100))}, nil},
+			{one, []Sample{sample(45, app(1, 100))}, map[string]float64{"": 1, key: 1}},
+		},
+		"the Pod was replaced": {
+			{one, []Sample{sample(15, app(1, 100))}, nil},
+			{leaves("two", "app"), []Sample{sample(30, app(1, 100))}, map[string]float64{"": 1}},
+			{leaves("two", "app"), []Sample{sample(45, app(1, 100))}, map[string]float64{"": 1, key: 1}},
+		},
+		"a container of the member's own, and one twice": {
+			{one, []Sample{sample(15, app(1, 100), Container{"proxy", 9, 9}, app(5, 5))}, nil},
+			{one, []Sample{sample(30, app(1, 100), Container{"proxy", 9, 9}, app(5, 5))}, map[string]float64{"": 1, key: 1}},
+		},
+		"two containers": {
+			{one, []Sample{sample(15, app(1, 100), Container{"side", 0.5, 1})}, nil},
+			{one, []Sample{sample(30, app(1, 100), Container{"side", 0.5, 1})}, map[string]float64{"": 1.5, key: 1, "shop/web/side": 0.5}},
+		},
+		"no figures": {
+			{one, []Sample{sample(15, app(math.NaN(), math.Inf(1)))}, nil},
+			{one, []Sample{sample(30, app(-1, 100))}, map[string]float64{"": 0, key: 0}},
+			{one, []Sample{sample(45, app(math.Inf(1), 100))}, map[string]float64{"": mostCores, key: mostCores}},
+		},
+		"nobody's Pod, and one that is older than the leaf, and one of the future (I8)": {
+			{one, []Sample{{Pod: types.NamespacedName{Namespace: "kube-system", Name: "dns"}, Taken: at(15), Containers: []Container{app(1, 1)}}, sample(-1, app(1, 100)), sample(1e6, app(1, 100))}, nil},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var meter Meter
+			var before map[string]point
+			for i, step := range steps {
+				var text bytes.Buffer
+				if err := meter.Add(at(60), step.leaves, step.samples).Write(&text); err != nil {
+					t.Fatal(err)
+				}
+				now := points(t, text.Bytes())
+				got := map[string]float64{}
+				for key, last := range now {
+					if prev, known := before[key]; known {
+						if v, ok := rate(t, last, prev); ok {
+							got[key] = v
+						}
+					}
+				}
+				if len(step.rates) == 0 {
+					step.rates = map[string]float64{}
+				}
+				if diff := cmp.Diff(step.rates, got, cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-6 })); diff != "" {
+					t.Errorf("step %d (-want +got):\n%s\n%s", i, diff, text.String())
+				}
+				before = now
+			}
+		})
+	}
+}
+
+// member is a metrics API.
+type member struct{ *httptest.Server }
+
+func (m member) Location(path ...string) *url.URL {
+	u, _ := url.Parse(m.URL)
+	return u.JoinPath(path...)
+}
+func (m member) Transport() http.RoundTripper { return m.Client().Transport }
+func (member) Token() string                  { return "secret-token" }
+
+func TestRead(t *testing.T) {
+	list := func(items string) string {
+		return `{"kind":"PodMetricsList","apiVersion":"metrics.k8s.io/v1beta1","metadata":{},"items":` + items + `}`
+	}
+	web := `{"metadata":{"name":"web","namespace":"shop","labels":{"a":"b"}},"timestamp":"2026-11-25T00:00:15Z","window":"15s","containers":[{"name":"app","usage":{"cpu":"250m","memory":"1Ki"}}]}`
+	many := strings.Repeat(`{},`, containersLimit+1)
+	for name, tc := range map[string]struct {
+		code int
+		body string
+		want []Sample
+		fail int
+		says string
+	}{
+		"a Pod":                    {200, list(`[` + web + `]`), []Sample{sample(15, app(0.25, 1024))}, 0, ""},
+		"none":                     {200, list(`null`), nil, 0, ""},
+		"what is not known":        {200, `{"items":[],"more":{"a":[1,{"b":null}],"c":"d"},"x":1}`, nil, 0, ""},
+		"another order":            {200, `{"items":[` + web + `],"kind":"PodMetricsList"}`, []Sample{sample(15, app(0.25, 1024))}, 0, ""},
+		"no metrics API":           {404, `404 page not found`, nil, 404, "install metrics-server there"},
+		"no right":                 {403, `{"kind":"Status","message":"forbidden"}`, nil, 403, "--with-metrics"},
+		"it is down":               {503, `{"kind":"Status","message":"the server is currently unable to handle the request secret-token"}`, nil, 503, "unable to handle the request ********"},
+		"a redirect":               {302, ``, nil, 502, "unexpected status"},
+		"no JSON":                  {200, `<html>`, nil, 502, "cannot be read"},
+		"a list":                   {200, `[]`, nil, 502, "cannot be read"},
+		"cut off":                  {200, list(`[` + web)[:120], nil, 502, "cannot be read"},
+		"a quantity that is none":  {200, list(`[{"containers":[{"usage":{"cpu":"much"}}]}]`), nil, 502, "cannot be read"},
+		"more containers than any": {200, list(`[{"containers":[` + many + `{}]}]`), nil, 502, "too many containers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked = r.URL.String()
+				w.WriteHeader(tc.code)
+				fmt.Fprint(w, tc.body)
+			}))
+			defer server.Close()
+			var got []Sample
+			failed := Read(t.Context(), member{server}, "host-1", "one", func(s Sample) { got = append(got, s) })
+			code := 0
+			if failed != nil {
+				code = failed.Code
+				if !strings.Contains(failed.Line(), tc.says) || strings.Contains(failed.Line(), "secret-token") || !failed.Exact {
+					t.Errorf("%q, want %q", failed.Line(), tc.says)
+				}
+			}
+			if code != tc.fail {
+				t.Fatalf("%d (%v), want %d", code, failed, tc.fail)
+			}
+			if asked != "/apis/metrics.k8s.io/v1beta1/pods?labelSelector=xylem.io%2Fhost%3Dhost-1" {
+				t.Errorf("asked %s", asked)
+			}
+			if tc.fail == 0 {
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+			}
+		})
+	}
+}
