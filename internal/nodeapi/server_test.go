@@ -58,6 +58,20 @@ func pods() (root, leaf *corev1.Pod, namespace *corev1.Namespace) {
 
 const memberToken = "member-secret-token"
 
+// List implements client.Reader, for Pods of one node.
+func (o objects) List(_ context.Context, into client.ObjectList, _ ...client.ListOption) error {
+	list, ok := into.(*corev1.PodList)
+	if !ok || o.err != nil {
+		return errors.Join(o.err, errors.ErrUnsupported)
+	}
+	for _, pod := range o.pods {
+		if pod.Spec.NodeName == "kosmos-one" {
+			list.Items = append(list.Items, *pod.DeepCopy())
+		}
+	}
+	return nil
+}
+
 // objects is a reader of Pods, Nodes and Namespaces.
 type objects struct {
 	client.Reader
@@ -177,7 +191,8 @@ func begin(t *testing.T, memberAPI http.HandlerFunc, change ...func(*Options, *a
 	unlinked := make(chan struct{})
 	up := &lookup.Upstream{
 		Member: mirror.Member{Registration: "one", NodeName: "kosmos-one", HostID: hostID}, Streams: w.member,
-		Live: objects{pods: map[string]*corev1.Pod{"shop/web-0": leaf}, namespaces: map[string]*corev1.Namespace{"shop": namespace}},
+		Live:  objects{pods: map[string]*corev1.Pod{"shop/web-0": leaf}, namespaces: map[string]*corev1.Namespace{"shop": namespace}},
+		Cache: objects{pods: map[string]*corev1.Pod{"shop/web-0": leaf}},
 	}
 	go func() {
 		defer close(unlinked)
@@ -215,6 +230,9 @@ func authenticate(r *http.Request) (*authenticator.Response, bool, error) {
 func authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	who := a.GetUser().GetName()
 	if a.GetResource() == "nodes" && a.GetSubresource() == "proxy" && (a.GetName() == "kosmos-one" && (who == "admin" || who == "reader" && a.GetVerb() == "get") || who == "root") {
+		return authorizer.DecisionAllow, "", nil
+	}
+	if a.GetResource() == "nodes" && a.GetSubresource() == "metrics" && who == "scraper" && a.GetVerb() == "get" {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
@@ -422,7 +440,10 @@ func TestRefused(t *testing.T) {
 		"health, without a right":           {"admin", "/healthz", http.StatusForbidden},
 		"health":                            {"root", "/healthz", http.StatusOK},
 		"another of a kubelet's paths":      {"root", "/runningpods/", http.StatusNotFound},
-		"metrics":                           {"root", "/metrics/resource", http.StatusNotFound},
+		"another of a kubelet's metrics":    {"root", "/metrics/cadvisor", http.StatusNotFound},
+		"metrics of a host's own node":      {"scraper", "/metrics/resource/host-node", http.StatusNotFound},
+		"metrics of no node":                {"scraper", "/metrics/resource", http.StatusNotFound},
+		"metrics of a path":                 {"scraper", "/metrics/resource/kosmos-one/more", http.StatusNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, content := w.get(t, tc.who, tc.path)
@@ -436,6 +457,13 @@ func TestRefused(t *testing.T) {
 				t.Errorf("not one line: %q", content)
 			}
 		})
+	}
+	for _, who := range []string{"admin", "root", "somebody"} { // nodes/proxy is another right
+		for _, path := range []string{"/metrics/resource/kosmos-one", "/metrics/resource/none", "/metrics/resource"} {
+			if code, content := w.get(t, who, path); code != http.StatusForbidden || content != errNoMetrics.Line() {
+				t.Errorf("%s, as %s: %d %q", path, who, code, content)
+			}
+		}
 	}
 	if _, _, response := w.stream(t, "reader", "/exec/shop/web-0/app"); response.code != http.StatusForbidden {
 		t.Errorf("who may get may exec: %s", response.content)
@@ -497,6 +525,63 @@ func TestMembersAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a member says is its Pods' use is what is pushed there, in a kubelet's words.
+func TestResources(t *testing.T) {
+	begun := time.Now().Truncate(time.Second)
+	var at atomic.Int64
+	serves := func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"items":[{"metadata":{"namespace":"shop","name":"web-0"},"timestamp":%q,"containers":[{"name":"app","usage":{"cpu":"500m","memory":"1Mi"}},{"name":"injected","usage":{"cpu":"9","memory":"9"}}]},`+
+			`{"metadata":{"namespace":"kube-system","name":"dns"},"timestamp":%[1]q,"containers":[{"name":"app","usage":{"cpu":"9","memory":"9"}}]}]}`,
+			begun.Add(time.Duration(at.Load())*time.Second).Format(time.RFC3339))
+	}
+	hangs := func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"items":[`)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}
+	named := func(_ *Options, _ *api, host *objects) {
+		host.pods["shop/web-0"].Spec.Containers = []corev1.Container{{Name: "app"}}
+	}
+	t.Run("served", func(t *testing.T) {
+		w := begin(t, serves, named)
+		if code, content := w.get(t, "scraper", "/metrics/resource/kosmos-one"); code != http.StatusOK || strings.Contains(content, "injected") || strings.Contains(content, "dns") {
+			t.Errorf("%d %s", code, content)
+		}
+		at.Store(10)
+		code, content := w.get(t, "scraper", "/metrics/resource/kosmos-one")
+		want := fmt.Sprintf(`container_cpu_usage_seconds_total{container="app",namespace="shop",pod="web-0"} 5.000001 %d`, begun.Add(10*time.Second).UnixMilli())
+		if code != http.StatusOK || !strings.Contains(content, want) {
+			t.Errorf("%d %s, want %s", code, content, want)
+		}
+	})
+	t.Run("of a leaf that was replaced (I8)", func(t *testing.T) {
+		w := begin(t, serves, named, func(_ *Options, _ *api, host *objects) {
+			host.pods["shop/web-0"].Annotations[v1alpha1.AnnotationLeafUID] = "leaf-0"
+		})
+		if code, content := w.get(t, "scraper", "/metrics/resource/kosmos-one"); code != http.StatusOK || content != "" {
+			t.Errorf("%d %s", code, content)
+		}
+	})
+	t.Run("the link ends while the member answers", func(t *testing.T) {
+		asked := make(chan struct{})
+		w := begin(t, func(w http.ResponseWriter, r *http.Request) {
+			close(asked)
+			hangs(w, r)
+		}, named)
+		go func() {
+			<-asked
+			w.unlink()
+		}()
+		code, content := w.get(t, "scraper", "/metrics/resource/kosmos-one")
+		if code < http.StatusInternalServerError || strings.Contains(content, "\n") {
+			t.Errorf("%d %s", code, content)
+		}
+		if open := w.sessions.Open(); open != 0 {
+			t.Errorf("%d sessions are left", open)
+		}
+	})
 }
 
 func TestNoLink(t *testing.T) {

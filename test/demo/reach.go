@@ -8,9 +8,9 @@ import (
 // reachParts are the optional rights by which the host's users reach Pods in members.
 var reachParts = []string{"config/member/logs", "config/member/exec", "config/member/debug", "config/member/metrics"}
 
-// reach shows kubectl logs and exec of a Pod in a member, through the host.
+// reach shows kubectl logs, exec and debug of a Pod in a member, through the host.
 func (d *demo) reach(ctx context.Context) error {
-	d.out.section("kubectl logs and exec, through the virtual node")
+	d.out.section("kubectl logs, exec and debug, through the virtual node")
 	d.out.line("   (there is no container: KWOK answers as the member's kubelet, with a log of its own and commands of this machine)")
 	pods := d.host.labelled(space, "app", nginxApp)
 	if len(pods) == 0 {
@@ -35,5 +35,30 @@ func (d *demo) reach(ctx context.Context) error {
 		d.out.line("   %s", said)
 		d.checks.equal(command.check, command.want, said, said)
 	}
+	return d.debug(ctx, name)
+}
+
+// debug shows that an ephemeral container gets to the Pod in the member.
+func (d *demo) debug(ctx context.Context, pod string) error {
+	const name = "debugger"
+	args := []string{"-n", space, "debug", pod, "--image=busybox", "--container=" + name, "--profile=baseline", "--attach=false"}
+	d.prompt(d.host, "kubectl "+strings.Join(args, " "))
+	if _, err := d.kubectl(ctx, d.host, args...); err != nil {
+		return err
+	}
+	const where = "jsonpath={.spec.ephemeralContainers[*].name}"
+	member := d.members[0]
+	args = []string{"-n", space, "wait", "pod/" + pod, "--for=" + where + "=" + name, "--timeout=30s"}
+	if _, err := d.kubectl(ctx, member, args...); err != nil {
+		return err
+	}
+	args = []string{"-n", space, "get", "pod", pod, "-o", where}
+	d.prompt(member, "kubectl "+strings.Join(args, " "))
+	out, err := d.kubectl(ctx, member, args...)
+	if err != nil {
+		return err
+	}
+	d.out.line("   %s", out)
+	d.checks.equal("debug: the container is in the Pod in "+pinned, name, strings.TrimSpace(out), out)
 	return nil
 }
