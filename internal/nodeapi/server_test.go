@@ -531,7 +531,7 @@ func TestMembersAnswers(t *testing.T) {
 func TestResources(t *testing.T) {
 	begun := time.Now().Truncate(time.Second)
 	var at atomic.Int64
-	serves := func(w http.ResponseWriter, r *http.Request) {
+	serves := func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, `{"items":[{"metadata":{"namespace":"shop","name":"web-0"},"timestamp":%q,"containers":[{"name":"app","usage":{"cpu":"500m","memory":"1Mi"}},{"name":"injected","usage":{"cpu":"9","memory":"9"}}]},`+
 			`{"metadata":{"namespace":"kube-system","name":"dns"},"timestamp":%[1]q,"containers":[{"name":"app","usage":{"cpu":"9","memory":"9"}}]}]}`,
 			begun.Add(time.Duration(at.Load())*time.Second).Format(time.RFC3339))

@@ -19,7 +19,7 @@ var (
 )
 
 // ContentType of what Write writes.
-const ContentType = string(expfmt.FmtText)
+var ContentType = string(expfmt.NewFormat(expfmt.TypeTextPlain))
 
 // Write a reading in the text format of Prometheus.
 func (r Reading) Write(w io.Writer) error {

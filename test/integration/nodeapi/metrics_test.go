@@ -41,7 +41,8 @@ func metricsAPI(ctx context.Context, member string) {
 		},
 	}}
 	Expect(x.Member(member).API.Create(ctx, crd)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { Expect(x.Member(member).API.Delete(ctx, crd)).To(Succeed()) }, NodeTimeout(settle))
+	api := x.Member(member).API
+	DeferCleanup(func(ctx context.Context) error { return api.Delete(ctx, crd) }, NodeTimeout(settle))
 }
 
 // reports what a Pod in a member uses, as its metrics-server would.

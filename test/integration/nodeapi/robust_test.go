@@ -43,7 +43,7 @@ var _ = Describe("sessions", func() {
 				return fmt.Errorf("logs: %s, %w", response.Status, err)
 			}
 			conn, reader := dial(ctx, config, "POST", "/exec/shop/web/app?command=true&output=1&error=1", "Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n")
-			upgraded, err := http.ReadResponse(reader, nil) //nolint:bodyclose // it was upgraded, and the connection is closed
+			upgraded, err := http.ReadResponse(reader, nil)
 			if err != nil {
 				return err
 			}
