@@ -3,35 +3,52 @@ package usage
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 )
 
-// The names are a kubelet's (k8s.io/kubernetes/pkg/kubelet/metrics/collectors).
-var (
-	containerLabels  = []string{"container", "pod", "namespace"}
-	nodeCPU          = prometheus.NewDesc("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node's Pods in core-seconds.", nil, nil)
-	nodeMemory       = prometheus.NewDesc("node_memory_working_set_bytes", "Current working set of the node's Pods in bytes.", nil, nil)
-	containerCPU     = prometheus.NewDesc("container_cpu_usage_seconds_total", "Cumulative cpu time consumed by the container in core-seconds, since it is counted.", containerLabels, nil)
-	containerMemory  = prometheus.NewDesc("container_memory_working_set_bytes", "Current working set of the container in bytes.", containerLabels, nil)
-	containerStarted = prometheus.NewDesc("container_start_time_seconds", "Since when the container is counted, in seconds since the unix epoch.", containerLabels, nil)
-)
+// The families have a kubelet's names (k8s.io/kubernetes/pkg/kubelet/metrics/collectors).
+// They are a virtual node's, not the manager's own metrics.
+func families() (nodeCPU, nodeMemory, cpu, memory, started *dto.MetricFamily) {
+	family := func(name, help string, kind dto.MetricType) *dto.MetricFamily {
+		return &dto.MetricFamily{Name: &name, Help: &help, Type: &kind}
+	}
+	return family("node_cpu_usage_seconds_total", "Cumulative cpu time consumed by the node's Pods in core-seconds.", dto.MetricType_COUNTER),
+		family("node_memory_working_set_bytes", "Current working set of the node's Pods in bytes.", dto.MetricType_GAUGE),
+		family("container_cpu_usage_seconds_total", "Cumulative cpu time consumed by the container in core-seconds, since it is counted.", dto.MetricType_COUNTER),
+		family("container_memory_working_set_bytes", "Current working set of the container in bytes.", dto.MetricType_GAUGE),
+		family("container_start_time_seconds", "Since when the container is counted, in seconds since the unix epoch.", dto.MetricType_GAUGE)
+}
 
 // ContentType of what Write writes.
 var ContentType = string(expfmt.NewFormat(expfmt.TypeTextPlain))
 
 // Write a reading in the text format of Prometheus.
 func (r Reading) Write(w io.Writer) error {
-	registry := prometheus.NewRegistry()
-	if err := registry.Register(r); err != nil {
-		return fmt.Errorf("collect the use of resources: %w", err)
+	nodeCPU, nodeMemory, cpu, memory, started := families()
+	if !r.Node.Taken.IsZero() {
+		nodeCPU.Metric = append(nodeCPU.Metric, r.Node.total())
+		nodeMemory.Metric = append(nodeMemory.Metric, r.Node.gauge(r.Node.Memory))
 	}
-	families, err := registry.Gather()
-	if err != nil {
-		return fmt.Errorf("collect the use of resources: %w", err)
+	for _, pod := range r.Pods {
+		for _, name := range slices.Sorted(maps.Keys(pod.Containers)) {
+			c := pod.Containers[name]
+			labels := []*dto.LabelPair{label("container", name), label("namespace", pod.Pod.Namespace), label("pod", pod.Pod.Name)}
+			began := c.gauge(float64(c.Since.UnixNano()) / 1e9)
+			began.TimestampMs = nil
+			for family, m := range map[*dto.MetricFamily]*dto.Metric{cpu: c.total(), memory: c.gauge(c.Memory), started: began} {
+				m.Label = labels
+				family.Metric = append(family.Metric, m)
+			}
+		}
 	}
-	for _, family := range families {
+	for _, family := range []*dto.MetricFamily{nodeCPU, nodeMemory, cpu, memory, started} {
+		if len(family.GetMetric()) == 0 {
+			continue
+		}
 		if _, err := expfmt.MetricFamilyToText(w, family); err != nil {
 			return fmt.Errorf("write the use of resources: %w", err)
 		}
@@ -39,28 +56,12 @@ func (r Reading) Write(w io.Writer) error {
 	return nil
 }
 
-// Describe implements prometheus.Collector.
-func (r Reading) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{nodeCPU, nodeMemory, containerCPU, containerMemory, containerStarted} {
-		to <- d
-	}
+func (c Counter) total() *dto.Metric {
+	return &dto.Metric{Counter: &dto.Counter{Value: &c.CPU}, TimestampMs: new(c.Taken.UnixMilli())}
 }
 
-// Collect implements prometheus.Collector.
-func (r Reading) Collect(to chan<- prometheus.Metric) {
-	send := func(c Counter, desc *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
-		to <- prometheus.NewMetricWithTimestamp(c.Taken, prometheus.MustNewConstMetric(desc, kind, v, labels...))
-	}
-	if !r.Node.Taken.IsZero() {
-		send(r.Node, nodeCPU, prometheus.CounterValue, r.Node.CPU)
-		send(r.Node, nodeMemory, prometheus.GaugeValue, r.Node.Memory)
-	}
-	for _, pod := range r.Pods {
-		for name, c := range pod.Containers {
-			labels := []string{name, pod.Pod.Name, pod.Pod.Namespace}
-			send(c, containerCPU, prometheus.CounterValue, c.CPU, labels...)
-			send(c, containerMemory, prometheus.GaugeValue, c.Memory, labels...)
-			to <- prometheus.MustNewConstMetric(containerStarted, prometheus.GaugeValue, float64(c.Since.UnixNano())/1e9, labels...)
-		}
-	}
+func (c Counter) gauge(v float64) *dto.Metric {
+	return &dto.Metric{Gauge: &dto.Gauge{Value: &v}, TimestampMs: new(c.Taken.UnixMilli())}
 }
+
+func label(name, value string) *dto.LabelPair { return &dto.LabelPair{Name: &name, Value: &value} }
