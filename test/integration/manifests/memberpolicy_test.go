@@ -206,6 +206,7 @@ var _ = Describe("The policies of a member", Ordered, func() {
 			Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("carries its stamp")))
 		}
 		foreigner := pod(foreign)
+		foreigner.Name = unique("foreign")
 		Expect(memberAdmin.Create(ctx, foreigner)).To(Succeed())
 		Expect(debug(account, foreigner)).To(MatchError(ContainSubstring("carries its stamp")))
 	}, SpecTimeout(settle))
