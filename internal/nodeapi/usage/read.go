@@ -54,7 +54,7 @@ func Read(ctx context.Context, api API, hostID, registration string, visit func(
 	location.RawQuery = url.Values{"labelSelector": {v1alpha1.LabelHost + "=" + hostID}}.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, location.String(), nil)
 	if err != nil {
-		return failure.Unavailable("the request for member %q cannot be made: %v", registration, err)
+		return failure.Unavailable("Xylem cannot ask member %q: %v. Check the server in its kubeconfig", registration, err)
 	}
 	request.Header.Set("Accept", "application/json")
 	response, err := api.Transport().RoundTrip(request)
