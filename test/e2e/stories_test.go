@@ -2,12 +2,19 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,7 +39,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			before[c.Name] = list
 		}
 		install(ctx)
-		registerByPlugin(ctx, fleet.First, "--with-logs", "--with-exec")
+		registerByPlugin(ctx, fleet.First, "--with-logs", "--with-exec", "--with-debug")
 		registerByHand(ctx, fleet.Second)
 		run(ctx, world.Host(), "kubectl", "get", "clusterregistrations,nodes")
 	}, SpecTimeout(storyTime))
@@ -97,6 +104,62 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		out, err = user(ctx, world.Host(), "", "kubectl", "-n", "default", "exec", other, "--", "/workload", "say", "hello")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("kubectl xylem register --with-exec"))
+	}, SpecTimeout(storyTime))
+
+	It("reaches a Pod by a terminal, attach, port-forward, cp and debug", func(ctx SpecContext) {
+		if onKind == nil {
+			Skip("test/integration/nodeapi covers it there")
+		}
+		apply(ctx, world.Host(), workload("default", "reached", fleet.First))
+		DeferCleanup(func(ctx SpecContext) {
+			run(ctx, world.Host(), "kubectl", "-n", "default", "delete", "deployment,pvc", "reached")
+		}, NodeTimeout(settle))
+		pod := runningPod(ctx, world.Host(), "default", "reached").Name
+
+		By("a terminal, with its size")
+		Expect(user(ctx, world.Host(), "", "kubectl", "-n", "default", "exec", "-i", pod, "--", "/workload", "terminal")).To(ContainSubstring("no terminal"))
+		Expect(user(ctx, world.Host(), "", "script", "-qefc", "stty cols 77 rows 33; exec kubectl -n default exec -it "+pod+" -- /workload terminal", "/dev/null")).
+			To(ContainSubstring("terminal of 77x33"))
+
+		By("its output, while a port is forwarded to it")
+		attached := background(ctx, world.Host(), "kubectl", "-n", "default", "attach", pod)
+		following := background(ctx, world.Host(), "kubectl", "-n", "default", "logs", "-f", pod)
+		forwarded := background(ctx, world.Host(), "kubectl", "-n", "default", "port-forward", "pod/"+pod, ":80")
+		Eventually(forwarded).WithContext(ctx).Should(gbytes.Say(`Forwarding from (127\.0\.0\.1:\d+)`))
+		address := "http://" + regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(string(forwarded.Contents()))
+		Eventually(attached).WithContext(ctx).Should(gbytes.Say("If you don't see a command prompt|serving"))
+		posted, err := http.Post(address, "text/plain", strings.NewReader("by port-forward")) //nolint:noctx // of a test
+		Expect(err).NotTo(HaveOccurred())
+		content, err := io.ReadAll(posted.Body)
+		Expect(errors.Join(err, posted.Body.Close())).To(Succeed())
+		Expect(string(content)).To(ContainSubstring("by port-forward"))
+		Eventually(attached).WithContext(ctx).Should(gbytes.Say(`appending "by port-forward"`))
+		Eventually(following).WithContext(ctx).Should(gbytes.Say(`appending "by port-forward"`))
+
+		By("a file that is copied into it, and back")
+		file, copied := filepath.Join(GinkgoT().TempDir(), "file"), filepath.Join(GinkgoT().TempDir(), "copied")
+		data := []byte(strings.Repeat("a line of a file\n", 20_000))
+		Expect(os.WriteFile(file, data, 0o600)).To(Succeed())
+		run(ctx, world.Host(), "kubectl", "-n", "default", "cp", file, pod+":/data/file")
+		run(ctx, world.Host(), "kubectl", "-n", "default", "cp", pod+":/data/file", copied)
+		Expect(os.ReadFile(copied)).To(Equal(data))
+
+		By("an ephemeral container, with its exit code and its output")
+		run(ctx, world.Host(), "kubectl", "-n", "default", "debug", pod, "--image="+fleet.WorkloadImage, "--container=debugger", "--profile=baseline", "--attach=false", "--", "/workload", "say", "debugged")
+		Eventually(func(g Gomega) {
+			var shown corev1.Pod
+			g.Expect(world.Host().API.Get(ctx, client.ObjectKey{Namespace: "default", Name: pod}, &shown)).To(Succeed())
+			g.Expect(shown.Status.EphemeralContainerStatuses).To(ContainElement(HaveField("State.Terminated.ExitCode", BeEquivalentTo(7))))
+		}).WithContext(ctx).Should(Succeed())
+		Expect(run(ctx, world.Host(), "kubectl", "-n", "default", "logs", pod, "-c", "debugger")).To(ContainSubstring("debugged"))
+
+		By("the log of the container before, once it has ended")
+		if ended, err := http.Post(address+"/end", "text/plain", nil); err == nil { //nolint:noctx // of a test
+			Expect(ended.Body.Close()).To(Succeed())
+		}
+		Eventually(func() (string, error) {
+			return user(ctx, world.Host(), "", "kubectl", "-n", "default", "logs", pod, "-c", "app", "--previous")
+		}).WithContext(ctx).Should(ContainSubstring("ending, as requested"))
 	}, SpecTimeout(storyTime))
 
 	It("gives a Pod that is deleted and re-created its data back", func(ctx SpecContext) {

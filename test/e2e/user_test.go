@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,10 +29,8 @@ import (
 // Programs that a user has, and where the Makefile says that they are.
 var programs = map[string]string{"helm": os.Getenv("HELM"), "kubectl": os.Getenv("KUBECTL")}
 
-// user runs a command against a cluster as a user would, shows it and what it
-// says, and returns that.
-func user(ctx context.Context, c *fleet.Cluster, input, program string, args ...string) (string, error) {
-	GinkgoHelper()
+// command is a command against a cluster as a user would give it; it is shown.
+func command(ctx context.Context, c *fleet.Cluster, program string, args ...string) *exec.Cmd {
 	path := program
 	if known := programs[program]; known != "" {
 		path = known
@@ -44,6 +44,28 @@ func user(ctx context.Context, c *fleet.Cluster, input, program string, args ...
 		search = append(search, filepath.Dir(known))
 	}
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.Kubeconfig, "NO_COLOR=1", "PATH="+strings.Join(append(search, os.Getenv("PATH")), ":"))
+	return cmd
+}
+
+// background starts a command that runs until the end of the spec, and returns what it prints.
+func background(ctx context.Context, c *fleet.Cluster, program string, args ...string) *gbytes.Buffer {
+	GinkgoHelper()
+	ctx, end := context.WithCancel(ctx)
+	cmd, out := command(ctx, c, program, args...), gbytes.NewBuffer()
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(out, GinkgoWriter), io.MultiWriter(out, GinkgoWriter)
+	Expect(cmd.Start()).To(Succeed())
+	DeferCleanup(func() {
+		end()
+		_ = cmd.Wait() // it was killed
+	})
+	return out
+}
+
+// user runs a command against a cluster as a user would, shows it and what it
+// says, and returns that.
+func user(ctx context.Context, c *fleet.Cluster, input, program string, args ...string) (string, error) {
+	GinkgoHelper()
+	cmd := command(ctx, c, program, args...)
 	cmd.Stdin = strings.NewReader(input)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out

@@ -281,7 +281,7 @@ func packWorkload(ctx context.Context) (map[string]v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed, err := image.Build(scratch, []image.File{{Path: "/workload", Mode: 0o755, From: program}},
+	packed, err := image.Build(scratch, []image.File{{Path: "/workload", Mode: 0o755, From: program}, {Path: "/bin/tar", Mode: 0o755, From: program}},
 		func(c *v1.Config) { c.Entrypoint = []string{"/workload"} })
 	if err != nil {
 		return nil, err

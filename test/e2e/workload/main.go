@@ -3,10 +3,12 @@
 // none can be pulled.
 //
 //	GET /   what the file holds: a line for each start, and what was posted
-//	POST /  append a line, and answer when it is on the disk
+//	POST /  append a line, log that, and answer when it is on the disk
+//	POST /end  end with code 7
 //
-// With arguments, it is what kubectl exec runs: "say WORD..." prints the words and exits
-// with code 7, "copy" copies its input to its output.
+// With arguments, it is what kubectl exec and debug run: "say WORD..." prints the words and
+// exits with code 7, "copy" copies its input to its output, "terminal" prints the size of
+// its terminal, or that it has none. By the name tar, it is what kubectl cp runs.
 package main
 
 import (
@@ -20,6 +22,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 )
 
 const (
@@ -29,10 +33,16 @@ const (
 	limit = 4 << 10
 )
 
-// exitCode of "say".
+// exitCode of "say" and of /end.
 const exitCode = 7
 
 func main() {
+	if filepath.Base(os.Args[0]) == "tar" {
+		if err := archive(os.Args[1:]); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	if len(os.Args) > 1 {
 		os.Exit(execute(os.Args[1:]))
 	}
@@ -58,6 +68,14 @@ func execute(args []string) int {
 	case "say":
 		fmt.Fprintln(os.Stdout, strings.Join(args[1:], " "))
 		return exitCode
+	case "terminal":
+		columns, rows, err := term.GetSize(int(os.Stdin.Fd()))
+		if err != nil {
+			fmt.Fprintln(os.Stdout, "no terminal")
+			return 0
+		}
+		fmt.Fprintf(os.Stdout, "terminal of %dx%d\n", columns, rows)
+		return 0
 	case "copy":
 		if _, err := io.Copy(os.Stdout, os.Stdin); err == nil {
 			return 0
@@ -90,9 +108,14 @@ func (l *lines) append(line string) error {
 
 // ServeHTTP implements http.Handler.
 func (l *lines) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost && r.URL.Path == "/end" {
+		log.Print("ending, as requested")
+		os.Exit(exitCode)
+	}
 	if r.Method == http.MethodPost {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
 		if err == nil {
+			log.Printf("appending %q", bytes.TrimSpace(body))
 			err = l.append(string(bytes.TrimSpace(body)))
 		}
 		if err != nil {
