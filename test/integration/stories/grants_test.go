@@ -44,6 +44,11 @@ var (
 		"patch secrets":  "what Pods refer to is kept current; the policy xylem-account holds it to Xylem's own",
 		"delete secrets": "what Pods refer to goes with the last of them; the policy xylem-account holds it to Xylem's own",
 	}
+	// optionalMember are the rights of optional parts, which the members of the stories do not
+	// grant, and the story that shows a refusal.
+	optionalMember = map[string]string{
+		"patch pods/ephemeralcontainers": "the part debug: a Pod whose ephemeral containers its member does not run",
+	}
 )
 
 // oneFailed: a suite of which a story failed, or was left out, does not say what
@@ -72,7 +77,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	requests, err := x.Host.Audit().Since(ctx, 0)
 	Expect(err).NotTo(HaveOccurred())
-	wrong := compare("the host", host, requests.By(harness.HostUser), reviewedHost)
+	wrong := compare("the host", host, requests.By(harness.HostUser), reviewedHost, nil)
 
 	var used controlplane.Requests
 	var granted []grants.Grant
@@ -84,7 +89,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 		Expect(err).NotTo(HaveOccurred())
 		used = append(used, requests.By(harness.MemberUser)...)
 	}
-	Expect(errors.Join(wrong, compare("members", granted, used, reviewedMember))).To(Succeed())
+	Expect(errors.Join(wrong, compare("members", granted, used, reviewedMember, optionalMember))).To(Succeed())
 }, NodeTimeout(settle))
 
 // refusedByOwnPolicy fails if the host's policy on the manager's account has refused any
@@ -98,7 +103,7 @@ func refusedByOwnPolicy(ctx SpecContext) {
 	})).To(BeEmpty())
 }
 
-func compare(where string, granted []grants.Grant, requests controlplane.Requests, reviewed map[string]string) error {
+func compare(where string, granted []grants.Grant, requests controlplane.Requests, reviewed, optional map[string]string) error {
 	GinkgoHelper()
 	Expect(granted).NotTo(BeEmpty())
 	Expect(requests).NotTo(BeEmpty())
@@ -109,7 +114,13 @@ func compare(where string, granted []grants.Grant, requests controlplane.Request
 		}
 	}
 	tell("granted and never used: take it off, or have it reviewed", grants.Unused(granted, requests))
-	tell("asked for and refused", grants.Refused(requests))
+	refused := grants.Refused(requests)
+	for _, right := range slices.Sorted(maps.Keys(optional)) {
+		if !slices.Contains(refused, right) {
+			wrong = append(wrong, fmt.Errorf("%s: optional, and never refused: %s", where, right))
+		}
+	}
+	tell("asked for and refused", slices.DeleteFunc(refused, func(right string) bool { return optional[right] != "" }))
 	tell("too much", grants.Broad(granted))
 	for _, right := range slices.Sorted(maps.Keys(reviewed)) {
 		if !slices.ContainsFunc(granted, func(g grants.Grant) bool { return g.String() == right }) {
