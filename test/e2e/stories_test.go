@@ -85,7 +85,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			return user(ctx, world.Host(), input, "kubectl", append([]string{"-n", "test-new"}, args...)...)
 		}
 		Expect(kubectl("", "logs", pod)).To(ContainSubstring("serving " + pod))
-		Expect(kubectl("", "logs", pod, "--tail=1", "--timestamps")).To(ContainSubstring("serving"))
+		Expect(kubectl("", "logs", pod, "--tail=1", "--timestamps")).To(MatchRegexp(`^\d{4}-\d{2}-\d{2}T\S+Z .*appending`))
 		out, err := kubectl("", "exec", pod, "--", "/workload", "say", "hello", "a b")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("hello a b"))
@@ -96,12 +96,11 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(out).To(Equal(input), "%d bytes came back of %d", len(out), len(input))
 
 		By("a member whose admin has not granted it")
-		apply(ctx, world.Host(), workload("default", "unreached", fleet.Second))
-		DeferCleanup(func(ctx SpecContext) {
-			run(ctx, world.Host(), "kubectl", "-n", "default", "delete", "deployment,pvc", "unreached")
-		}, NodeTimeout(settle))
-		other := runningPod(ctx, world.Host(), "default", "unreached").Name
-		out, err = user(ctx, world.Host(), "", "kubectl", "-n", "default", "exec", other, "--", "/workload", "say", "hello")
+		makeNamespace(ctx, "unreached")
+		DeferCleanup(removeNamespace, "unreached", NodeTimeout(settle))
+		apply(ctx, world.Host(), workload("unreached", "app", fleet.Second))
+		other := runningPod(ctx, world.Host(), "unreached", "app").Name
+		out, err = user(ctx, world.Host(), "", "kubectl", "-n", "unreached", "exec", other, "--", "/workload", "say", "hello")
 		Expect(err).To(HaveOccurred())
 		Expect(out).To(ContainSubstring("kubectl xylem register --with-exec"))
 	}, SpecTimeout(storyTime))
@@ -110,21 +109,20 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		if onKind == nil {
 			Skip("test/integration/nodeapi covers it there")
 		}
-		apply(ctx, world.Host(), workload("default", "reached", fleet.First))
-		DeferCleanup(func(ctx SpecContext) {
-			run(ctx, world.Host(), "kubectl", "-n", "default", "delete", "deployment,pvc", "reached")
-		}, NodeTimeout(settle))
-		pod := runningPod(ctx, world.Host(), "default", "reached").Name
+		makeNamespace(ctx, "reached")
+		DeferCleanup(removeNamespace, "reached", NodeTimeout(settle))
+		apply(ctx, world.Host(), workload("reached", "app", fleet.First))
+		pod := runningPod(ctx, world.Host(), "reached", "app").Name
 
 		By("a terminal, with its size")
-		Expect(user(ctx, world.Host(), "", "kubectl", "-n", "default", "exec", "-i", pod, "--", "/workload", "terminal")).To(ContainSubstring("no terminal"))
-		Expect(user(ctx, world.Host(), "", "script", "-qefc", "stty cols 77 rows 33; exec kubectl -n default exec -it "+pod+" -- /workload terminal", "/dev/null")).
+		Expect(user(ctx, world.Host(), "", "kubectl", "-n", "reached", "exec", "-i", pod, "--", "/workload", "terminal")).To(ContainSubstring("no terminal"))
+		Expect(user(ctx, world.Host(), "", "script", "-qefc", "stty cols 77 rows 33; exec kubectl -n reached exec -it "+pod+" -- /workload terminal", "/dev/null")).
 			To(ContainSubstring("terminal of 77x33"))
 
 		By("its output, while a port is forwarded to it")
-		attached := background(ctx, world.Host(), "kubectl", "-n", "default", "attach", pod)
-		following := background(ctx, world.Host(), "kubectl", "-n", "default", "logs", "-f", pod)
-		forwarded := background(ctx, world.Host(), "kubectl", "-n", "default", "port-forward", "pod/"+pod, ":80")
+		attached := background(ctx, world.Host(), "kubectl", "-n", "reached", "attach", pod)
+		following := background(ctx, world.Host(), "kubectl", "-n", "reached", "logs", "-f", pod)
+		forwarded := background(ctx, world.Host(), "kubectl", "-n", "reached", "port-forward", "pod/"+pod, ":80")
 		Eventually(forwarded).WithContext(ctx).Should(gbytes.Say(`Forwarding from (127\.0\.0\.1:\d+)`))
 		address := "http://" + regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(string(forwarded.Contents()))
 		Eventually(attached).WithContext(ctx).Should(gbytes.Say("If you don't see a command prompt|serving"))
@@ -140,25 +138,25 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		file, copied := filepath.Join(GinkgoT().TempDir(), "file"), filepath.Join(GinkgoT().TempDir(), "copied")
 		data := []byte(strings.Repeat("a line of a file\n", 20_000))
 		Expect(os.WriteFile(file, data, 0o600)).To(Succeed())
-		run(ctx, world.Host(), "kubectl", "-n", "default", "cp", file, pod+":/data/file")
-		run(ctx, world.Host(), "kubectl", "-n", "default", "cp", pod+":/data/file", copied)
+		run(ctx, world.Host(), "kubectl", "-n", "reached", "cp", file, pod+":/data/file")
+		run(ctx, world.Host(), "kubectl", "-n", "reached", "cp", pod+":/data/file", copied)
 		Expect(os.ReadFile(copied)).To(Equal(data))
 
 		By("an ephemeral container, with its exit code and its output")
-		run(ctx, world.Host(), "kubectl", "-n", "default", "debug", pod, "--image="+fleet.WorkloadImage, "--container=debugger", "--profile=baseline", "--attach=false", "--", "/workload", "say", "debugged")
+		run(ctx, world.Host(), "kubectl", "-n", "reached", "debug", pod, "--image="+fleet.WorkloadImage, "--container=debugger", "--profile=baseline", "--attach=false", "--", "/workload", "say", "debugged")
 		Eventually(func(g Gomega) {
 			var shown corev1.Pod
-			g.Expect(world.Host().API.Get(ctx, client.ObjectKey{Namespace: "default", Name: pod}, &shown)).To(Succeed())
+			g.Expect(world.Host().API.Get(ctx, client.ObjectKey{Namespace: "reached", Name: pod}, &shown)).To(Succeed())
 			g.Expect(shown.Status.EphemeralContainerStatuses).To(ContainElement(HaveField("State.Terminated.ExitCode", BeEquivalentTo(7))))
 		}).WithContext(ctx).Should(Succeed())
-		Expect(run(ctx, world.Host(), "kubectl", "-n", "default", "logs", pod, "-c", "debugger")).To(ContainSubstring("debugged"))
+		Expect(run(ctx, world.Host(), "kubectl", "-n", "reached", "logs", pod, "-c", "debugger")).To(ContainSubstring("debugged"))
 
 		By("the log of the container before, once it has ended")
 		if ended, err := http.Post(address+"/end", "text/plain", nil); err == nil { //nolint:noctx // of a test
 			Expect(ended.Body.Close()).To(Succeed())
 		}
 		Eventually(func() (string, error) {
-			return user(ctx, world.Host(), "", "kubectl", "-n", "default", "logs", pod, "-c", "app", "--previous")
+			return user(ctx, world.Host(), "", "kubectl", "-n", "reached", "logs", pod, "-c", "app", "--previous")
 		}).WithContext(ctx).Should(ContainSubstring("ending, as requested"))
 	}, SpecTimeout(storyTime))
 

@@ -18,9 +18,11 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
@@ -69,12 +71,7 @@ func execute(args []string) int {
 		fmt.Fprintln(os.Stdout, strings.Join(args[1:], " "))
 		return exitCode
 	case "terminal":
-		columns, rows, err := term.GetSize(int(os.Stdin.Fd()))
-		if err != nil {
-			fmt.Fprintln(os.Stdout, "no terminal")
-			return 0
-		}
-		fmt.Fprintf(os.Stdout, "terminal of %dx%d\n", columns, rows)
+		fmt.Fprintln(os.Stdout, terminal(int(os.Stdin.Fd())))
 		return 0
 	case "copy":
 		if _, err := io.Copy(os.Stdout, os.Stdin); err == nil {
@@ -82,6 +79,22 @@ func execute(args []string) int {
 		}
 	}
 	return 1
+}
+
+// terminal says how large one is. kubectl sends the size once the program runs.
+func terminal(fd int) string {
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGWINCH)
+	for {
+		columns, rows, err := term.GetSize(fd)
+		switch {
+		case err != nil:
+			return "no terminal"
+		case columns > 0:
+			return fmt.Sprintf("terminal of %dx%d", columns, rows)
+		}
+		<-changed
+	}
 }
 
 type lines struct {
