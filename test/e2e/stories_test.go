@@ -289,7 +289,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 				Expect(world.Mend(context.WithoutCancel(ctx), fleet.First)).To(Succeed())
 			}
 		}()
-		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).ShouldNot(Equal(corev1.ConditionTrue))
+		Eventually(func() (bool, error) { return reachable(ctx, fleet.First) }).WithContext(ctx).Should(BeFalse())
 		By("the other member continues")
 		apply(ctx, world.Host(), workload(namespace, "late", fleet.Second))
 		runningPod(ctx, world.Host(), namespace, "late")
@@ -300,7 +300,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 
 		mended = true
 		Expect(world.Mend(ctx, fleet.First)).To(Succeed())
-		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.First) }).WithContext(ctx).Should(Equal(corev1.ConditionTrue))
+		Eventually(func() (bool, error) { return reachable(ctx, fleet.First) }).WithContext(ctx).Should(BeTrue())
 		Eventually(func() ([]string, error) { return volumesOf(ctx, member, namespace) }).WithContext(ctx).Should(HaveLen(1), "the disk of %s went when it could", goes.Name)
 		after := runningPod(ctx, member, namespace, "stays")
 		Expect(after.UID).To(Equal(leaf.UID), "the Pod that stays was not touched")
@@ -344,7 +344,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		}).WithContext(ctx).Should(MatchError(ContainSubstring(roots[0].Name)))
 		Eventually(func() int64 { return roomOf(ctx, fleet.First) }).WithContext(ctx).Should(BeNumerically("<", room*3/4))
 		By("the member's node in the host is Ready, the other Pod writes on, and a new one gets its disk")
-		Expect(nodeReady(ctx, fleet.First)).To(Equal(corev1.ConditionTrue))
+		Expect(reachable(ctx, fleet.First)).To(BeTrue())
 		write(ctx, member, namespace, spared.Name, "during the outage")
 		apply(ctx, world.Host(), workload(namespace, "late", fleet.First))
 		runningPod(ctx, world.Host(), namespace, "late")
@@ -387,10 +387,10 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		write(ctx, member, namespace, pod.Name, "before the kill")
 
 		Expect(world.Kill(ctx, fleet.Second)).To(Succeed())
-		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.Second) }).WithContext(ctx).ShouldNot(Equal(corev1.ConditionTrue))
+		Eventually(func() (bool, error) { return reachable(ctx, fleet.Second) }).WithContext(ctx).Should(BeFalse())
 		Expect(boundClaim(ctx, namespace, "app").Spec.VolumeName).To(Equal(claim.Spec.VolumeName))
 		Expect(world.Start(ctx, fleet.Second)).To(Succeed())
-		Eventually(func() (corev1.ConditionStatus, error) { return nodeReady(ctx, fleet.Second) }).WithContext(ctx).Should(Equal(corev1.ConditionTrue))
+		Eventually(func() (bool, error) { return reachable(ctx, fleet.Second) }).WithContext(ctx).Should(BeTrue())
 		By("the kubelet has restarted the container, and the host shows the Pod as it is now")
 		var leaf *corev1.Pod
 		Eventually(func() error {
@@ -428,7 +428,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes, in every cluster, are as they were")
 		for _, name := range []string{fleet.First, fleet.Second} {
 			registered(ctx, name)
-			Expect(nodeReady(ctx, name)).To(Equal(corev1.ConditionTrue))
+			Expect(reachable(ctx, name)).To(BeTrue())
 		}
 		By("and it works")
 		makeNamespace(ctx, "upgraded")
@@ -451,7 +451,7 @@ var _ = Describe("Xylem", Ordered, ContinueOnFailure, func() {
 			return cr.Status.TokenExpires != nil && first.Before(cr.Status.TokenExpires), err
 		}).WithContext(ctx).Should(BeTrue())
 		Expect(snapshot(ctx, "test-new")).To(Equal(was), "Pods, claims and volumes, in every cluster, are as they were")
-		Expect(nodeReady(ctx, fleet.First)).To(Equal(corev1.ConditionTrue))
+		Expect(reachable(ctx, fleet.First)).To(BeTrue())
 		run(ctx, world.Host(), "kubectl", "get", "events", "-A", "--field-selector", "involvedObject.kind=ClusterRegistration,involvedObject.name="+fleet.First)
 		By("and it works")
 		makeNamespace(ctx, "renewed")

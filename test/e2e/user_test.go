@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -303,18 +302,19 @@ func registered(ctx context.Context, name string) *v1alpha1.ClusterRegistration 
 	return &cr
 }
 
-// nodeReady returns whether a member's node in the host is Ready.
-func nodeReady(ctx context.Context, registration string) (corev1.ConditionStatus, error) {
+// reachable reports whether a member's node in the host is Ready, and does not say that the member
+// is away: Xylem keeps it Ready all the same (spec.node.whenAway).
+func reachable(ctx context.Context, registration string) (bool, error) {
 	var n corev1.Node
 	if err := world.Host().API.Get(ctx, client.ObjectKey{Name: nodeName(registration)}, &n); err != nil {
-		return "", err
+		return false, err
 	}
+	isReady, away := false, false
 	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status, nil
-		}
+		isReady = isReady || c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		away = away || c.Type == v1alpha1.NodeMemberAway && c.Status == corev1.ConditionTrue
 	}
-	return "", errors.New("it has no condition Ready")
+	return isReady && !away, nil
 }
 
 // written returns the lines that a Pod's disk holds; its own program reads them.
