@@ -6,25 +6,16 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/nodeapi/nodeapitest"
 )
 
-const hostID = "host-1"
+const hostID = nodeapitest.HostID
 
-// pods of the tests: a root, its leaf, and the leaf's namespace.
-func pods() (root, leaf *corev1.Pod, namespace *corev1.Namespace) {
-	root = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "root-1", Annotations: map[string]string{v1alpha1.AnnotationLeafUID: "leaf-1"}}}
-	root.Spec.NodeName = "kosmos-one"
-	root.Status.Conditions = []corev1.PodCondition{{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue}}
-	leaf = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "leaf-1"}}
-	mirror.OriginFor(hostID, root).Stamp(leaf)
-	namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: hostID}}}
-	return root, leaf, namespace
-}
+var pods = nodeapitest.Pods
 
 func TestJudge(t *testing.T) {
 	for name, tc := range map[string]struct {
