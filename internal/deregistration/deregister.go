@@ -396,12 +396,7 @@ func (r *Leaver) withdraw(ctx context.Context, cr *v1alpha1.ClusterRegistration,
 		if err != nil {
 			return err
 		}
-		if after := hostpv.LeaveMember(claim, cr.Status.ClusterID); after != nil {
-			if err := writer.AnnotateClaim(ctx, actor, claim, after); client.IgnoreNotFound(err) != nil {
-				return err
-			}
-		}
-		if err := writer.Patch(ctx, actor, before, hostpv.LetGo(before, claim, cr.Status.ClusterID)); client.IgnoreNotFound(err) != nil {
+		if err := writer.FreePromise(ctx, actor, before, claim, cr.Status.ClusterID); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}

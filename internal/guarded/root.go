@@ -97,6 +97,18 @@ func (r *Root) Patch(ctx context.Context, by Actor, before, after client.Object)
 	return r.patch(ctx, by, before, after)
 }
 
+// FreePromise takes a promise from a member without the member's doing, so that another one can
+// fulfill it: first its claim's placement there, then the promise itself. After that, the claim is
+// the members' to place. claim is nil if it is gone.
+func (r *Root) FreePromise(ctx context.Context, by Actor, promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clusterID string) error {
+	if after := hostpv.LeaveMember(claim, clusterID); after != nil {
+		if err := r.AnnotateClaim(ctx, by, claim, after); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return r.Patch(ctx, by, promise, hostpv.LetGo(promise, claim, clusterID))
+}
+
 // Delete deletes a host PV, or another object of Xylem's, as it was seen: anybody who may
 // write to it can have made it his own since then, by taking our labels off.
 func (r *Root) Delete(ctx context.Context, obj client.Object) error {

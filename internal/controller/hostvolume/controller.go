@@ -141,12 +141,7 @@ func (r *Reconciler) letGo(ctx context.Context, host *guarded.Root, pv *corev1.P
 			return err
 		}
 	}
-	if after := hostpv.LeaveMember(claim, clusterID); after != nil {
-		if err := host.AnnotateClaim(ctx, actor, claim, after); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	if err := host.Patch(ctx, actor, pv, hostpv.LetGo(pv, claim, clusterID)); err != nil {
+	if err := host.FreePromise(ctx, actor, pv, claim, clusterID); err != nil {
 		return err
 	}
 	r.eventAbandoned(pv, leaf, clusterID)

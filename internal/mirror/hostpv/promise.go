@@ -262,14 +262,11 @@ func LetGo(pv *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim, clu
 	} else {
 		after.Annotations = fields.Merged(after.Annotations, map[string]string{v1alpha1.AnnotationAbandon: clusterID})
 	}
-	if after.DeletionTimestamp == nil && !slices.Contains(after.Finalizers, v1alpha1.FinalizerLeafVolume) {
-		after.Finalizers = append(after.Finalizers, v1alpha1.FinalizerLeafVolume)
-	}
 	return after
 }
 
 // LeaveMember is the claim of such a promise without its placement in that member; nil if it is not
-// placed there. It has to come before LetGo: after that, the claim is the members' to place.
+// placed there.
 func LeaveMember(claim *corev1.PersistentVolumeClaim, clusterID string) *corev1.PersistentVolumeClaim {
 	if claim == nil || clusterID == "" || claim.Annotations[v1alpha1.AnnotationPlacedIn] != clusterID {
 		return nil
