@@ -147,13 +147,7 @@ var _ = Describe("A volume whose member is out of reach", func() {
 		s.deletePod(ctx, "app")
 		gone[corev1.Pod](ctx, s, x.Host, "app")
 
-		proxy := x.Fleet.Member(two).Proxy()
-		Expect(proxy.SetMode(controlplane.Blackhole)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
-			Expect(x.AwaitReady(ctx, two)).To(Succeed())
-		}, NodeTimeout(settle))
-		registration(ctx, two, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+		back := cutOff(ctx, two, controlplane.Blackhole)
 		s.deleteClaim(ctx, "data")
 		host := until[corev1.PersistentVolume](ctx, s, x.Host, volume, phase(corev1.VolumeReleased))
 
@@ -164,7 +158,7 @@ var _ = Describe("A volume whose member is out of reach", func() {
 		s.recorded(ctx, idOf(ctx, x.Member(two)), v1alpha1.AnnotationAbandon, volume)
 
 		By("the member coming back, and keeping it as its own admin's")
-		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
 		s.barrier(ctx, nodeTwo)

@@ -435,13 +435,7 @@ var _ = Describe("A promise", func() {
 		s.running(ctx, "first", nodeTwo)
 		host, leaf := s.fulfilled(ctx, "scratch", two)
 
-		proxy := x.Fleet.Member(two).Proxy()
-		Expect(proxy.SetMode(controlplane.Blackhole)).To(Succeed())
-		DeferCleanup(func(ctx SpecContext) {
-			Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
-			Expect(x.AwaitReady(ctx, two)).To(Succeed())
-		}, NodeTimeout(settle))
-		registration(ctx, two, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+		back := cutOff(ctx, two, controlplane.Blackhole)
 		patch(ctx, x.Host, host, `{"metadata":{"annotations":{"`+v1alpha1.AnnotationAbandon+`":"true"}}}`)
 		until[corev1.PersistentVolume](ctx, s, x.Host, host.Name, And(
 			HaveField("Annotations", HaveKeyWithValue(v1alpha1.AnnotationAbandon, idOf(ctx, x.Member(two)))), HaveField("Labels", Not(HaveKey(v1alpha1.LabelClusterID)))))
@@ -452,7 +446,7 @@ var _ = Describe("A promise", func() {
 		s.fulfilled(ctx, "scratch", one)
 
 		By("the member coming back, which keeps its disk, and says so")
-		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
+		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 		registration(ctx, two, HaveField("Status.Volumes.Orphaned", BeNumerically(">=", 1)))
 		until[corev1.PersistentVolume](ctx, s, x.Member(two), leaf.Name, HaveField("Spec.PersistentVolumeReclaimPolicy", corev1.PersistentVolumeReclaimRetain))

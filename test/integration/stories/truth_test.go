@@ -98,7 +98,7 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 		s.running(ctx, "first", nodeTwo)
 		s.deletePod(ctx, "first")
 		gone[corev1.Pod](ctx, s, x.Host, "first")
-		cutOff(ctx, two)
+		cutOff(ctx, two, controlplane.Cut)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, HaveField("Spec.Taints", ContainElement(HaveField("Key", v1alpha1.TaintMemberAway))))
 		By("making the mistake")
 		s.pod(ctx, "app", using("data"))
@@ -118,11 +118,11 @@ var _ = Describe("A Pod that waits", Label(mistakes), func() {
 	}, SpecTimeout(storyTime))
 })
 
-// cutOff cuts a member off until the story ends.
-func cutOff(ctx context.Context, member string) (back func()) {
+// cutOff cuts a member off, in a mode of its proxy, until the story ends or has it back.
+func cutOff(ctx context.Context, member string, mode controlplane.ProxyMode) (back func()) {
 	GinkgoHelper()
 	proxy := x.Fleet.Member(member).Proxy()
-	Expect(proxy.SetMode(controlplane.Cut)).To(Succeed())
+	Expect(proxy.SetMode(mode)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) { //nolint:contextcheck // A cleanup has a context of its own.
 		Expect(proxy.SetMode(controlplane.Pass)).To(Succeed())
 		Expect(x.AwaitReady(ctx, member)).To(Succeed())
@@ -215,7 +215,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 		leaf, err := read[corev1.Pod](ctx, s, x.Member(two), pod.Name)
 		Expect(err).NotTo(HaveOccurred())
 
-		back := cutOff(ctx, two)
+		back := cutOff(ctx, two, controlplane.Cut)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, ready(corev1.ConditionTrue, v1alpha1.ReasonPodsKept))
 		until[corev1.Pod](ctx, s, x.Host, pod.Name, notReady)
 		s.noted(ctx, "Pod", pod.Name, v1alpha1.ReasonMemberAway, two, "kept until the member is back")
@@ -242,7 +242,7 @@ var _ = Describe("The Pods of a member that is away", func() {
 		s := begin(ctx)
 		whenAway(ctx, two, v1alpha1.WhenAwayEvict)
 		pod := job(ctx, s)
-		cutOff(ctx, two)
+		cutOff(ctx, two, controlplane.Cut)
 		until[corev1.Node](ctx, s, x.Host, nodeTwo, ready(corev1.ConditionFalse, v1alpha1.ReasonUnreachable))
 		registration(ctx, two, HaveField("Status.Conditions", ContainElement(And(
 			HaveField("Type", v1alpha1.ConditionNodeReady), HaveField("Message", ContainSubstring("from then on the host evicts them"))))))
