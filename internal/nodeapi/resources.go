@@ -41,7 +41,7 @@ func (s *Server) resources(session *stream.Session, w *stream.Writer, r *http.Re
 	w.Header().Set("Content-Type", usage.ContentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(content) // whoever asked may be gone
+	_, _ = w.Write(content) // the client may be gone
 }
 
 // read what the Pods of a node use.

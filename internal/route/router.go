@@ -91,7 +91,7 @@ func (r *Router) Setup(ctx context.Context) error {
 	return nil
 }
 
-// keeping has a store hold what an informer tells of, before others are notified.
+// keeping has a store hold what an informer reports, before others are notified.
 func keeping(store toolscache.Store, then toolscache.ResourceEventHandlerFuncs) toolscache.ResourceEventHandlerFuncs {
 	// A store fails with objects that have no name: an informer has none.
 	return toolscache.ResourceEventHandlerFuncs{
@@ -109,7 +109,7 @@ func (r *Router) update(before, after any) {
 	}
 }
 
-// stateOf an object that an informer tells of; nil for none.
+// stateOf an object that an informer reports; nil for none.
 func stateOf(told any) client.Object {
 	if tombstone, ok := told.(toolscache.DeletedFinalStateUnknown); ok {
 		told = tombstone.Obj

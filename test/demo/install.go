@@ -96,7 +96,7 @@ func (d *demo) startManager(ctx context.Context, cancel context.CancelCauseFunc)
 }
 
 // died is the cause of the end of everything that waits, when the manager ends
-// before it is told to.
+// before it is asked to.
 type died struct{ err error }
 
 func (e *died) Error() string { return fmt.Sprintf("the manager ended by itself: %v", e.err) }

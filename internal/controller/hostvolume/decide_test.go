@@ -135,11 +135,11 @@ func TestDecide(t *testing.T) {
 		"the same, its member was left":                           {scratch(in(corev1.VolumeBound), abandoned, letGone), lifecycle.FreePromise},
 		"the same, its claim is gone":                             {scratch(in(corev1.VolumeReleased), abandoned), lifecycle.DeleteHost},
 		"fulfilled, until it is unused":                           {scratch(in(corev1.VolumeBound)), lifecycle.None},
-		"let go of":                                               {promise(in(corev1.VolumeBound), takenFrom), lifecycle.None},
+		"freed":                                                   {promise(in(corev1.VolumeBound), takenFrom), lifecycle.None},
 		"that no member has, abandoned":                           {promise(in(corev1.VolumeBound), abandoned), lifecycle.FreePromise},
 		"the same, being deleted":                                 {promise(in(corev1.VolumeBound), abandoned, deleted), lifecycle.AbandonHost},
-		"let go of, and a member has it again":                    {promise(in(corev1.VolumeBound), takenFrom, placed), lifecycle.None},
-		"let go of, its claim is gone":                            {promise(in(corev1.VolumeReleased), takenFrom), lifecycle.DropPromise},
+		"freed, and a member has it again":                        {promise(in(corev1.VolumeBound), takenFrom, placed), lifecycle.None},
+		"freed, its claim is gone":                                {promise(in(corev1.VolumeReleased), takenFrom), lifecycle.DropPromise},
 		"a promise whose record is not whole": {promise(in(corev1.VolumeReleased), func(pv *corev1.PersistentVolume) {
 			pv.Annotations[v1alpha1.AnnotationVolume] = "member/pvc-1"
 		}), lifecycle.None},

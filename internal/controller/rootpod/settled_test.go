@@ -29,7 +29,7 @@ func TestSettled(t *testing.T) {
 		"unused since what is no time": {annotated(v1alpha1.AnnotationUnusedSince, ""), nil},
 		"without a disk by now":        {func(r *reads) { r.volume = hostpv.WithoutMember(r.volume) }, nil},
 		"in another member by now":     {func(r *reads) { r.volume.Labels[v1alpha1.LabelClusterID] = there.ClusterID }, nil},
-		"made anew":                    {func(r *reads) { r.volume.UID = "newer" }, nil},
+		"re-created":                   {func(r *reads) { r.volume.UID = "newer" }, nil},
 		"gone":                         {func(r *reads) { r.volume = nil }, nil},
 		"not known: no answer":         {func(r *reads) { r.err = down }, down},
 	} {

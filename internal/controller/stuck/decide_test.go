@@ -90,11 +90,11 @@ func TestWaitsFor(t *testing.T) {
 		finalizers, users []string
 		want              string
 	}{
-		"nothing that is known":        {nil, nil, ""},
-		"us":                           {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
-		"Pods":                         {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete what uses it"},
-		"others, whose names are told": {[]string{pvc, "example.com/backup"}, nil, "other programs hold it by finalizers: example.com/backup. Check the controllers that set them"},
-		"Kubernetes":                   {[]string{"kubernetes.io/pv-protection"}, nil, "Kubernetes reports that it is still in use. Find the Pod that uses it"},
+		"nothing that is known":   {nil, nil, ""},
+		"us":                      {[]string{v1alpha1.FinalizerLeafVolume}, nil, ""},
+		"Pods":                    {[]string{pvc}, []string{"Pod shop/web"}, "in use by Pod shop/web. Delete what uses it"},
+		"others, which are named": {[]string{pvc, "example.com/backup"}, nil, "other programs hold it by finalizers: example.com/backup. Check the controllers that set them"},
+		"Kubernetes":              {[]string{"kubernetes.io/pv-protection"}, nil, "Kubernetes reports that it is still in use. Find the Pod that uses it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Finalizers: tc.finalizers}}

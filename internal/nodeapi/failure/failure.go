@@ -126,7 +126,7 @@ func (f *Failure) Write(w http.ResponseWriter, streams bool) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // whoever asked may be gone
+	_, _ = w.Write(body) // the client may be gone
 }
 
 // Answered is the failure that an answer of a member says, without the token.

@@ -86,7 +86,7 @@ func points(t *testing.T, text []byte) map[string]point {
 }
 
 // rate in cores between two points, as metrics-server computes it; it has none if the
-// container began anew in between.
+// container restarted in between.
 func rate(t *testing.T, last, prev point) (float64, bool) {
 	t.Helper()
 	if last.cpu == 0 || last.memory == 0 || !last.taken.After(prev.taken) || !last.started.Before(prev.taken) && !last.started.IsZero() && !last.started.Equal(prev.taken) {

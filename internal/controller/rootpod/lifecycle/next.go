@@ -132,7 +132,7 @@ func Next(o Snapshot) Decision {
 	return o.mayGoEarly()
 }
 
-// Ran reports whether the leaf that the root's Pushed condition tells of was
+// Ran reports whether the leaf that the root's Pushed condition names was
 // this member's, or one of a member that was released: claims are placed here
 // only once every other member is proven empty of them, or abandoned. What runs
 // early in another member, only that member's controller may deny.

@@ -134,7 +134,7 @@ func TestDecide(t *testing.T) {
 		"no nomination, and a scheduling gate (I8)":                             {seen(fallback, func(o *lifecycle.Snapshot) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
 		"no nomination, and another Pod uses the claim: which one is not known": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Shared = true }))), lifecycle.Nothing{}},
 
-		"the Pod cannot be translated: the user is told": {seen(func(o *lifecycle.Snapshot) {
+		"the Pod cannot be translated: it is reported": {seen(func(o *lifecycle.Snapshot) {
 			o.Root.Spec.HostNetwork = true
 			o.Root.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		}),
@@ -189,7 +189,7 @@ func TestDecide(t *testing.T) {
 		"a bound Pod runs: at rest (I5)":                                 {seen(onNode, running, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
 		"the leaf vanished: it is never run twice":                       {seen(onNode, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
 		"the Pod has ended and its leaf is gone: not run again":          {seen(onNode, phase(corev1.PodSucceeded)), lifecycle.Nothing{}},
-		"the user is told that DaemonSets stay out":                      {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
+		"it is reported that DaemonSets stay out":                        {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
 		"a Pod put here by hand does not fit: leaf_pod fails it":         {seen(onNode, func(o *lifecycle.Snapshot) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
 		"a Pod put here by hand has a claim that nobody will bind":       {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
 		"a Pod put here by hand has no claim":                            {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
