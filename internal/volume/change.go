@@ -18,7 +18,7 @@ import (
 // StampedLeaf is the leaf PV with the stamp of its leaf claim's root, with policy Retain, and
 // with notes of the policy that the member had given it, and of whose it is; nil if it is so
 // already.
-func (s *Snapshot) StampedLeaf() *corev1.PersistentVolume {
+func (s *Observed) StampedLeaf() *corev1.PersistentVolume {
 	origin := s.Origin
 	if s.Holder != nil {
 		origin = s.HolderOrigin
@@ -26,7 +26,7 @@ func (s *Snapshot) StampedLeaf() *corev1.PersistentVolume {
 	return changed(s.Leaf, func(after *corev1.PersistentVolume) { s.stamp(after, origin) })
 }
 
-func (s *Snapshot) stamp(after *corev1.PersistentVolume, origin mirror.Origin) {
+func (s *Observed) stamp(after *corev1.PersistentVolume, origin mirror.Origin) {
 	if after.Annotations[v1alpha1.AnnotationReclaimPolicy] == "" {
 		metav1.SetMetaDataAnnotation(&after.ObjectMeta, v1alpha1.AnnotationReclaimPolicy, string(s.Leaf.Spec.PersistentVolumeReclaimPolicy))
 	}
@@ -38,7 +38,7 @@ func (s *Snapshot) stamp(after *corev1.PersistentVolume, origin mirror.Origin) {
 }
 
 // RetainedLeaf is the leaf PV with policy Retain; nil if it has it.
-func (s *Snapshot) RetainedLeaf() *corev1.PersistentVolume { return changed(s.Leaf, retain) }
+func (s *Observed) RetainedLeaf() *corev1.PersistentVolume { return changed(s.Leaf, retain) }
 
 func retain(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -46,7 +46,7 @@ func retain(pv *corev1.PersistentVolume) {
 
 // KeptLeaf is a leaf PV that no host PV represents, with policy Retain, and with the stamp if a
 // leaf claim of ours holds it; nil if it is so already, or is none of ours.
-func (s *Snapshot) KeptLeaf() *corev1.PersistentVolume {
+func (s *Observed) KeptLeaf() *corev1.PersistentVolume {
 	switch {
 	case s.Held():
 		return s.StampedLeaf()
@@ -58,7 +58,7 @@ func (s *Snapshot) KeptLeaf() *corev1.PersistentVolume {
 
 // RepointedLeaf is the leaf PV, held, for its present leaf claim: in one update, so that it is
 // never Available.
-func (s *Snapshot) RepointedLeaf() *corev1.PersistentVolume {
+func (s *Observed) RepointedLeaf() *corev1.PersistentVolume {
 	return changed(s.Leaf, func(after *corev1.PersistentVolume) {
 		s.stamp(after, s.Origin)
 		after.Spec.ClaimRef = &corev1.ObjectReference{
@@ -69,25 +69,25 @@ func (s *Snapshot) RepointedLeaf() *corev1.PersistentVolume {
 }
 
 // Outdated reports whether the host PV is not as the leaf PV is, and is to be.
-func (s *Snapshot) Outdated() bool { return s.followed() && s.CurrentHost() != nil }
+func (s *Observed) Outdated() bool { return s.followed() && s.CurrentHost() != nil }
 
 // Unguarded reports whether the host PV lacks our finalizer, or Retain where the member retains.
-func (s *Snapshot) Unguarded() bool { return s.followed() && (!s.HasFinalizer() || s.overrules()) }
+func (s *Observed) Unguarded() bool { return s.followed() && (!s.HasFinalizer() || s.overrules()) }
 
 // followed reports whether the host PV is to be as the leaf PV is.
-func (s *Snapshot) followed() bool {
+func (s *Observed) followed() bool {
 	return s.Host != nil && s.Leaf != nil && s.Stamped && !deleting(s.Host)
 }
 
 // overrules reports whether the member retains what the host PV would not.
-func (s *Snapshot) overrules() bool {
+func (s *Observed) overrules() bool {
 	return s.Policy() != corev1.PersistentVolumeReclaimDelete && s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain
 }
 
 // CurrentHost is the host PV as the leaf PV is now: capacity and volume attributes class; with
 // the registration's present name; our finalizer; and Retain where the member retains. Nil if
 // it is so already.
-func (s *Snapshot) CurrentHost() *corev1.PersistentVolume {
+func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 	return changed(s.Host, func(after *corev1.PersistentVolume) {
 		controllerutil.AddFinalizer(after, v1alpha1.FinalizerLeafVolume)
 		metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelCluster, s.Member.Registration)

@@ -96,67 +96,67 @@ func (a Attempt) Failure(m mirror.Member) *mirror.Refusal {
 }
 
 // ReportFailure says why the member does not provision the volume.
-func (s *Snapshot) ReportFailure() *mirror.Refusal { return s.Placement.Attempt.Failure(s.Member) }
+func (s *Observed) ReportFailure() *mirror.Refusal { return s.Placement.Attempt.Failure(s.Member) }
 
 // Agreed reports whether the scheduler has selected this member: if recovery reassigned the claim
 // to it, selected-node does not say so.
-func (s *Snapshot) Agreed() bool {
+func (s *Observed) Agreed() bool {
 	return s.Root.Annotations[v1alpha1.AnnotationSteeredTo] != s.Member.NodeName ||
 		slices.ContainsFunc(s.Placement.Attempt.Consumers, func(c Consumer) bool { return c.Here })
 }
 
-// Alone reports whether the snapshot is of a claim that has no volume in this member, and whose
+// Alone reports whether the observation is of a claim that has no volume in this member, and whose
 // leaf claim, if there is one, is its own.
-func (s *Snapshot) Alone() bool { return s.Placement != nil && s.none() }
+func (s *Observed) Alone() bool { return s.Placement != nil && s.none() }
 
-// Unobserved reports whether the snapshot is of a claim without a volume, and lacks what the
+// Unobserved reports whether the observation is of a claim without a volume, and lacks what the
 // member has.
-func (s *Snapshot) Unobserved() bool { return s.Placement == nil && s.none() }
+func (s *Observed) Unobserved() bool { return s.Placement == nil && s.none() }
 
-func (s *Snapshot) none() bool { return s.Host == nil && s.Name == "" && s.Root != nil }
+func (s *Observed) none() bool { return s.Host == nil && s.Name == "" && s.Root != nil }
 
 // Selected reports whether the scheduler, or recovery, selected this member for the root.
-func (s *Snapshot) Selected() bool {
+func (s *Observed) Selected() bool {
 	return s.Root.Annotations[route.AnnSelectedNode] == s.Member.NodeName
 }
 
 // OwnPromise reports whether the root names the promise that is made for it, and no other PV of
 // that name was observed.
-func (s *Snapshot) OwnPromise() bool {
+func (s *Observed) OwnPromise() bool {
 	return s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID) && !s.Placement.BoundAway
 }
 
 // NamesMirror reports whether the root names the host PV that its leaf claim's volume has, or is
 // to have.
-func (s *Snapshot) NamesMirror() bool {
+func (s *Observed) NamesMirror() bool {
 	return s.Root.Spec.VolumeName == s.Claim.Spec.VolumeName ||
 		s.Root.Spec.VolumeName == hostpv.Name(s.Claim.Spec.VolumeName, s.Member.ClusterID, true)
 }
 
 // Confirmed reports whether the root may be placed where its leaf claim is, although that is not
 // recorded: an admin allows it, or the host was restored from before it was recorded.
-func (s *Snapshot) Confirmed() bool {
+func (s *Observed) Confirmed() bool {
 	return s.Claim.Spec.VolumeName != "" && s.Rules.Allows(s.Claim.Spec.VolumeName) ||
 		!s.Placement.HostUnconfirmed && s.Claim.CreationTimestamp.Time.Before(s.Placement.HostRestored)
 }
 
 // Mirrors reports whether the root's class is one of mirror mode that waits for a consumer.
-func (s *Snapshot) Mirrors() bool {
+func (s *Observed) Mirrors() bool {
 	return hostclass.Mirrors(s.Class) &&
 		ptr.Deref(s.Class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
 // LabelledFor is the cluster ID of the member that the promise is labelled with.
-func (s *Snapshot) LabelledFor() string { return s.Promise.Labels[v1alpha1.LabelClusterID] }
+func (s *Observed) LabelledFor() string { return s.Promise.Labels[v1alpha1.LabelClusterID] }
 
 // KeepsPromise reports whether a leaf claim shows that this member had the promise, and is to keep it: an
 // admin has not abandoned it.
-func (s *Snapshot) KeepsPromise() bool {
+func (s *Observed) KeepsPromise() bool {
 	return s.Claim != nil && !hostpv.LetGoIn(s.Promise, s.Member.ClusterID)
 }
 
 // FirstPod is the Pod that the disk of a promise is provisioned for; nil if there is none.
-func (s *Snapshot) FirstPod() *corev1.Pod {
+func (s *Observed) FirstPod() *corev1.Pod {
 	if len(s.Placement.Pods) == 0 {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (s *Snapshot) FirstPod() *corev1.Pod {
 }
 
 // there is the member as a place for the claim.
-func (s *Snapshot) there() placement.Member {
+func (s *Observed) there() placement.Member {
 	m := placement.Member{Member: s.Member, Rules: s.Rules}
 	if s.Placement != nil {
 		m.Node, m.Inside = s.Placement.Node, &s.Placement.Inside
@@ -180,7 +180,7 @@ func (s *Snapshot) there() placement.Member {
 
 // Answer says whether the leaf claim may be created in the member: of the class that the root
 // asks for, or for the volume that the root is bound to, whatever class that has.
-func (s *Snapshot) Answer() placement.Answer {
+func (s *Observed) Answer() placement.Answer {
 	q := placement.Request{Namespace: s.Root.Namespace}
 	if s.Name == "" {
 		q.Class = s.Class
@@ -189,7 +189,7 @@ func (s *Snapshot) Answer() placement.Answer {
 }
 
 // LeafClaim is the leaf claim of the root, or why there can be none.
-func (s *Snapshot) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) {
+func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) {
 	answer := s.Answer()
 	if answer.Refusal != nil {
 		return nil, answer.Refusal
@@ -216,7 +216,7 @@ func (s *Snapshot) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) 
 }
 
 // ReportRefused says why there can be no leaf claim; nil if there can. Only root_pvc knows.
-func (s *Snapshot) ReportRefused() *mirror.Refusal {
+func (s *Observed) ReportRefused() *mirror.Refusal {
 	if s.Placement == nil {
 		return nil
 	}
@@ -226,18 +226,18 @@ func (s *Snapshot) ReportRefused() *mirror.Refusal {
 
 // Unmade reports whether nothing was provisioned for the claim yet, here or elsewhere, as far as
 // it is known.
-func (s *Snapshot) Unmade() bool { return s.Root.Spec.VolumeName == "" && s.Claim == nil }
+func (s *Observed) Unmade() bool { return s.Root.Spec.VolumeName == "" && s.Claim == nil }
 
 // Unrequested reports whether the scheduler has selected a node, and the host's PV controller has
 // not requested the volume yet.
-func (s *Snapshot) Unrequested() bool {
+func (s *Observed) Unrequested() bool {
 	_, requested := s.Root.Annotations[volumehelpers.AnnStorageProvisioner]
 	return s.Unmade() && s.Root.Annotations[route.AnnSelectedNode] != "" && !requested
 }
 
 // Outlasting reports whether a volume may be being provisioned that outlives the leaf claim: its
 // class retains, and its provisioner has been asked.
-func (s *Snapshot) Outlasting() bool {
+func (s *Observed) Outlasting() bool {
 	class := s.Placement.LeafClass
 	if class == nil {
 		return true // not known any more
@@ -248,7 +248,7 @@ func (s *Snapshot) Outlasting() bool {
 }
 
 // asked is the leaf PV that the root, or its successor, asks for by name.
-func (s *Snapshot) asked() *corev1.PersistentVolume {
+func (s *Observed) asked() *corev1.PersistentVolume {
 	if s.Leaf != nil {
 		return s.Leaf
 	}
@@ -256,24 +256,24 @@ func (s *Snapshot) asked() *corev1.PersistentVolume {
 }
 
 // ReportUnadoptable says why the claim may not have the volume that it asks for; nil if it may.
-func (s *Snapshot) ReportUnadoptable() *mirror.Refusal {
+func (s *Observed) ReportUnadoptable() *mirror.Refusal {
 	return s.there().Adoptable(s.Named(), s.Class, s.Tenant, s.asked(), s.Claim != nil)
 }
 
 // ReportRivals says which other members have a volume that the claim asks for as well.
-func (s *Snapshot) ReportRivals() *mirror.Refusal {
+func (s *Observed) ReportRivals() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonAmbiguousVolume, "volume %q is in member %q, and in %s: each was provisioned for an earlier claim of this name. Ask the members' admins to delete all but the right one",
 		s.asked().Name, s.Member.Registration, text.Quoted(s.Placement.Rivals...))
 }
 
 // ReportUnknown says that it is not known which of two volumes is the claim's.
-func (s *Snapshot) ReportUnknown() *mirror.Refusal {
+func (s *Observed) ReportUnknown() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim names volume %q, and its counterpart in member %q is bound to volume %q: Xylem cannot tell which one holds the claim's data. "+
 		"Check PersistentVolume %q in the host, and keep both until you know", s.Root.Spec.VolumeName, s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName)
 }
 
 // ReportSecond says that the claim has a volume in this member beside the one that it is bound to.
-func (s *Snapshot) ReportSecond() *mirror.Refusal {
+func (s *Observed) ReportSecond() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for the claim beside the one that is used: the claim is bound to volume %q elsewhere. "+
 		"Xylem keeps its data. If nobody needs them, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Root.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
@@ -281,27 +281,27 @@ func (s *Snapshot) ReportSecond() *mirror.Refusal {
 
 // ReportHostUnconfirmed says that nobody has confirmed the restore of the host, from before the
 // claim was placed.
-func (s *Snapshot) ReportHostUnconfirmed() *mirror.Refusal {
+func (s *Observed) ReportHostUnconfirmed() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which is placed nowhere: the host may have been restored from before the claim was placed. "+
 		"Confirm the restore as ClusterRegistration %q asks, and Xylem uses the volume if it is older than that", s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration)
 }
 
 // ReportNeverPlaced says that the member has a volume of a claim that was never placed there.
-func (s *Snapshot) ReportNeverPlaced() *mirror.Refusal {
+func (s *Observed) ReportNeverPlaced() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonAdoptionUnconfirmed, "member %q has volume %q for this claim, which Xylem never placed there: somebody in that member may have created it. "+
 		"Xylem does not use it. If it is the claim's own, an admin can allow it: `kubectl annotate clusterregistration %s %s=%s`. Otherwise, ask the member's admin to remove claim \"%s/%s\" there",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Member.Registration, v1alpha1.AnnotationAdopt, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
 
 // ReportTaken says that the member still has a volume of a promise that an admin took from it.
-func (s *Snapshot) ReportTaken() *mirror.Refusal {
+func (s *Observed) ReportTaken() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which no longer has a volume: an admin abandoned PersistentVolume %q while that member had it. "+
 		"Xylem keeps the data, and uses them only for a Pod of the claim that is scheduled to that member. If nobody needs them, delete claim \"%s/%s\" in that member",
 		s.Member.Registration, s.Claim.Spec.VolumeName, s.Promise.Name, s.Claim.Namespace, s.Claim.Name)
 }
 
 // ReportVanished says that the leaf claim waits for a volume that the member does not have any more.
-func (s *Snapshot) ReportVanished() *mirror.Refusal {
+func (s *Observed) ReportVanished() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q waits for volume %q, which is gone there, perhaps because the host was restored from before it went. "+
 		"Delete claim \"%s/%s\" in that member, and Xylem provisions a new disk", s.Member.Registration, s.Claim.Spec.VolumeName, s.Claim.Namespace, s.Claim.Name)
 }
@@ -309,16 +309,16 @@ func (s *Snapshot) ReportVanished() *mirror.Refusal {
 const terminated = "%s, which was created for the claim, is being deleted, so that the claim cannot be bound to it. Delete the claim and create it again"
 
 // ReportMirrorTerminating says that the host PV of the claim is being deleted.
-func (s *Snapshot) ReportMirrorTerminating() *mirror.Refusal {
+func (s *Observed) ReportMirrorTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, terminated, "PersistentVolume "+strconv.Quote(s.Placement.Mirror.Name))
 }
 
 // ReportPromiseTerminating says that the promise of the claim is being deleted, and abandoned.
-func (s *Snapshot) ReportPromiseTerminating() *mirror.Refusal {
+func (s *Observed) ReportPromiseTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, "PersistentVolume %q of the claim has no disk yet, and is being deleted and abandoned: it gets none. Delete the claim and create it again", s.Promise.Name)
 }
 
 // ReportProvisionedTerminating says that the leaf PV of the claim is being deleted.
-func (s *Snapshot) ReportProvisionedTerminating() *mirror.Refusal {
+func (s *Observed) ReportProvisionedTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, terminated, fmt.Sprintf("volume %q in member %q", s.Placement.Provisioned.Name, s.Member.Registration))
 }

@@ -1,8 +1,8 @@
 // Package volume is what is observed of a claim and its volume: in the host, and in one member
-// (Snapshot). It is pure: package observe reads snapshots from the caches, and package lifecycle
+// (Observed). It is pure: package observe reads observations from the caches, and package lifecycle
 // says what comes next.
 //
-// A snapshot also says what the objects are to become (StampedLeaf, CurrentHost, LeafClaim and
+// An observation also says what the objects are to become (StampedLeaf, CurrentHost, LeafClaim and
 // the like), and what the user reads where nothing can be done (the methods that begin with
 // Report). The table in package lifecycle says when.
 package volume

@@ -19,7 +19,7 @@ func refuse(reason, format string, args ...any) *mirror.Refusal {
 
 // Mistaken says why the root's volume in the host does not represent this one, although it has,
 // or had, its name: it may be the root's own disk, and nobody is to delete it.
-func (s *Snapshot) Mistaken() *mirror.Refusal {
+func (s *Observed) Mistaken() *mirror.Refusal {
 	name, unused := s.Root.Spec.VolumeName, fmt.Sprintf("leaf volume %q in member %q may be this claim's own disk, and is not used: ", s.Name, s.Member.Registration)
 	if i := slices.IndexFunc(s.Earlier, func(pv corev1.PersistentVolume) bool {
 		return name == pv.Name || name == "" && pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID == s.Root.UID
@@ -36,7 +36,7 @@ func (s *Snapshot) Mistaken() *mirror.Refusal {
 }
 
 // Elsewhere says why the volume is not the root's: I3.
-func (s *Snapshot) Elsewhere() string {
+func (s *Observed) Elsewhere() string {
 	if s.Own() {
 		return ""
 	}
@@ -54,27 +54,27 @@ func (s *Snapshot) Elsewhere() string {
 }
 
 // ReportSurplus says that the volume is not the one that the claim has.
-func (s *Snapshot) ReportSurplus() *mirror.Refusal {
+func (s *Observed) ReportSurplus() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonSurplusVolume, "member %q has volume %q for this claim, which Xylem does not use: %s. Xylem keeps its data. Delete it there if nobody needs it",
 		s.Member.Registration, s.Name, s.Elsewhere())
 }
 
 // AskedFor reports whether the claim that has the root's name now asks for the volume that the
 // leaf claim still has, and both agree on whose they were.
-func (s *Snapshot) AskedFor() bool {
+func (s *Observed) AskedFor() bool {
 	return s.Successor != nil && s.Host == nil && len(s.Earlier) == 0 && s.Held() && s.Stamped && s.Stamp.UID == s.Origin.UID &&
 		hostpv.AsksFor(s.Successor, s.Leaf, s.Member) && s.HostName(s.Successor) == s.Successor.Spec.VolumeName
 }
 
 // Superseded reports whether a promise that no member has is not its claim's, and never will
 // be. Of one whose claim is gone, the host's PV controller says so.
-func (s *Snapshot) Superseded() bool {
+func (s *Observed) Superseded() bool {
 	claim := s.Named()
 	return s.Host.Spec.ClaimRef != nil && (claim != nil || s.HostRoot() == "") && !Wanted(s.Host, claim) && (!deleting(s.Host) || s.HasFinalizer())
 }
 
 // Named is the claim whose name the host PV refers to, whether or not it is the root.
-func (s *Snapshot) Named() *corev1.PersistentVolumeClaim {
+func (s *Observed) Named() *corev1.PersistentVolumeClaim {
 	if s.Root != nil {
 		return s.Root
 	}
@@ -98,82 +98,82 @@ func Wanted(promise *corev1.PersistentVolume, claim *corev1.PersistentVolumeClai
 }
 
 // ReportHeldByEarlier says that the volume was replaced while its leaf claim is left.
-func (s *Snapshot) ReportHeldByEarlier() *mirror.Refusal {
+func (s *Observed) ReportHeldByEarlier() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q of the earlier claim %q in member %q was replaced by another one of its name: PersistentVolume %q of the host represents the former. "+
 		"Xylem keeps the data of both, and continues when that PersistentVolume is released. If it stays Bound, check its claim",
 		s.Name, s.Origin.Root, s.Member.Registration, s.Earlier[0].Name)
 }
 
 // ReportReplaced says that the member has another volume of the name.
-func (s *Snapshot) ReportReplaced() *mirror.Refusal {
+func (s *Observed) ReportReplaced() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeReplaced, "volume %q in member %q was replaced: it has UID %q, and the claim is bound to the one with UID %q. "+
 		"Xylem does not use it, because it may hold other data. Rescue the data that you need in the member, then delete the claim: Xylem destroys neither",
 		s.Name, s.Member.Registration, s.Recreated.UID, s.UID)
 }
 
 // ReportLost says that the volume is gone from the member.
-func (s *Snapshot) ReportLost() *mirror.Refusal {
+func (s *Observed) ReportLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "volume %q, which the claim is bound to, is no longer in member %q. Its disk may still exist: the PersistentVolume in the host has its driver and handle. Rescue the data there, then delete the claim",
 		s.Name, s.Member.Registration)
 }
 
 // ReportTerminating says that the volume is being deleted in the member.
-func (s *Snapshot) ReportTerminating() *mirror.Refusal {
+func (s *Observed) ReportTerminating() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeTerminating, "volume %q, which the claim is bound to, is being deleted in member %q. It stays while the claim uses it, and Xylem keeps its disk. "+
 		"The deletion cannot be undone. Copy the data that you need, then delete the claim", s.Name, s.Member.Registration)
 }
 
 // ReportMismatch says that the leaf claim names another volume.
-func (s *Snapshot) ReportMismatch() *mirror.Refusal {
+func (s *Observed) ReportMismatch() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "the claim is bound to volume %q, and its counterpart in member %q to volume %q: Xylem cannot tell which one holds the claim's data. Find out before you delete either",
 		s.Name, s.Member.Registration, s.Claim.Spec.VolumeName)
 }
 
 // ReportUnstamped says that the leaf PV has lost its stamp.
-func (s *Snapshot) ReportUnstamped() *mirror.Refusal {
+func (s *Observed) ReportUnstamped() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q in member %q, which the claim is bound to, does not name the claim's counterpart, and somebody has removed Xylem's labels and annotations from it: Xylem does not write to it. "+
 		"Ask the member's admin to restore them: label %s=%s, annotations %s=%s and %s=%s", s.Name, s.Member.Registration,
 		v1alpha1.LabelHost, s.Member.HostID, v1alpha1.AnnotationRoot, s.Origin.Root, v1alpha1.AnnotationRootUID, s.Origin.UID)
 }
 
 // ReportInUse says which claim of the member uses the volume.
-func (s *Snapshot) ReportInUse() *mirror.Refusal {
+func (s *Observed) ReportInUse() *mirror.Refusal {
 	ref := s.Leaf.Spec.ClaimRef
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is in use by claim \"%s/%s\" in member %q, which is not the claim's counterpart. "+
 		"Xylem does not take it away. Find out whose data it holds; if they belong to this claim, ask the member's admin to delete the other one", s.Name, ref.Namespace, ref.Name, s.Member.Registration)
 }
 
 // ReportTwins says which two host PVs represent the volume.
-func (s *Snapshot) ReportTwins() *mirror.Refusal {
+func (s *Observed) ReportTwins() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "PersistentVolumes %q and %q both represent volume %q in member %q. Xylem keeps its data, and does nothing else with it until one of the two is gone. "+
 		"Delete the one that no claim is bound to", s.Host.Name, s.Twin.Name, s.Name, s.Member.Registration)
 }
 
 // ReportHolder says which other root the volume is still for.
-func (s *Snapshot) ReportHolder() *mirror.Refusal {
+func (s *Observed) ReportHolder() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeMismatch, "volume %q, which the claim is bound to, is still in use by the counterpart of claim %q in member %q. "+
 		"Delete that claim to use its volume: Xylem keeps the data", s.Name, s.HolderOrigin.Root, s.Member.Registration)
 }
 
 // ReportClaimLost says that the leaf claim has lost the volume.
-func (s *Snapshot) ReportClaimLost() *mirror.Refusal {
+func (s *Observed) ReportClaimLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", s.Member.Registration, s.Name)
 }
 
 // ReportModified says that the attributes class is not changed.
-func (s *Snapshot) ReportModified() *mirror.Refusal {
+func (s *Observed) ReportModified() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported: in member %q it stays %q. Set it back",
 		ptr.Deref(s.Root.Spec.VolumeAttributesClassName, ""), s.Member.Registration, ptr.Deref(s.Claim.Spec.VolumeAttributesClassName, ""))
 }
 
 // ReportUnsupported says what a reclaim policy is taken for.
-func (s *Snapshot) ReportUnsupported() *mirror.Refusal {
+func (s *Observed) ReportUnsupported() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonReclaimPolicyUnsupported, "Xylem keeps leaf volume %q in member %q: it does not support reclaim policy %q. Set persistentVolumeReclaimPolicy to Delete to destroy the data, or to Retain to keep them",
 		s.Name, s.Member.Registration, s.Host.Spec.PersistentVolumeReclaimPolicy)
 }
 
 // ReportKept says why a disk stays that no Pod uses.
-func (s *Snapshot) ReportKept() *mirror.Refusal {
+func (s *Observed) ReportKept() *mirror.Refusal {
 	if s.Host.Annotations[v1alpha1.AnnotationConsumer] == "" {
 		return refuse(v1alpha1.ReasonReleaseRefused, "no Pod uses the volume, and Xylem keeps its disk in member %q: it has no record of a Pod that used it, perhaps because the host was restored. "+
 			"The disk goes with the claim: delete the claim if nobody needs the data", s.Member.Registration)
@@ -192,6 +192,6 @@ func PlacedElsewhere(clusterID, registration string, m mirror.Member) *mirror.Re
 }
 
 // ReportElsewhere says which other member has the claim.
-func (s *Snapshot) ReportElsewhere() *mirror.Refusal {
+func (s *Observed) ReportElsewhere() *mirror.Refusal {
 	return PlacedElsewhere(s.PlacedIn(), s.PlacedRegistration, s.Member)
 }

@@ -20,9 +20,9 @@ func concerned(obj client.Object) bool {
 	return ok && (hostpv.IsUnused(pv) || hostpv.Abandoned(pv))
 }
 
-// observe is the snapshot of a PV of a member, or of a promise, without what is in a member,
+// observe is the observation of a PV of a member, or of a promise, without what is in a member,
 // which may not be reachable; nil if the PV is of no concern here.
-func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*volume.Snapshot, error) {
+func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*volume.Observed, error) {
 	pv, err := index.Find[corev1.PersistentVolume](ctx, r.Client, key)
 	if err != nil || pv == nil || !concerned(pv) {
 		return nil, err
@@ -30,7 +30,7 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (*vo
 	if _, _, _, ours := hostpv.LeafOf(pv); !ours && !hostpv.IsUnfulfilled(pv) {
 		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 	}
-	s := &volume.Snapshot{Host: pv}
+	s := &volume.Observed{Host: pv}
 	claim, err := claimNamed(ctx, r.Client, pv)
 	switch {
 	case claim == nil:

@@ -18,7 +18,7 @@ import (
 )
 
 // act takes the step that the plan has for this controller.
-func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan lifecycle.Plan) error {
+func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) error {
 	switch step := plan.By(lifecycle.LeafPV); step {
 	case lifecycle.None:
 		r.report(ctx, s, plan)
@@ -44,7 +44,7 @@ func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan lifecycle
 	}
 }
 
-func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Snapshot, after *corev1.PersistentVolume) error {
+func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Observed, after *corev1.PersistentVolume) error {
 	claim := s.Claim
 	if s.Holder != nil {
 		claim = s.Holder
@@ -53,7 +53,7 @@ func (r *reconciler) patchLeaf(ctx context.Context, s *volume.Snapshot, after *c
 }
 
 // report says why a volume is not used: on the claim that it is not used for.
-func (r *reconciler) report(ctx context.Context, s *volume.Snapshot, plan lifecycle.Plan) {
+func (r *reconciler) report(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) {
 	log := ctrl.LoggerFrom(ctx).WithValues("leaf", s.Name, "root", s.Origin.Root)
 	switch {
 	case plan.Owner != lifecycle.LeafPV:
@@ -68,7 +68,7 @@ func (r *reconciler) report(ctx context.Context, s *volume.Snapshot, plan lifecy
 // adopt makes the host PV of a volume that was given up, for the claim that asks
 // for it: if, by live reads, the claim is the one that was seen and asks for it
 // still, so that the earlier one of its name is gone, and nothing holds the volume.
-func (r *reconciler) adopt(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) adopt(ctx context.Context, s *volume.Observed) error {
 	asking, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(s.Successor))
 	if err != nil || asking == nil || asking.UID != s.Successor.UID || !hostpv.AsksFor(asking, s.Leaf, r.Member) {
 		return err
@@ -88,7 +88,7 @@ func (r *reconciler) adopt(ctx context.Context, s *volume.Snapshot) error {
 
 // fulfil records the leaf PV on its promise, if a live read shows that it is there
 // and held: a promise may have had a disk before, which a cache that lags still has.
-func (r *reconciler) fulfil(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) fulfil(ctx context.Context, s *volume.Observed) error {
 	_, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		return leaf != nil && leaf.UID == s.UID && leaf.DeletionTimestamp == nil && proof.Retained(leaf)
 	})
@@ -107,7 +107,7 @@ func (r *reconciler) fulfil(ctx context.Context, s *volume.Snapshot) error {
 // leaf claim may have come after another, whose volume was mirrored a moment ago. One that is
 // made anew, for a claim that names it already, is retained: what an admin had made of the
 // earlier one's policy nobody knows any more.
-func (r *reconciler) create(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) create(ctx context.Context, s *volume.Observed) error {
 	policy := hostpv.Policy(s.Class, s.Policy())
 	if s.Root.Spec.VolumeName != "" {
 		policy = corev1.PersistentVolumeReclaimRetain
@@ -139,7 +139,7 @@ func (r *reconciler) create(ctx context.Context, s *volume.Snapshot) error {
 
 // inTheWay looks at a PV that has the name of a host PV, and was not in the cache. It is either
 // ours, just made, or makes us take another name, once the cache has it.
-func (r *reconciler) inTheWay(ctx context.Context, s *volume.Snapshot, host *corev1.PersistentVolume, exists error) error {
+func (r *reconciler) inTheWay(ctx context.Context, s *volume.Observed, host *corev1.PersistentVolume, exists error) error {
 	var there corev1.PersistentVolume
 	if err := r.HostLive.Get(ctx, client.ObjectKeyFromObject(host), &there); err != nil {
 		return fmt.Errorf("read the volume in the way: %w", err)

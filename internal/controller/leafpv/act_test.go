@@ -52,7 +52,7 @@ func (taken) Create(_ context.Context, obj client.Object, _ ...client.CreateOpti
 // A host PV that the cache has not seen yet may be gone before the cache has: no event would
 // come, and the volume would not be mirrored.
 func TestHostVolumeNotSeenYet(t *testing.T) {
-	s := snapshotOf(t, seen(stamped))
+	s := observedOf(t, seen(stamped))
 	made := hostpv.Mirror(s.Leaf, s.Root, corev1.PersistentVolumeReclaimDelete, here)
 	host := taken{creates{volumes: map[string]*corev1.PersistentVolume{made.Name: made}}}
 	r := &reconciler{
@@ -77,11 +77,11 @@ func TestOneHostVolumeForARoot(t *testing.T) {
 			Root: guarded.NewRoot(host, here.Registration, guarded.HostOnly{})},
 		Options: Options{Mirrors: account.NewMirrors(creates{}, host)},
 	}
-	first, second := snapshotOf(t, seen(stamped)), snapshotOf(t, seen(func(s *volume.Snapshot) {
+	first, second := observedOf(t, seen(stamped)), observedOf(t, seen(func(s *volume.Observed) {
 		s.Name, s.Leaf.Name, s.Leaf.UID, s.Claim.UID, s.Claim.Spec.VolumeName = "pv-2", "pv-2", "leaf-uid-2", "leaf-claim-uid-2", "pv-2"
 		s.Leaf.Spec.ClaimRef.UID = s.Claim.UID
 	}, stamped))
-	for i, s := range []*volume.Snapshot{first, second} {
+	for i, s := range []*volume.Observed{first, second} {
 		if err := r.act(t.Context(), s, lifecycle.Next(s)); (err != nil) != (i == 1) {
 			t.Errorf("volume %s: %v", s.Name, err)
 		}

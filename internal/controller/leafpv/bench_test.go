@@ -8,7 +8,7 @@ import (
 
 // BenchmarkNext is what each mirrored volume costs in a restart: nothing has changed.
 func BenchmarkNext(b *testing.B) {
-	s := snapshotOf(b, seen(mirrored))
+	s := observedOf(b, seen(mirrored))
 	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.None {
 		b.Fatalf("step %s is taken", step)
 	}

@@ -95,8 +95,8 @@ func (c *cluster) write(obj client.Object) error {
 	return nil
 }
 
-// clusters are the host and the member that have what is in a snapshot, and PVs in the way.
-func clusters(t testing.TB, s *volume.Snapshot) (host, leaf *cluster) {
+// clusters are the host and the member that have what is in an observation, and PVs in the way.
+func clusters(t testing.TB, s *volume.Observed) (host, leaf *cluster) {
 	t.Helper()
 	host = &cluster{indexes: map[string]client.IndexerFunc{}}
 	if err := index.SetupHost(t.Context(), host); err != nil {
@@ -136,9 +136,9 @@ func add[T any, P interface {
 	return objects
 }
 
-// snapshotOf is the snapshot that the controller takes of such clusters; nil if there is no
+// observedOf is the observation that the controller takes of such clusters; nil if there is no
 // leaf PV.
-func snapshotOf(t testing.TB, s *volume.Snapshot) *volume.Snapshot {
+func observedOf(t testing.TB, s *volume.Observed) *volume.Observed {
 	t.Helper()
 	host, leaf := clusters(t, s)
 	observed, err := observe.Observer{Rules: s.Rules, Prover: proof.Prover{Member: s.Member, Host: host, Cache: leaf,
@@ -176,7 +176,7 @@ func controller(m mirror.Member, host, leaf *cluster) (*reconciler, *events.Fake
 
 // take has the controller act on a plan: it returns the PV that is written, if any, and the
 // events that are emitted.
-func take(t *testing.T, s *volume.Snapshot, plan lifecycle.Plan) (*corev1.PersistentVolume, []string) {
+func take(t *testing.T, s *volume.Observed, plan lifecycle.Plan) (*corev1.PersistentVolume, []string) {
 	t.Helper()
 	host, leaf := clusters(t, s)
 	r, recorder := controller(s.Member, host, leaf)

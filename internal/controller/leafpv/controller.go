@@ -85,7 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // forget which host PV was created for a root that is bound to one, or gone with one.
-func (r *reconciler) forget(s *volume.Snapshot) {
+func (r *reconciler) forget(s *volume.Observed) {
 	switch {
 	case s.Root != nil && s.Root.Spec.VolumeName != "":
 		r.Mirrors.Forget(s.Root.UID)
@@ -96,7 +96,7 @@ func (r *reconciler) forget(s *volume.Snapshot) {
 
 // suspicious reports whether a volume may have no root, by the caches: a reason for a live look
 // at all of them.
-func suspicious(s *volume.Snapshot, plan lifecycle.Plan) bool {
+func suspicious(s *volume.Observed, plan lifecycle.Plan) bool {
 	if plan.Phase == lifecycle.Surplus || s.Stamped && s.Root == nil && s.Host == nil && plan.By(lifecycle.LeafPV) == lifecycle.None {
 		return true
 	}

@@ -37,7 +37,7 @@ var (
 // seen is what the host and the member have: a leaf claim of ours that the member has just
 // bound, its PV as the member's provisioner made it. What follows from other fields is set by
 // observe.
-func seen(change ...func(*volume.Snapshot)) *volume.Snapshot {
+func seen(change ...func(*volume.Observed)) *volume.Observed {
 	root := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root-uid",
 			Annotations: map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}},
@@ -48,7 +48,7 @@ func seen(change ...func(*volume.Snapshot)) *volume.Snapshot {
 		Spec:   corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"},
 		Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
 	origin.Stamp(claim)
-	s := &volume.Snapshot{
+	s := &volume.Observed{
 		Member: here, Name: "pv-1", Root: root, Claim: claim, Origin: origin, Tenant: "namespace-uid",
 		Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, ReclaimPolicy: ptr.To(deletes)},
 		Leaf: &corev1.PersistentVolume{
@@ -69,14 +69,14 @@ func seen(change ...func(*volume.Snapshot)) *volume.Snapshot {
 }
 
 // stamped: the leaf PV has the stamp and policy Retain.
-func stamped(s *volume.Snapshot) {
+func stamped(s *volume.Observed) {
 	if held := s.StampedLeaf(); held != nil {
 		s.Leaf = held
 	}
 }
 
 // mirrored: the host PV is there and bound to the root.
-func mirrored(s *volume.Snapshot) {
+func mirrored(s *volume.Observed) {
 	stamped(s)
 	s.Host = hostpv.Mirror(s.Leaf, s.Root, deletes, here)
 	s.Host.UID = "host-uid"
@@ -86,7 +86,7 @@ func mirrored(s *volume.Snapshot) {
 
 // recreated: the member has another leaf PV of that name, for the leaf claim, and the root
 // is bound to the host PV that represents the earlier one.
-func recreated(s *volume.Snapshot) {
+func recreated(s *volume.Observed) {
 	fresh := s.Leaf.DeepCopy()
 	mirrored(s)
 	fresh.UID = "leaf-uid-2"
@@ -94,23 +94,23 @@ func recreated(s *volume.Snapshot) {
 }
 
 // released: the host's PV controller says that the root is gone.
-func released(s *volume.Snapshot) { s.Host.Status.Phase = corev1.VolumeReleased }
+func released(s *volume.Observed) { s.Host.Status.Phase = corev1.VolumeReleased }
 
 // terminating: somebody in the member deletes the leaf PV.
-func terminating(s *volume.Snapshot) { s.Leaf.DeletionTimestamp = &now }
+func terminating(s *volume.Observed) { s.Leaf.DeletionTimestamp = &now }
 
-func rootGone(s *volume.Snapshot)   { s.Root, s.Class = nil, nil }
-func noClaim(s *volume.Snapshot)    { s.Claim = nil }
-func noHost(s *volume.Snapshot)     { s.Host = nil }
-func notStamped(s *volume.Snapshot) { s.Leaf.Labels, s.Leaf.Annotations = nil, nil }
-func nameTaken(s *volume.Snapshot)  { s.NameTaken = true }
+func rootGone(s *volume.Observed)   { s.Root, s.Class = nil, nil }
+func noClaim(s *volume.Observed)    { s.Claim = nil }
+func noHost(s *volume.Observed)     { s.Host = nil }
+func notStamped(s *volume.Observed) { s.Leaf.Labels, s.Leaf.Annotations = nil, nil }
+func nameTaken(s *volume.Observed)  { s.NameTaken = true }
 
-func suffixTaken(s *volume.Snapshot) { s.SuffixTaken = true }
+func suffixTaken(s *volume.Observed) { s.SuffixTaken = true }
 
 var suffixed = hostpv.Name("pv-1", here.ClusterID, true)
 
 // dropped: neither root nor leaf claim is there any more.
-func dropped(s *volume.Snapshot) {
+func dropped(s *volume.Observed) {
 	stamped(s)
 	noClaim(s)
 	s.Root = nil
@@ -118,7 +118,7 @@ func dropped(s *volume.Snapshot) {
 }
 
 // asks: a claim of the root's name asks for the volume, and an admin lets it.
-func asks(s *volume.Snapshot) {
+func asks(s *volume.Observed) {
 	s.Rules = adopting("pv-1")
 	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "gp3"}, Provisioner: v1alpha1.ProvisionerName, ReclaimPolicy: ptr.To(deletes)}
 	s.Successor = &corev1.PersistentVolumeClaim{
@@ -129,51 +129,51 @@ func asks(s *volume.Snapshot) {
 	askedIn(here.ClusterID)(s)
 }
 
-func askedIn(id string) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Successor.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: id} }
+func askedIn(id string) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Successor.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: id} }
 }
 
-func restored(s *volume.Snapshot) { s.Restored = true }
+func restored(s *volume.Observed) { s.Restored = true }
 
-func notAllowed(s *volume.Snapshot) { s.Rules = adopting("pv-2") }
+func notAllowed(s *volume.Observed) { s.Rules = adopting("pv-2") }
 
-func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Leaf.Spec.PersistentVolumeReclaimPolicy = p }
+func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Leaf.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
-func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
+func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
 // hostClaim is the claim that the host PV is for.
-func hostClaim(uid types.UID, phase corev1.PersistentVolumePhase) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Host.Spec.ClaimRef.UID, s.Host.Status.Phase = uid, phase }
+func hostClaim(uid types.UID, phase corev1.PersistentVolumePhase) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Host.Status.Phase = uid, phase }
 }
 
-func gave(p string) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = p }
+func gave(p string) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = p }
 }
 
-func leafPhase(p corev1.PersistentVolumePhase) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Leaf.Status.Phase = p }
+func leafPhase(p corev1.PersistentVolumePhase) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Leaf.Status.Phase = p }
 }
 
-func placedIn(id string) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: id} }
+func placedIn(id string) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: id} }
 }
 
-func boundTo(name string) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Root.Spec.VolumeName = name }
+func boundTo(name string) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Root.Spec.VolumeName = name }
 }
 
 // claimMadeAnew: the leaf claim was lost and made again for the same volume.
-func claimMadeAnew(s *volume.Snapshot) {
+func claimMadeAnew(s *volume.Observed) {
 	s.Claim.UID, s.Claim.Status.Phase = "leaf-claim-2", corev1.ClaimPending
 	s.Leaf.Status.Phase = corev1.VolumeReleased
 }
 
 // usedAgain: the host PV was freed, and is bound to a claim of another name.
-func usedAgain(s *volume.Snapshot) {
+func usedAgain(s *volume.Observed) {
 	s.Root.Name, s.Root.UID = "other", "newer-uid"
 	s.Host.Spec.ClaimRef.Name, s.Host.Spec.ClaimRef.UID = s.Root.Name, s.Root.UID
 	claimMadeAnew(s)
@@ -183,7 +183,7 @@ func usedAgain(s *volume.Snapshot) {
 
 // boundAgain: the host PV was freed, and is bound to a newer claim of the root's name, while
 // the leaf claim of the earlier one is there.
-func boundAgain(s *volume.Snapshot) {
+func boundAgain(s *volume.Observed) {
 	s.Root.UID, s.Host.Spec.ClaimRef.UID = "newer-uid", "newer-uid"
 }
 
@@ -204,7 +204,7 @@ type result struct {
 }
 
 // of is what the controller does by a plan.
-func of(t *testing.T, s *volume.Snapshot, plan lifecycle.Plan) result {
+func of(t *testing.T, s *volume.Observed, plan lifecycle.Plan) result {
 	t.Helper()
 	pv, emitted := take(t, s, plan)
 	r := result{Step: plan.By(lifecycle.LeafPV)}
@@ -259,10 +259,10 @@ func TestNext(t *testing.T) {
 	retainedHost.Policy, repointed.ClaimOf = retains, "leaf-claim-2"
 	adopted := result{Step: lifecycle.Adopt, Name: "pv-1", Policy: retains, ClaimOf: "new-uid", Finalizer: true}
 	for name, tc := range map[string]struct {
-		there *volume.Snapshot
+		there *volume.Observed
 		want  result
 	}{
-		"the PV is gone":                {&volume.Snapshot{Member: here, Name: "pv-1"}, rest},
+		"the PV is gone":                {&volume.Observed{Member: here, Name: "pv-1"}, rest},
 		"a PV of the member's own (I4)": {seen(noClaim, rootGone), rest},
 		"its root is gone before it was stamped, and it outlives its claim: not forgotten (I1)": {seen(rootGone, leafPolicy(retains)), stamp},
 		"its root is gone before it was stamped, and it goes with its claim":                    {seen(rootGone), rest},
@@ -276,11 +276,11 @@ func TestNext(t *testing.T) {
 		"the same, and its leaf claim is gone":                                                        {seen(mirrored, released, leafPolicy(deletes), noClaim), rest},
 		"just bound: stamped and held at Retain in one patch (I2)":                                    {seen(), stamp},
 		"the member's PV controller has not bound the PV yet":                                         {seen(leafPhase(corev1.VolumeAvailable)), rest},
-		"the member's PV controller has not bound the claim yet":                                      {seen(func(s *volume.Snapshot) { s.Claim.Status.Phase = corev1.ClaimPending }), rest},
+		"the member's PV controller has not bound the claim yet":                                      {seen(func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), rest},
 		"stamped: the host PV is made, with the root's UID":                                           {seen(stamped), create("pv-1", deletes)},
 		"stamped, the name is taken in the host: suffixed (I4)":                                       {seen(stamped, nameTaken), create(hostpv.Name("pv-1", here.ClusterID, true), deletes)},
-		"the host's class retains (I2)":                                                               {seen(stamped, func(s *volume.Snapshot) { s.Class.ReclaimPolicy = ptr.To(retains) }), create("pv-1", retains)},
-		"the host's class is gone: nobody asked for Delete (I2)":                                      {seen(stamped, func(s *volume.Snapshot) { s.Class = nil }), create("pv-1", retains)},
+		"the host's class retains (I2)":                                                               {seen(stamped, func(s *volume.Observed) { s.Class.ReclaimPolicy = ptr.To(retains) }), create("pv-1", retains)},
+		"the host's class is gone: nobody asked for Delete (I2)":                                      {seen(stamped, func(s *volume.Observed) { s.Class = nil }), create("pv-1", retains)},
 		"the member retains (I2)":                                                                     {seen(leafPolicy(retains), stamped), create("pv-1", retains)},
 		"what the member gave is not known (I2)":                                                      {seen(stamped, gave("Recycle")), create("pv-1", retains)},
 		"mirrored and bound: at rest (I5)":                                                            {seen(mirrored), rest},
@@ -327,14 +327,14 @@ func TestNext(t *testing.T) {
 		"it is placed elsewhere (I3)":                                   {seen(dropped, asks, askedIn("id39")), orphan},
 		"the name that it asks for is taken in the host (I4)":           {seen(dropped, asks, nameTaken), orphan},
 		"the volume is in use in the member (I4)":                       {seen(dropped, asks, leafPhase(corev1.VolumeBound)), orphan},
-		"its class is not ours (I4)":                                    {seen(dropped, asks, func(s *volume.Snapshot) { s.Class.Provisioner = "other" }), orphan},
-		"it asks for more than there is":                                {seen(dropped, asks, func(s *volume.Snapshot) { s.Leaf.Spec.Capacity = nil }), orphan},
+		"its class is not ours (I4)":                                    {seen(dropped, asks, func(s *volume.Observed) { s.Class.Provisioner = "other" }), orphan},
+		"it asks for more than there is":                                {seen(dropped, asks, func(s *volume.Observed) { s.Leaf.Spec.Capacity = nil }), orphan},
 		"the leaf claim holds it still: root_pvc hands that over first": {seen(stamped, rootGone, asks), result{Step: lifecycle.AdoptClaim, By: lifecycle.RootPVC}},
 
 		// No root.
 		"the root is gone, never mirrored: root_pvc withdraws it":                      {seen(rootGone), rest},
 		"the root is gone, and it may have been mirrored before a restore: held (I2)":  {seen(rootGone, restored), stamp},
-		"the same, its claim is not this one (I4)":                                     {seen(rootGone, restored, func(s *volume.Snapshot) { s.Leaf.Spec.ClaimRef.UID = "another" }), rest},
+		"the same, its claim is not this one (I4)":                                     {seen(rootGone, restored, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "another" }), rest},
 		"the root is gone, stamped, no host PV: root_pvc deletes the leaf claim first": {seen(stamped, rootGone), result{Step: lifecycle.DeleteRetained, By: lifecycle.RootPVC}},
 		"the root is gone, no leaf claim either: an orphan (I1)":                       {seen(stamped, rootGone, noClaim), orphan},
 		"released in the host: root_pv decides (I2)":                                   {seen(mirrored, rootGone), rest},
@@ -344,7 +344,7 @@ func TestNext(t *testing.T) {
 		"the same, and the host PV is deleted: the data stay (I2)":                     {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), hostDeleted), hold},
 		"released, the member retains, its admin sets Delete later: held (I2)":         {seen(leafPolicy(retains), mirrored, rootGone, leafPolicy(deletes)), hold},
 		"abandoned: the leaf PV is the member's admin's":                               {seen(mirrored, rootGone, leafPolicy(deletes), hostPolicy(retains), abandoned), rest},
-		"freed after it was put to Delete: held (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), func(s *volume.Snapshot) {
+		"freed after it was put to Delete: held (I2)": {seen(mirrored, rootGone, leafPolicy(deletes), func(s *volume.Observed) {
 			s.Host.Spec.ClaimRef, s.Host.Status.Phase = nil, corev1.VolumeAvailable
 		}), hold},
 		"the same, and bound to another claim before that was seen: held (I2)":                                  {seen(mirrored, rootGone, leafPolicy(deletes), hostClaim("newer-uid", corev1.VolumeBound)), hold},
@@ -364,7 +364,7 @@ func TestNext(t *testing.T) {
 		"the host PV is being deleted: no finalizer is put back":      {seen(mirrored, letGo, hostDeleted), rest},
 		"the host PV was abandoned: no finalizer is put back":         {seen(mirrored, letGo, abandoned), rest},
 		"registered under another name":                               {seen(mirrored, registeredAs("old")), keepHost},
-		"the volume grew in the member": {seen(mirrored, func(s *volume.Snapshot) {
+		"the volume grew in the member": {seen(mirrored, func(s *volume.Observed) {
 			s.Leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 		}), keepHost},
 		"the member retains, somebody sets Delete in the host (I2)": {seen(leafPolicy(retains), mirrored), retainedHost},
@@ -373,24 +373,24 @@ func TestNext(t *testing.T) {
 		// The leaf claim was lost, or the volume is used again.
 		"the leaf claim is gone: root_pvc makes it anew":                             {seen(mirrored, noClaim), rest},
 		"made anew: the PV is pointed at it, never Available":                        {seen(mirrored, claimMadeAnew), repointed},
-		"made anew, the PV was freed in the member":                                  {seen(mirrored, claimMadeAnew, func(s *volume.Snapshot) { s.Leaf.Spec.ClaimRef = nil; s.Leaf.Status.Phase = corev1.VolumeAvailable }), repointed},
-		"made anew, the PV is in use by a claim of the member's own (I4)":            {seen(mirrored, claimMadeAnew, leafPhase(corev1.VolumeBound), func(s *volume.Snapshot) { s.Leaf.Spec.ClaimRef.UID = "foreign" }), rest},
+		"made anew, the PV was freed in the member":                                  {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Leaf.Spec.ClaimRef = nil; s.Leaf.Status.Phase = corev1.VolumeAvailable }), repointed},
+		"made anew, the PV is in use by a claim of the member's own (I4)":            {seen(mirrored, claimMadeAnew, leafPhase(corev1.VolumeBound), func(s *volume.Observed) { s.Leaf.Spec.ClaimRef.UID = "foreign" }), rest},
 		"made anew, and the leaf PV is not stamped (I4)":                             {seen(mirrored, claimMadeAnew, notStamped), rest},
 		"made anew, and there is no host PV (I2)":                                    {seen(stamped, claimMadeAnew), rest},
-		"made anew, the host PV is not bound to this root (I8)":                      {seen(mirrored, claimMadeAnew, func(s *volume.Snapshot) { s.Host.Spec.ClaimRef.UID = "other" }), rest},
-		"made anew, the host PV was freed: no panic":                                 {seen(mirrored, claimMadeAnew, func(s *volume.Snapshot) { s.Host.Spec.ClaimRef = nil }), rest},
+		"made anew, the host PV is not bound to this root (I8)":                      {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID = "other" }), rest},
+		"made anew, the host PV was freed: no panic":                                 {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Host.Spec.ClaimRef = nil }), rest},
 		"used again by a claim of another name: the PV is pointed at its leaf claim": {seen(mirrored, usedAgain), result{Step: lifecycle.Repoint, Name: "pv-1", Policy: retains, ClaimOf: "leaf-claim-2", StampOf: "newer-uid"}},
 		"the same, and it is in use by a claim of the member's own (I4)":             {seen(mirrored, usedAgain, leafPhase(corev1.VolumeBound)), rest},
 		"the same, put to Delete for the earlier claim: held (I2)":                   {seen(mirrored, usedAgain, leafPolicy(deletes)), hold},
 		"made anew, and the leaf PV is being deleted":                                {seen(mirrored, claimMadeAnew, terminating), rest},
 		"made anew, its root is gone, which the cache does not show":                 {seen(mirrored, claimMadeAnew, released), rest},
-		"made anew, and for another volume":                                          {seen(mirrored, claimMadeAnew, func(s *volume.Snapshot) { s.Claim.Spec.VolumeName = "pv-9" }), rest},
+		"made anew, and for another volume":                                          {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Claim.Spec.VolumeName = "pv-9" }), rest},
 		"it points at its leaf claim, and is not bound yet":                          {seen(mirrored, leafPhase(corev1.VolumeAvailable)), rest},
 		"without a leaf claim, registered under another name: when that is there":    {seen(mirrored, noClaim, registeredAs("old")), rest},
-		"made anew, and being deleted":                                               {seen(mirrored, claimMadeAnew, func(s *volume.Snapshot) { s.Claim.DeletionTimestamp = &now }), rest},
+		"made anew, and being deleted":                                               {seen(mirrored, claimMadeAnew, func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), rest},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := snapshotOf(t, tc.there)
+			s := observedOf(t, tc.there)
 			if s == nil {
 				if tc.want != (result{}) || tc.there.Leaf != nil {
 					t.Error("nothing is observed")
@@ -416,32 +416,32 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// copied is a snapshot with copies of its volumes.
-func copied(s *volume.Snapshot) *volume.Snapshot {
+// copied is an observation with copies of its volumes.
+func copied(s *volume.Observed) *volume.Observed {
 	c := *s
 	c.Leaf, c.Host, c.Promise = s.Leaf.DeepCopy(), s.Host.DeepCopy(), s.Promise.DeepCopy()
 	return &c
 }
 
-func hostDeleted(s *volume.Snapshot) { s.Host.DeletionTimestamp = &now }
-func abandoned(s *volume.Snapshot) {
+func hostDeleted(s *volume.Observed) { s.Host.DeletionTimestamp = &now }
+func abandoned(s *volume.Observed) {
 	s.Host.Annotations = map[string]string{v1alpha1.AnnotationAbandon: "true"}
 }
 
-func noFinalizer(s *volume.Snapshot) { s.Host.Finalizers = nil }
+func noFinalizer(s *volume.Observed) { s.Host.Finalizers = nil }
 
-func registeredAs(name string) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Host.Labels[v1alpha1.LabelCluster] = name }
+func registeredAs(name string) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Host.Labels[v1alpha1.LabelCluster] = name }
 }
 
 // letGo: the cluster was deregistered, and registered again.
-func letGo(s *volume.Snapshot) {
+func letGo(s *volume.Observed) {
 	s.Host.Finalizers = nil
 	s.Host.Annotations = map[string]string{v1alpha1.AnnotationClusterGone: "cluster38"}
 }
 
 func TestAdoptionTakesBackThatTheClusterIsGone(t *testing.T) {
-	s := snapshotOf(t, seen(mirrored, letGo))
+	s := observedOf(t, seen(mirrored, letGo))
 	if step := lifecycle.Next(s).By(lifecycle.LeafPV); step != lifecycle.UpdateHost {
 		t.Fatalf("the host PV is not adopted, but step %q taken", step)
 	}
@@ -453,7 +453,7 @@ func TestAdoptionTakesBackThatTheClusterIsGone(t *testing.T) {
 // Of the leaf PV nothing changes but the stamp, the policy and what it was: the
 // annotations of the member's provisioner stay.
 func TestStampChangesNothingElse(t *testing.T) {
-	s := snapshotOf(t, seen(func(s *volume.Snapshot) {
+	s := observedOf(t, seen(func(s *volume.Observed) {
 		s.Leaf.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "disk.example.com"}
 		s.Leaf.Labels = map[string]string{"zone": "a"}
 		s.Leaf.Finalizers = []string{"kubernetes.io/pv-protection"}
@@ -477,11 +477,11 @@ func TestStampChangesNothingElse(t *testing.T) {
 }
 
 func TestSuspicious(t *testing.T) {
-	left := func(change ...func(*volume.Snapshot)) *volume.Snapshot {
-		return seen(append([]func(*volume.Snapshot){noClaim, rootGone, leafPhase(corev1.VolumeReleased), leafPolicy(retains)}, change...)...)
+	left := func(change ...func(*volume.Observed)) *volume.Observed {
+		return seen(append([]func(*volume.Observed){noClaim, rootGone, leafPhase(corev1.VolumeReleased), leafPolicy(retains)}, change...)...)
 	}
 	for name, tc := range map[string]struct {
-		there *volume.Snapshot
+		there *volume.Observed
 		want  bool
 	}{
 		"mirrored":                                  {seen(mirrored), false},
@@ -494,7 +494,7 @@ func TestSuspicious(t *testing.T) {
 		"in use by a claim of the member's own":     {left(leafPhase(corev1.VolumeBound)), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := snapshotOf(t, tc.there)
+			s := observedOf(t, tc.there)
 			if got := suspicious(s, lifecycle.Next(s)); got != tc.want {
 				t.Errorf("suspicious: %v", got)
 			}

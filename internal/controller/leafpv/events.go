@@ -29,7 +29,7 @@ func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, host *core
 }
 
 // eventFulfilled tells the claim, and the Pods that use it.
-func (r *reconciler) eventFulfilled(s *volume.Snapshot, host *corev1.PersistentVolume, consumers []corev1.Pod) {
+func (r *reconciler) eventFulfilled(s *volume.Observed, host *corev1.PersistentVolume, consumers []corev1.Pod) {
 	if s.Root == nil {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // promised: the root is bound to a promise that this member has.
-func promised(s *volume.Snapshot) {
+func promised(s *volume.Observed) {
 	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, Parameters: map[string]string{v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise}}
 	promise := hostpv.PromiseFor(s.Root, s.Class)
 	promise.Status.Phase = corev1.VolumeBound
@@ -23,40 +23,40 @@ func promised(s *volume.Snapshot) {
 	s.Promise = hostpv.WithMember(promise, here, nil)
 }
 
-func scratch(s *volume.Snapshot) {
+func scratch(s *volume.Observed) {
 	s.Promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
 	s.Promise.Spec.NodeAffinity = hostpv.PromiseFor(s.Root, hostpv.PromiseClass(s.Promise)).Spec.NodeAffinity
 }
 
 // kept: the promise is fulfilled with the leaf PV.
-func kept(s *volume.Snapshot) {
+func kept(s *volume.Observed) {
 	s.Host = hostpv.Fulfil(s.Promise, s.Leaf, deletes, here)
 	s.Promise = nil
 }
 
-func releasing(s *volume.Snapshot) {
+func releasing(s *volume.Observed) {
 	s.Host.Annotations[v1alpha1.AnnotationReleasing] = string(s.Leaf.UID)
 	s.Leaf.Spec.PersistentVolumeReclaimPolicy = deletes
 }
 
 // reused: the root is bound to the promise of an earlier claim, and no PV of the host
 // is its; lost: nor is there one of that name.
-func reused(s *volume.Snapshot) { s.Root.Spec.VolumeName, s.Promise = "pvc-mock-earlier", nil }
-func lost(s *volume.Snapshot)   { s.PromiseLost = true }
+func reused(s *volume.Observed) { s.Root.Spec.VolumeName, s.Promise = "pvc-mock-earlier", nil }
+func lost(s *volume.Observed)   { s.PromiseLost = true }
 
-func madeAgain(s *volume.Snapshot) {
+func madeAgain(s *volume.Observed) {
 	s.Promise = hostpv.WithMember(hostpv.PromiseFor(s.Root, s.Class), here, nil)
 	s.Promise.Name = s.Root.Spec.VolumeName
 }
 
 // unbound: the host was restored from before the root was bound.
-func unbound(s *volume.Snapshot) { s.Root.Spec.VolumeName = "" }
+func unbound(s *volume.Observed) { s.Root.Spec.VolumeName = "" }
 
-func noPromise(s *volume.Snapshot)   { s.Promise = nil }
-func notLabelled(s *volume.Snapshot) { s.Promise.Labels = nil }
+func noPromise(s *volume.Observed)   { s.Promise = nil }
+func notLabelled(s *volume.Observed) { s.Promise.Labels = nil }
 
 // keptByOther: the promise is fulfilled with another leaf PV.
-func keptByOther(s *volume.Snapshot) {
+func keptByOther(s *volume.Observed) {
 	other := s.Leaf.DeepCopy()
 	other.Name, other.UID = "pv-2", "other-uid"
 	s.Promise = hostpv.Fulfil(s.Promise, other, deletes, here)
@@ -74,22 +74,22 @@ func TestNextOfPromise(t *testing.T) {
 		orphan     = "leaf_pv Orphaned"
 	)
 	for name, tc := range map[string]struct {
-		there *volume.Snapshot
+		there *volume.Observed
 		want  string
 	}{
 		"the member has just bound it":                              {seen(promised), stamp},
 		"stamped and held":                                          {seen(promised, stamped), fulfil},
-		"an admin gives the promise up":                             {seen(promised, stamped, func(s *volume.Snapshot) { s.Promise.Annotations[v1alpha1.AnnotationAbandon] = "true" }), none},
+		"an admin gives the promise up":                             {seen(promised, stamped, func(s *volume.Observed) { s.Promise.Annotations[v1alpha1.AnnotationAbandon] = "true" }), none},
 		"not labelled yet":                                          {seen(promised, stamped, notLabelled), none},
-		"labelled by another member":                                {seen(promised, stamped, func(s *volume.Snapshot) { s.Promise.Labels[v1alpha1.LabelClusterID] = "id39" }), none},
+		"labelled by another member":                                {seen(promised, stamped, func(s *volume.Observed) { s.Promise.Labels[v1alpha1.LabelClusterID] = "id39" }), none},
 		"the promise is not seen yet":                               {seen(promised, stamped, noPromise), none},
 		"the promise was lost":                                      {seen(promised, stamped, noPromise, lost), none},
 		"the promise has another volume (I3)":                       {seen(promised, stamped, keptByOther), surplus},
-		"placed elsewhere (I3)":                                     {seen(promised, stamped, func(s *volume.Snapshot) { s.Root.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }), surplus},
+		"placed elsewhere (I3)":                                     {seen(promised, stamped, func(s *volume.Observed) { s.Root.Annotations[v1alpha1.AnnotationPlacedIn] = "id39" }), surplus},
 		"a promise that it uses again was lost":                     {seen(promised, stamped, reused, lost), none},
 		"the same, of another claim (I3)":                           {seen(promised, stamped, reused), surplus},
 		"the same, made again":                                      {seen(promised, stamped, reused, madeAgain), fulfil},
-		"bound to another's promise (I3)":                           {seen(promised, stamped, func(s *volume.Snapshot) { s.Root.Spec.VolumeName = "pvc-mock-other" }), surplus},
+		"bound to another's promise (I3)":                           {seen(promised, stamped, func(s *volume.Observed) { s.Root.Spec.VolumeName = "pvc-mock-other" }), surplus},
 		"the leaf claim was lost before":                            {seen(promised, stamped, noClaim), fulfil},
 		"the leaf claim was lost, and it is to go":                  {seen(promised, stamped, noClaim, leafPolicy(deletes)), hold},
 		"the claim has gone, not stamped":                           {seen(promised, rootGone), none},
@@ -99,29 +99,29 @@ func TestNextOfPromise(t *testing.T) {
 		"the claim has gone, nobody had the promise":                {seen(promised, stamped, rootGone, notLabelled), "root_pvc DeleteRetained"},
 		"the claim and its leaf claim have gone":                    {seen(promised, stamped, rootGone, notLabelled, noClaim), orphan},
 		"stamped and held, and being deleted":                       {seen(promised, stamped, terminating), none},
-		"the member's PV controller has not bound the claim yet":    {seen(promised, stamped, func(s *volume.Snapshot) { s.Claim.Status.Phase = corev1.ClaimPending }), none},
+		"the member's PV controller has not bound the claim yet":    {seen(promised, stamped, func(s *volume.Observed) { s.Claim.Status.Phase = corev1.ClaimPending }), none},
 		"the leaf claim was lost, and not labelled":                 {seen(promised, stamped, noClaim, notLabelled), none},
 		"the leaf claim was lost, and the leaf PV is being deleted": {seen(promised, stamped, noClaim, terminating), none},
 		"the claim has gone, and the leaf PV is being deleted":      {seen(promised, stamped, rootGone, terminating), none},
 		"fulfilled": {seen(promised, stamped, kept), none},
-		"fulfilled, the volume has grown": {seen(promised, stamped, kept, func(s *volume.Snapshot) {
+		"fulfilled, the volume has grown": {seen(promised, stamped, kept, func(s *volume.Observed) {
 			s.Leaf.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2Gi")}
 		}), keepHost},
 		"fulfilled, somebody put it to Delete": {seen(promised, stamped, kept, leafPolicy(deletes)), stamp},
 		"released: root_pv puts it to Delete":  {seen(promised, scratch, stamped, kept, releasing), none},
-		"released, and an admin sets the host PV to Retain": {seen(promised, scratch, stamped, kept, releasing, func(s *volume.Snapshot) {
+		"released, and an admin sets the host PV to Retain": {seen(promised, scratch, stamped, kept, releasing, func(s *volume.Observed) {
 			s.Host.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		}), hold},
 		"the host was restored from before it was bound":    {seen(promised, stamped, unbound), fulfil},
 		"the same, before it was promised":                  {seen(promised, stamped, unbound, noPromise), none},
-		"the same, and the class is one of mirror mode now": {seen(promised, stamped, unbound, noPromise, func(s *volume.Snapshot) { s.Class.Parameters = nil }), createHost},
+		"the same, and the class is one of mirror mode now": {seen(promised, stamped, unbound, noPromise, func(s *volume.Observed) { s.Class.Parameters = nil }), createHost},
 		"released, the leaf claim is gone":                  {seen(promised, scratch, stamped, kept, releasing, noClaim), none},
 		"released, and its finalizer went with its cluster": {seen(promised, scratch, stamped, kept, releasing, noFinalizer), keepHost},
 		"the same, and its claim goes":                      {seen(promised, scratch, stamped, kept, releasing, noFinalizer, rootGone, released), keepHost},
 		"a mark on one that goes with its claim is not":     {seen(promised, stamped, kept, releasing), stamp},
 	} {
 		t.Run(name, func(t *testing.T) {
-			plan := lifecycle.Next(snapshotOf(t, tc.there))
+			plan := lifecycle.Next(observedOf(t, tc.there))
 			got := none
 			switch by := string(plan.Owner) + " "; {
 			case plan.Owner != lifecycle.LeafPV && tc.want == none:
@@ -139,9 +139,9 @@ func TestNextOfPromise(t *testing.T) {
 
 // What is written when a promise is fulfilled represents the leaf PV from then on.
 func TestFulfil(t *testing.T) {
-	for name, there := range map[string]*volume.Snapshot{"on claim deletion": seen(promised, stamped), "when unused": seen(promised, scratch, stamped)} {
+	for name, there := range map[string]*volume.Observed{"on claim deletion": seen(promised, stamped), "when unused": seen(promised, scratch, stamped)} {
 		t.Run(name, func(t *testing.T) {
-			s := snapshotOf(t, there)
+			s := observedOf(t, there)
 			plan := lifecycle.Next(s)
 			if step := plan.By(lifecycle.LeafPV); step != lifecycle.Fulfil {
 				t.Fatalf("step is %q", step)
@@ -155,7 +155,7 @@ func TestFulfil(t *testing.T) {
 				t.Errorf("represents %q %q %q %t", cluster, leaf, uid, ours)
 			}
 			there.Host, there.Promise = after, nil
-			if step := lifecycle.Next(snapshotOf(t, there)).By(lifecycle.LeafPV); step != lifecycle.None {
+			if step := lifecycle.Next(observedOf(t, there)).By(lifecycle.LeafPV); step != lifecycle.None {
 				t.Errorf("step is %q then", step)
 			}
 		})

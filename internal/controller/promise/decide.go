@@ -44,7 +44,7 @@ func decide(o observed) decision {
 	case o.claim == nil:
 		return nothing{}
 	case o.volume == nil:
-		if lifecycle.Next(&volume.Snapshot{Root: o.claim, Class: o.class}).By(lifecycle.Promise) != lifecycle.CreatePromise {
+		if lifecycle.Next(&volume.Observed{Root: o.claim, Class: o.class}).By(lifecycle.Promise) != lifecycle.CreatePromise {
 			return nothing{}
 		}
 		return create{o.promiseFor()}

@@ -66,9 +66,9 @@ func TestWritesOnlyWhileRootPVCWaits(t *testing.T) {
 }
 
 // planOf is what root_pvc observes of the claim.
-func planOf(o observed, leaf, fails, offered, agreed bool) *volume.Snapshot {
+func planOf(o observed, leaf, fails, offered, agreed bool) *volume.Observed {
 	root := o.claim.root
-	s := &volume.Snapshot{Member: here, Root: root, Placement: &volume.Placement{Inside: placement.Inside{
+	s := &volume.Observed{Member: here, Root: root, Placement: &volume.Placement{Inside: placement.Inside{
 		Namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{v1alpha1.LabelHost: here.HostID}}},
 	}}}
 	s.Class = &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer)}

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/report"
 )
 
-func (r *reconciler) act(ctx context.Context, o lifecycle.Snapshot, d lifecycle.Decision) error {
+func (r *reconciler) act(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) error {
 	switch d := d.(type) {
 	case lifecycle.Nothing:
 		return r.tell(ctx, o.Root, d.Problem)
@@ -51,7 +51,7 @@ func (r *reconciler) act(ctx context.Context, o lifecycle.Snapshot, d lifecycle.
 
 // create creates the leaf Pod, if live reads still ask for it. One that is there
 // already and was not seen in the cache is either ours, just made, or somebody else's.
-func (r *reconciler) create(ctx context.Context, o lifecycle.Snapshot) error {
+func (r *reconciler) create(ctx context.Context, o lifecycle.Observed) error {
 	if settled, err := r.settled(ctx, o); err != nil || !settled {
 		return err
 	}
@@ -85,7 +85,7 @@ func (r *reconciler) create(ctx context.Context, o lifecycle.Snapshot) error {
 // stillCreate decides again on the root as it is, by a live read: to a cache that
 // lags behind, a Pod that ran, ended or was replaced looks like one that is to be
 // pushed, and would run twice. A nil leaf is for the cache to catch up with.
-func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Snapshot) (root, leaf *corev1.Pod, err error) {
+func (r *reconciler) stillCreate(ctx context.Context, o lifecycle.Observed) (root, leaf *corev1.Pod, err error) {
 	live, err := index.Find[corev1.Pod](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
 	if err != nil {
 		return nil, nil, fmt.Errorf("prove that Pod %s has not run yet: %w", client.ObjectKeyFromObject(o.Root), err)
@@ -116,7 +116,7 @@ func (r *reconciler) refusedByMember(ctx context.Context, root *corev1.Pod, doin
 	return err
 }
 
-func (r *reconciler) remove(ctx context.Context, o lifecycle.Snapshot, d lifecycle.Remove) error {
+func (r *reconciler) remove(ctx context.Context, o lifecycle.Observed, d lifecycle.Remove) error {
 	if d.RootGone {
 		// After a restore of the host, absence is no evidence: the host lacks Pods that run.
 		// After one of the member alone, it is: the member runs Pods again whose roots are gone.
@@ -153,7 +153,7 @@ func (r *reconciler) remove(ctx context.Context, o lifecycle.Snapshot, d lifecyc
 // reads, and reports whether the leaf is to go: in a cache that was filled by an API
 // server that lags behind, after a restart, a claim may be missing that is there, and
 // a leaf may run that has ended.
-func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Snapshot) (bool, error) {
+func (r *reconciler) stillRemove(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	var err error
 	if podstatus.Finished(o.Root) {
 		cached := o.Leaf.UID
@@ -226,7 +226,7 @@ func (r *reconciler) reporter(claim string) mirror.Reporter {
 // releases one marks it first, and looks for Pods like this one then. Nor may one
 // say that it is unused: the mark of a time that is over could outlive this Pod, if
 // the manager ends, and the grace would be measured from then.
-func (r *reconciler) settled(ctx context.Context, o lifecycle.Snapshot) (bool, error) {
+func (r *reconciler) settled(ctx context.Context, o lifecycle.Observed) (bool, error) {
 	for _, c := range o.Claims {
 		if c.Volume == nil || !hostpv.WhenUnused(c.Volume) {
 			continue

@@ -137,7 +137,7 @@ func TestRemovalAfterARestore(t *testing.T) {
 		"the host was, and it is settled": {nil, fencing.Restores{Host: now.Time}, errWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := seen(running, func(o *lifecycle.Snapshot) { o.Root = nil })
+			o := seen(running, func(o *lifecycle.Observed) { o.Root = nil })
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{}, MayDestroy: func() error { return tc.suspended }, Restores: func() fencing.Restores { return tc.restores },
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),
@@ -347,7 +347,7 @@ func TestReferencesObserved(t *testing.T) {
 		"optional, and of a type that is not copied": {optional: true, host: token},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := lifecycle.Snapshot{Member: here, Root: rootPod()}
+			o := lifecycle.Observed{Member: here, Root: rootPod()}
 			o.Root.Spec.Containers[0].EnvFrom = []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{
 				LocalObjectReference: corev1.LocalObjectReference{Name: "password"}, Optional: &tc.optional}}}
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", UID: copies.Namespace}}
@@ -416,7 +416,7 @@ func TestMirrorsObserved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			live := volumes{reads{volume: tc.volume, err: tc.err}}
 			r := &reconciler{Link: &member.Link{Member: here, HostLive: live}, Options: Options{Mirrors: account.NewMirrors(&reads{}, live)}}
-			o := lifecycle.Snapshot{Claims: []lifecycle.Claim{{Name: "data", Root: tc.root}}}
+			o := lifecycle.Observed{Claims: []lifecycle.Claim{{Name: "data", Root: tc.root}}}
 			if err := r.observeMirrors(t.Context(), &o); !errors.Is(err, tc.err) || o.Claims[0].Mirrored != tc.want {
 				t.Errorf("mirrored is %t, %v; want %t, %v", o.Claims[0].Mirrored, err, tc.want, tc.err)
 			}

@@ -127,8 +127,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, nil
 }
 
-func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lifecycle.Snapshot, error) {
-	o := lifecycle.Snapshot{Member: r.Member, Rules: r.Rules}
+func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lifecycle.Observed, error) {
+	o := lifecycle.Observed{Member: r.Member, Rules: r.Rules}
 	var err error
 	if o.Root, err = index.Find[corev1.Pod](ctx, r.Host, key); err != nil {
 		return o, err
@@ -170,7 +170,7 @@ func (r *reconciler) observe(ctx context.Context, key types.NamespacedName) (lif
 }
 
 // observeUnpushed looks for what a Pod without a leaf waits for.
-func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Snapshot) error {
+func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Observed) error {
 	switch {
 	case !o.AwaitsNode():
 		return r.references(ctx, o)
@@ -183,7 +183,7 @@ func (r *reconciler) observeUnpushed(ctx context.Context, o *lifecycle.Snapshot)
 // observeMirrors looks, live, for the host PVs of this member that claims without a leaf
 // claim are bound to, or are about to be: their leaf claims were bound, and somebody in the
 // member has deleted them, or restored it to before them.
-func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Snapshot) error {
+func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Observed) error {
 	for i := range o.Claims {
 		c := &o.Claims[i]
 		if c.Root == nil || c.Leaf != nil {
@@ -210,7 +210,7 @@ func (r *reconciler) observeMirrors(ctx context.Context, o *lifecycle.Snapshot) 
 
 // otherNodes are those that the root and its unbound claims name beside the
 // member's own, as far as they are known.
-func otherNodes(ctx context.Context, from client.Reader, o lifecycle.Snapshot) (map[string]*corev1.Node, error) {
+func otherNodes(ctx context.Context, from client.Reader, o lifecycle.Observed) (map[string]*corev1.Node, error) {
 	names := []string{o.Root.Spec.NodeName}
 	for _, c := range o.Claims {
 		if c.Root != nil && c.Root.Spec.VolumeName == "" {
@@ -297,7 +297,7 @@ func (r *reconciler) waits(ctx context.Context, leaf *corev1.PersistentVolumeCla
 // references observes which of the ConfigMaps and Secrets that the Pod refers to have no
 // copy in the member yet. One that is optional and that the host lacks is not waited for:
 // nothing but its copy ever has the copy's name.
-func (r *reconciler) references(ctx context.Context, o *lifecycle.Snapshot) error {
+func (r *reconciler) references(ctx context.Context, o *lifecycle.Observed) error {
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
 	if err != nil || namespace == nil {
 		return err
@@ -334,7 +334,7 @@ func (r *reconciler) references(ctx context.Context, o *lifecycle.Snapshot) erro
 }
 
 // copied reports whether the member has the copy of what a Pod refers to.
-func (r *reconciler) copied(ctx context.Context, o *lifecycle.Snapshot, ref refs.Reference) (bool, error) {
+func (r *reconciler) copied(ctx context.Context, o *lifecycle.Observed, ref refs.Reference) (bool, error) {
 	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: o.Copies.Name(ref.Name)}
 	var origin mirror.Origin
 	var err error
@@ -348,7 +348,7 @@ func (r *reconciler) copied(ctx context.Context, o *lifecycle.Snapshot, ref refs
 
 // inHost looks, live, since Secrets are not watched there, whether the host has what a
 // Pod refers to, and why it is not copied.
-func (r *reconciler) inHost(ctx context.Context, o *lifecycle.Snapshot, ref refs.Reference) (found bool, refusal *mirror.Refusal, err error) {
+func (r *reconciler) inHost(ctx context.Context, o *lifecycle.Observed, ref refs.Reference) (found bool, refusal *mirror.Refusal, err error) {
 	key := types.NamespacedName{Namespace: o.Root.Namespace, Name: ref.Name}
 	if ref.Kind == refs.KindConfigMap {
 		root, err := index.Find[corev1.ConfigMap](ctx, r.HostLive, key)

@@ -26,7 +26,7 @@ const (
 // addDebug adds the ephemeral containers, each by itself: the API removes none, so one that
 // the member refuses must not keep out the next one. What keeps one out is reported on the
 // root; no watch shows when an admin grants the right, so it is retried at a bounded rate.
-func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Snapshot) error {
+func (r *reconciler) addDebug(ctx context.Context, o lifecycle.Observed) error {
 	namespace, err := index.Find[corev1.Namespace](ctx, r.Host, index.Named(o.Root.Namespace))
 	if err != nil || namespace == nil {
 		return err // its event enqueues the Pod

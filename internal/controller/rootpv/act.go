@@ -22,7 +22,7 @@ import (
 const volumeProtection = "kubernetes.io/pv-protection"
 
 // act takes the step that the plan has for this controller.
-func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan lifecycle.Plan) (reconcile.Result, error) {
+func (r *reconciler) act(ctx context.Context, s *volume.Observed, plan lifecycle.Plan) (reconcile.Result, error) {
 	switch step := plan.By(lifecycle.RootPV); step {
 	case lifecycle.None:
 		if plan.Report != nil && plan.Owner == lifecycle.RootPV {
@@ -62,7 +62,7 @@ func (r *reconciler) act(ctx context.Context, s *volume.Snapshot, plan lifecycle
 
 // setDelete sets the leaf PV to Delete, once the root is proven gone, and the one that the
 // leaf PV has the stamp of, if that is another one.
-func (r *reconciler) setDelete(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) setDelete(ctx context.Context, s *volume.Observed) error {
 	e, proven, err := r.destroying(ctx, s)
 	if err != nil || !proven {
 		return err
@@ -75,7 +75,7 @@ func (r *reconciler) setDelete(ctx context.Context, s *volume.Snapshot) error {
 	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
 }
 
-func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Observed) error {
 	e, proven, err := r.destroying(ctx, s)
 	if err != nil || !proven {
 		return err
@@ -87,7 +87,7 @@ func (r *reconciler) deleteClaim(ctx context.Context, s *volume.Snapshot) error 
 }
 
 // destroying begins the evidence of I2 (a): the host PV has ended, and its claim is gone.
-func (r *reconciler) destroying(ctx context.Context, s *volume.Snapshot) (proof.Destroying, bool, error) {
+func (r *reconciler) destroying(ctx context.Context, s *volume.Observed) (proof.Destroying, bool, error) {
 	host, proven, err := r.Proof().HostReleased(ctx, s.Host)
 	if err != nil || !proven {
 		return proof.Destroying{}, false, err
@@ -98,7 +98,7 @@ func (r *reconciler) destroying(ctx context.Context, s *volume.Snapshot) (proof.
 
 // unlessProtected takes a step once Kubernetes' own finalizer is off the host PV, which enqueues
 // it.
-func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Snapshot, step func(context.Context, *volume.Snapshot) error) error {
+func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Observed, step func(context.Context, *volume.Observed) error) error {
 	if protected(s.Host) {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (r *reconciler) unlessProtected(ctx context.Context, s *volume.Snapshot, st
 // left in which nobody holds or deletes it. What makes the host forget the volume is proven first.
 // In a cluster that was restored, absence is no evidence: the host PV is the last that knows of
 // the volume.
-func (r *reconciler) dropHost(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) dropHost(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (r *reconciler) dropHost(ctx context.Context, s *volume.Snapshot) error {
 
 // endPromise does the same for a promise without a disk, once it is proven to be as it was seen,
 // and its claim to be gone.
-func (r *reconciler) endPromise(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) endPromise(ctx context.Context, s *volume.Observed) error {
 	if err := r.MayDestroy(); err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (r *reconciler) endPromise(ctx context.Context, s *volume.Snapshot) error {
 
 // leafGone proves that the member has nothing left of a volume. If it has a leaf claim that the
 // cache lacks, and that goes before the cache has it, no event says so: the step is tried again.
-func (r *reconciler) leafGone(ctx context.Context, s *volume.Snapshot) (bool, error) {
+func (r *reconciler) leafGone(ctx context.Context, s *volume.Observed) (bool, error) {
 	gone, err := r.Proof().LeafGone(ctx, s.Host)
 	if err != nil || gone {
 		return gone, err
@@ -151,7 +151,7 @@ func (r *reconciler) leafGone(ctx context.Context, s *volume.Snapshot) (bool, er
 	return false, err
 }
 
-func (r *reconciler) deleteHost(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) deleteHost(ctx context.Context, s *volume.Observed) error {
 	if s.Host.DeletionTimestamp == nil {
 		r.idle.end(s.Host.UID)
 		return client.IgnoreNotFound(r.Root.Delete(ctx, s.Host)) // its event enqueues it, for the finalizer
@@ -159,7 +159,7 @@ func (r *reconciler) deleteHost(ctx context.Context, s *volume.Snapshot) error {
 	return r.dropFinalizer(ctx, s)
 }
 
-func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Observed) error {
 	r.idle.end(s.Host.UID)
 	after := s.Host.DeepCopy()
 	controllerutil.RemoveFinalizer(after, v1alpha1.FinalizerLeafVolume)
@@ -167,7 +167,7 @@ func (r *reconciler) dropFinalizer(ctx context.Context, s *volume.Snapshot) erro
 }
 
 // deleteStale deletes the leaf claim of an earlier root, which has the volume.
-func (r *reconciler) deleteStale(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) deleteStale(ctx context.Context, s *volume.Observed) error {
 	claim := s.Stale()
 	e, proven, err := r.Proof().Kept(ctx, s.Host, claim)
 	if err != nil || !proven {
@@ -180,7 +180,7 @@ func (r *reconciler) deleteStale(ctx context.Context, s *volume.Snapshot) error 
 // mirrored, at the policy that was seen, or none. Another one by that name, which was
 // re-created, is not ours to destroy: it is to be the one that was seen, and to outlive
 // the claim.
-func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Snapshot) (proof.LeafVolume, bool, error) {
+func (r *reconciler) sameLeaf(ctx context.Context, s *volume.Observed) (proof.LeafVolume, bool, error) {
 	return r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 		switch {
 		case leaf == nil:

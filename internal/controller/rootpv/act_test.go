@@ -67,62 +67,62 @@ func (writes) Patch(context.Context, client.Object, client.Patch, ...client.Patc
 func TestEvidenceIsLive(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
-		change func(s *volume.Snapshot, host, leaf *reads)
+		change func(s *volume.Observed, host, leaf *reads)
 		fails  error
 		// written: the write was tried.
 		written bool
 	}{
-		"all as seen": {change: func(*volume.Snapshot, *reads, *reads) {}, written: true},
-		"reclaiming the host PV has failed": {change: func(_ *volume.Snapshot, host, _ *reads) {
+		"all as seen": {change: func(*volume.Observed, *reads, *reads) {}, written: true},
+		"reclaiming the host PV has failed": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Status.Phase = corev1.VolumeFailed
 		}, written: true},
-		"the host PV is in use again": {change: func(_ *volume.Snapshot, host, _ *reads) {
+		"the host PV is in use again": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Status.Phase = corev1.VolumeBound
 		}},
-		"the host PV was made anew": {change: func(_ *volume.Snapshot, host, _ *reads) { host.volume.UID = "newer" }},
-		"the host PV was freed": {change: func(_ *volume.Snapshot, host, _ *reads) {
+		"the host PV was made anew": {change: func(_ *volume.Observed, host, _ *reads) { host.volume.UID = "newer" }},
+		"the host PV was freed": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Spec.ClaimRef = nil
 		}},
-		"the host PV is for another claim": {change: func(_ *volume.Snapshot, host, _ *reads) { host.volume.Spec.ClaimRef.UID = "other" }},
-		"an admin chose Retain a moment ago": {change: func(_ *volume.Snapshot, host, _ *reads) {
+		"the host PV is for another claim": {change: func(_ *volume.Observed, host, _ *reads) { host.volume.Spec.ClaimRef.UID = "other" }},
+		"an admin chose Retain a moment ago": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
 		}},
-		"the root claim lives": {change: func(_ *volume.Snapshot, host, _ *reads) { host.claim = root }},
-		"a newer claim has the root's name": {change: func(_ *volume.Snapshot, host, _ *reads) {
+		"the root claim lives": {change: func(_ *volume.Observed, host, _ *reads) { host.claim = root }},
+		"a newer claim has the root's name": {change: func(_ *volume.Observed, host, _ *reads) {
 			host.claim = root.DeepCopy()
 			host.claim.UID = "newer"
 		}, written: true},
-		"the host does not answer":                   {change: func(_ *volume.Snapshot, host, _ *reads) { host.err = down }, fails: down},
-		"the member does not answer":                 {change: func(_ *volume.Snapshot, _, leaf *reads) { leaf.err = down }, fails: down},
-		"the leaf PV was restored under another UID": {change: func(_ *volume.Snapshot, _, leaf *reads) { leaf.volume.UID = "restored" }},
-		"the leaf PV was restored, seen as absent": {change: func(s *volume.Snapshot, _, leaf *reads) {
+		"the host does not answer":                   {change: func(_ *volume.Observed, host, _ *reads) { host.err = down }, fails: down},
+		"the member does not answer":                 {change: func(_ *volume.Observed, _, leaf *reads) { leaf.err = down }, fails: down},
+		"the leaf PV was restored under another UID": {change: func(_ *volume.Observed, _, leaf *reads) { leaf.volume.UID = "restored" }},
+		"the leaf PV was restored, seen as absent": {change: func(s *volume.Observed, _, leaf *reads) {
 			noLeaf(s)
 			leaf.volume.UID = "restored"
 		}},
-		"the leaf PV was re-created, and is retained": {change: func(s *volume.Snapshot, _, leaf *reads) {
+		"the leaf PV was re-created, and is retained": {change: func(s *volume.Observed, _, leaf *reads) {
 			recreated(retains)(s)
 			leaf.volume = s.Recreated
 		}, written: true},
-		"the same, and its policy was set to Delete a moment ago": {change: func(s *volume.Snapshot, _, leaf *reads) {
+		"the same, and its policy was set to Delete a moment ago": {change: func(s *volume.Observed, _, leaf *reads) {
 			recreated(retains)(s)
 			leaf.volume = s.Recreated.DeepCopy()
 			leaf.volume.Spec.PersistentVolumeReclaimPolicy = deletes
 		}},
-		"the leaf PV was re-created, and another claim has it": {change: func(s *volume.Snapshot, _, leaf *reads) {
+		"the leaf PV was re-created, and another claim has it": {change: func(s *volume.Observed, _, leaf *reads) {
 			recreated(deletes)(s)
 			s.Recreated.Spec.ClaimRef.UID = "foreign"
 			leaf.volume = s.Recreated
 		}, written: true},
-		"the leaf PV was re-created once more": {change: func(s *volume.Snapshot, _, leaf *reads) {
+		"the leaf PV was re-created once more": {change: func(s *volume.Observed, _, leaf *reads) {
 			recreated(retains)(s)
 			leaf.volume = s.Recreated.DeepCopy()
 			leaf.volume.UID = "newer"
 		}},
-		"the leaf PV is gone, its claim Lost": {change: func(s *volume.Snapshot, _, leaf *reads) {
+		"the leaf PV is gone, its claim Lost": {change: func(s *volume.Observed, _, leaf *reads) {
 			noLeaf(s)
 			leaf.volume = nil
 		}, written: true},
-		"the leaf PV is retained in the host, and was put to Delete in the member a moment ago": {change: func(s *volume.Snapshot, host, leaf *reads) {
+		"the leaf PV is retained in the host, and was put to Delete in the member a moment ago": {change: func(s *volume.Observed, host, leaf *reads) {
 			s.Leaf.Spec.PersistentVolumeReclaimPolicy = retains
 			s.Host.Spec.PersistentVolumeReclaimPolicy = retains
 			host.volume.Spec.PersistentVolumeReclaimPolicy = retains
@@ -162,7 +162,7 @@ func TestEvidenceIsLive(t *testing.T) {
 func TestReleaseWaitsForTheAdmin(t *testing.T) {
 	for name, suspended := range map[string]error{"restored": guarded.ErrSuspended, "confirmed": nil} {
 		t.Run(name, func(t *testing.T) {
-			s := seen(noLeaf, func(s *volume.Snapshot) { s.Claim = nil })
+			s := seen(noLeaf, func(s *volume.Observed) { s.Claim = nil })
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{}, Live: &reads{}, MayDestroy: func() error { return suspended },
 				Root: guarded.NewRoot(writes{}, here.Registration, guarded.HostOnly{}),
@@ -181,8 +181,8 @@ func TestReleaseWaitsForTheAdmin(t *testing.T) {
 // What a restored member lacks is no evidence before anybody has noticed the restore either:
 // the host PV is the last that knows of the disk, be it a volume or a promise (I1).
 func TestReleaseNoticesARestore(t *testing.T) {
-	for name, s := range map[string]*volume.Snapshot{
-		"a volume":            seen(noLeaf, func(s *volume.Snapshot) { s.Claim = nil }),
+	for name, s := range map[string]*volume.Observed{
+		"a volume":            seen(noLeaf, func(s *volume.Observed) { s.Claim = nil }),
 		"an unused promise":   unused(releasing, noLeaf, leafClaimGone),
 		"a promise's release": unfulfilled(),
 	} {
@@ -248,7 +248,7 @@ func TestFlipProvesTheStampedRootGone(t *testing.T) {
 		want error
 	}{"it is gone": {nil, errWrite}, "it lives": {other, nil}} {
 		t.Run(name, func(t *testing.T) {
-			s := seen(noClaim, leafReleased, func(s *volume.Snapshot) { s.Stamp.Root.Name, s.Stamp.UID = other.Name, other.UID })
+			s := seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.Root.Name, s.Stamp.UID = other.Name, other.UID })
 			r := &reconciler{Link: &member.Link{
 				Member: here, HostLive: &reads{volume: s.Host, claim: tc.live}, Live: &reads{volume: s.Leaf},
 				Leaf: guarded.NewLeaf(writes{}, here.HostID, here.Registration, guarded.HostOnly{}),

@@ -74,7 +74,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // proceed takes the step that is next, if it is one of this controller.
-func (r *reconciler) proceed(ctx context.Context, s *volume.Snapshot) (reconcile.Result, error) {
+func (r *reconciler) proceed(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
 	unreadable := r.observeUnused(s)
 	plan := lifecycle.Next(s)
 	if unreadable != nil && releases(plan.By(lifecycle.RootPV)) {

@@ -27,7 +27,7 @@ var (
 
 // seen is a released host PV, policy Delete on both sides, whose leaf PV and
 // leaf claim are there as they are while in use.
-func seen(change ...func(*volume.Snapshot)) *volume.Snapshot {
+func seen(change ...func(*volume.Observed)) *volume.Observed {
 	leaf := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: "pv-1", UID: "leaf-uid"},
 		Spec: corev1.PersistentVolumeSpec{
@@ -46,7 +46,7 @@ func seen(change ...func(*volume.Snapshot)) *volume.Snapshot {
 	host := hostpv.Mirror(leaf, root, deletes, here)
 	host.UID = "host-pv-uid"
 	host.Status.Phase = corev1.VolumeReleased
-	s := &volume.Snapshot{Member: here, Host: host, Name: leaf.Name, UID: leaf.UID, Leaf: leaf, Stamped: true, Stamp: origin, Claim: claim, Origin: origin}
+	s := &volume.Observed{Member: here, Host: host, Name: leaf.Name, UID: leaf.UID, Leaf: leaf, Stamped: true, Stamp: origin, Claim: claim, Origin: origin}
 	for _, c := range change {
 		c(s)
 	}
@@ -58,36 +58,36 @@ func seen(change ...func(*volume.Snapshot)) *volume.Snapshot {
 	return s
 }
 
-func phase(p corev1.PersistentVolumePhase) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Host.Status.Phase = p }
+func phase(p corev1.PersistentVolumePhase) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Host.Status.Phase = p }
 }
 
-func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
+func hostPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Host.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
 // gave is the policy that the member had given its PV when it was mirrored.
-func gave(policy string) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = policy }
+func gave(policy string) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy] = policy }
 }
 
-func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Leaf.Spec.PersistentVolumeReclaimPolicy = p }
+func leafPolicy(p corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Leaf.Spec.PersistentVolumeReclaimPolicy = p }
 }
 
-func hostDeleted(s *volume.Snapshot)  { s.Host.DeletionTimestamp = &now }
-func leafDeleted(s *volume.Snapshot)  { s.Leaf.DeletionTimestamp = &now }
-func claimDeleted(s *volume.Snapshot) { s.Claim.DeletionTimestamp = &now }
-func noLeaf(s *volume.Snapshot)       { s.Leaf, s.Stamped, s.Stamp = nil, false, mirror.Origin{} }
-func noClaim(s *volume.Snapshot)      { s.Claim = nil }
-func unstamped(s *volume.Snapshot)    { s.Stamped, s.Stamp = false, mirror.Origin{} }
-func recycles(s *volume.Snapshot)     { hostPolicy(corev1.PersistentVolumeReclaimRecycle)(s) }
-func noClaimRef(s *volume.Snapshot)   { s.Host.Spec.ClaimRef, s.Claim = nil, nil }
-func leafReleased(s *volume.Snapshot) { s.Leaf.Status.Phase = corev1.VolumeReleased }
+func hostDeleted(s *volume.Observed)  { s.Host.DeletionTimestamp = &now }
+func leafDeleted(s *volume.Observed)  { s.Leaf.DeletionTimestamp = &now }
+func claimDeleted(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }
+func noLeaf(s *volume.Observed)       { s.Leaf, s.Stamped, s.Stamp = nil, false, mirror.Origin{} }
+func noClaim(s *volume.Observed)      { s.Claim = nil }
+func unstamped(s *volume.Observed)    { s.Stamped, s.Stamp = false, mirror.Origin{} }
+func recycles(s *volume.Observed)     { hostPolicy(corev1.PersistentVolumeReclaimRecycle)(s) }
+func noClaimRef(s *volume.Observed)   { s.Host.Spec.ClaimRef, s.Claim = nil, nil }
+func leafReleased(s *volume.Observed) { s.Leaf.Status.Phase = corev1.VolumeReleased }
 
 // recreated: a leaf PV of the name of the one that was mirrored, and of another UID.
-func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) {
+func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*volume.Observed) {
+	return func(s *volume.Observed) {
 		s.Recreated = s.Leaf.DeepCopy()
 		s.Recreated.UID, s.Recreated.Spec.PersistentVolumeReclaimPolicy = "recreated", policy
 		noLeaf(s)
@@ -95,7 +95,7 @@ func recreated(policy corev1.PersistentVolumeReclaimPolicy) func(*volume.Snapsho
 }
 
 // staleClaim: the leaf PV is still bound to the leaf claim of an earlier root.
-func staleClaim(s *volume.Snapshot) {
+func staleClaim(s *volume.Observed) {
 	s.Holder, s.Claim = s.Claim, nil
 	s.HolderOrigin = s.Stamp
 	s.HolderOrigin.UID = "earlier-root"
@@ -103,10 +103,10 @@ func staleClaim(s *volume.Snapshot) {
 	s.HolderOrigin.Stamp(&s.Holder.ObjectMeta)
 }
 
-func abandon(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
+func abandon(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }
 
 // claimLives: the claim that the host PV was for has another volume.
-func claimLives(s *volume.Snapshot) {
+func claimLives(s *volume.Observed) {
 	s.Root = root.DeepCopy()
 	s.Root.Spec.VolumeName = "another"
 	s.Root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
@@ -114,7 +114,7 @@ func claimLives(s *volume.Snapshot) {
 
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
-		seen *volume.Snapshot
+		seen *volume.Observed
 		want lifecycle.Step
 	}{
 		"in use": {seen(phase(corev1.VolumeBound)), lifecycle.None},
@@ -122,7 +122,7 @@ func TestDecide(t *testing.T) {
 		"in use, and the leaf PV and claim vanish: no evidence (I2)":              {seen(phase(corev1.VolumeBound), noLeaf, noClaim), lifecycle.None},
 		"the claim is Pending against it":                                         {seen(phase(corev1.VolumeAvailable)), lifecycle.None},
 		"no phase yet, right after it was made":                                   {seen(phase("")), lifecycle.None},
-		"let go of: our finalizer is gone":                                        {seen(func(s *volume.Snapshot) { s.Host.Finalizers = nil }), lifecycle.None},
+		"let go of: our finalizer is gone":                                        {seen(func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 		"released, Delete on both sides: the leaf PV is put to Delete first (I2)": {seen(), lifecycle.SetDelete},
 		"put to Delete: the leaf claim goes":                                      {seen(leafPolicy(deletes)), lifecycle.DeleteClaim},
 		"the leaf claim ends":                                                     {seen(leafPolicy(deletes), claimDeleted), lifecycle.None},
@@ -148,15 +148,15 @@ func TestDecide(t *testing.T) {
 		"the leaf PV lost its stamp: not ours to flip (I4)":                                    {seen(unstamped), lifecycle.DeleteClaim},
 		"the leaf PV lost its stamp and stands at Delete: the claim is what keeps it (I2, I4)": {seen(unstamped, leafPolicy(deletes)), lifecycle.None},
 		"the leaf PV is stamped for another root: not flipped (I2)": {
-			seen(func(s *volume.Snapshot) { s.Stamp.UID = "other-root" }), lifecycle.DeleteClaim},
+			seen(func(s *volume.Observed) { s.Stamp.UID = "other-root" }), lifecycle.DeleteClaim},
 		"the leaf PV is stamped for another root and stands at Delete (I2)": {
-			seen(func(s *volume.Snapshot) { s.Stamp.UID = "other-root" }, leafPolicy(deletes)), lifecycle.None},
+			seen(func(s *volume.Observed) { s.Stamp.UID = "other-root" }, leafPolicy(deletes)), lifecycle.None},
 		"policy Recycle in the host is not Delete (I2)": {seen(hostPolicy(corev1.PersistentVolumeReclaimRecycle)), lifecycle.DeleteClaim},
 
 		"an admin cleared claimRef: nothing is asked for":           {seen(noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.None},
 		"an admin cleared claimRef, the phase is behind: no panic":  {seen(noClaimRef), lifecycle.None},
 		"an admin cleared claimRef, then deleted the PV: data stay": {seen(noClaimRef, phase(corev1.VolumeAvailable), hostDeleted), lifecycle.DropFinalizer},
-		"an admin cleared claimRef's UID, then deleted the PV":      {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Snapshot) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropFinalizer},
+		"an admin cleared claimRef's UID, then deleted the PV":      {seen(phase(corev1.VolumeAvailable), hostDeleted, func(s *volume.Observed) { s.Host.Spec.ClaimRef.UID, s.Claim = "", nil }), lifecycle.DropFinalizer},
 		"reclaiming failed, says the host: as Released":             {seen(phase(corev1.VolumeFailed)), lifecycle.SetDelete},
 		"reclaiming failed before any claim had it":                 {seen(phase(corev1.VolumeFailed), noClaimRef), lifecycle.None},
 
@@ -169,20 +169,20 @@ func TestDecide(t *testing.T) {
 
 		"the leaf PV was re-created: leaf_pv holds it first (I2)":                {seen(recreated(deletes)), lifecycle.None},
 		"the same, held: the leaf claim goes, the data stay":                     {seen(recreated(retains)), lifecycle.DeleteClaim},
-		"the same, another claim has it: the leaf claim goes":                    {seen(recreated(deletes), func(s *volume.Snapshot) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), lifecycle.DeleteClaim},
+		"the same, another claim has it: the leaf claim goes":                    {seen(recreated(deletes), func(s *volume.Observed) { s.Recreated.Spec.ClaimRef.UID = "foreign" }), lifecycle.DeleteClaim},
 		"the same, the leaf claim is gone: the host PV goes (I1)":                {seen(recreated(retains), noClaim), lifecycle.DropHost},
 		"the leaf PV was re-created, Retain in the host: the leaf claim goes":    {seen(recreated(retains), hostPolicy(retains)), lifecycle.DeleteClaim},
 		"the same, not held yet, and the host PV is deleted: leaf_pv first (I2)": {seen(recreated(deletes), hostPolicy(retains), hostDeleted), lifecycle.None},
 		"the same, the leaf claim is gone: at rest":                              {seen(recreated(retains), hostPolicy(retains), noClaim), lifecycle.None},
 		"the leaf PV was re-created, the claim lives":                            {seen(recreated(deletes), phase(corev1.VolumeBound)), lifecycle.None},
-		"freed, its next claim went before the repoint: destroyed (I2)":          {seen(noClaim, leafReleased, func(s *volume.Snapshot) { s.Stamp.UID = "earlier-root" }), lifecycle.SetDelete},
-		"the same, Retain in the host":                                           {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Snapshot) { s.Stamp.UID = "earlier-root" }), lifecycle.None},
+		"freed, its next claim went before the repoint: destroyed (I2)":          {seen(noClaim, leafReleased, func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.SetDelete},
+		"the same, Retain in the host":                                           {seen(noClaim, leafReleased, hostPolicy(retains), func(s *volume.Observed) { s.Stamp.UID = "earlier-root" }), lifecycle.None},
 		"freed, an earlier root's leaf claim has the leaf PV: it goes":           {seen(staleClaim, noClaimRef, phase(corev1.VolumeAvailable)), lifecycle.DeleteStale},
 		"the same, bound to the next claim: it goes, and the data stay":          {seen(staleClaim, phase(corev1.VolumeBound)), lifecycle.DeleteStale},
 		"the same, the next claim is gone, Delete: it goes before the data (I2)": {seen(staleClaim), lifecycle.DeleteStale},
 		"the same, and the leaf PV is not held: leaf_pv holds it first (I2)":     {seen(staleClaim, phase(corev1.VolumeBound), leafPolicy(deletes)), lifecycle.None},
-		"the same, and it is being deleted":                                      {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Snapshot) { s.Holder.DeletionTimestamp = &now }), lifecycle.None},
-		"the same, and the host PV was let go of":                                {seen(staleClaim, func(s *volume.Snapshot) { s.Host.Finalizers = nil }), lifecycle.None},
+		"the same, and it is being deleted":                                      {seen(staleClaim, phase(corev1.VolumeBound), func(s *volume.Observed) { s.Holder.DeletionTimestamp = &now }), lifecycle.None},
+		"the same, and the host PV was let go of":                                {seen(staleClaim, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 
 		"a second one of a claim that has another volume, nothing is left in the member (I1)": {seen(claimLives, noLeaf, noClaim), lifecycle.DropHost},
 		"the same, Retain in the host, and it is deleted: the finalizer goes":                 {seen(claimLives, hostPolicy(retains), noClaim, hostDeleted), lifecycle.DropFinalizer},
@@ -192,8 +192,8 @@ func TestDecide(t *testing.T) {
 		"abandoned when released (I2)":                      {seen(abandon), lifecycle.None},
 		"abandoned when put to Delete already":              {seen(abandon, leafPolicy(corev1.PersistentVolumeReclaimDelete)), lifecycle.None},
 		"abandoned without claimRef: no panic":              {seen(abandon, noClaimRef), lifecycle.None},
-		"abandon with another value than true":              {seen(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), lifecycle.SetDelete},
-		"abandoned before, and let go of (I5)":              {seen(abandon, func(s *volume.Snapshot) { s.Host.Finalizers = nil }), lifecycle.None},
+		"abandon with another value than true":              {seen(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "yes" }), lifecycle.SetDelete},
+		"abandoned before, and let go of (I5)":              {seen(abandon, func(s *volume.Observed) { s.Host.Finalizers = nil }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -216,7 +216,7 @@ func TestNeverDestroysWithoutEvidence(t *testing.T) {
 					for _, stamped := range []bool{true, false} {
 						for _, uid := range []string{"root-uid", "other"} {
 							n++
-							s := seen(phase(p), hostPolicy(host), gave(string(given)), leafPolicy(stands), func(s *volume.Snapshot) {
+							s := seen(phase(p), hostPolicy(host), gave(string(given)), leafPolicy(stands), func(s *volume.Observed) {
 								s.Stamped, s.Stamp.UID = stamped, root.UID
 								if uid != "root-uid" {
 									s.Stamp.UID = "other"

@@ -19,7 +19,7 @@ func (r *reconciler) warnOnce(host *corev1.PersistentVolume, problem *mirror.Ref
 }
 
 // eventReleased reports a disk that went with its last Pod.
-func (r *reconciler) eventReleased(s *volume.Snapshot, claim *corev1.PersistentVolumeClaim) {
+func (r *reconciler) eventReleased(s *volume.Observed, claim *corev1.PersistentVolumeClaim) {
 	if claim == nil {
 		return
 	}

@@ -30,7 +30,7 @@ const lookAgain = 5 * time.Second
 // from being pushed.
 
 // observeUnused says since when no Pod uses a promise, as far as this process knows.
-func (r *reconciler) observeUnused(s *volume.Snapshot) error {
+func (r *reconciler) observeUnused(s *volume.Observed) error {
 	if !s.Scratch() {
 		return nil
 	}
@@ -50,7 +50,7 @@ func releases(step lifecycle.Step) bool {
 	}
 }
 
-func (r *reconciler) markUnused(ctx context.Context, s *volume.Snapshot, _ proof.Releasing) error {
+func (r *reconciler) markUnused(ctx context.Context, s *volume.Observed, _ proof.Releasing) error {
 	begun := r.Clock.Now()
 	mark := begun.UTC().Format(time.RFC3339)
 	if err := r.annotate(ctx, s.Host, v1alpha1.AnnotationUnusedSince, mark); err != nil {
@@ -61,8 +61,8 @@ func (r *reconciler) markUnused(ctx context.Context, s *volume.Snapshot, _ proof
 }
 
 // countGrace begins to count: another process made the mark, by another clock.
-func (r *reconciler) countGrace(ctx context.Context, s *volume.Snapshot) (reconcile.Result, error) {
-	result, err := r.unlessUsed(ctx, s, func(context.Context, *volume.Snapshot, proof.Releasing) error {
+func (r *reconciler) countGrace(ctx context.Context, s *volume.Observed) (reconcile.Result, error) {
+	result, err := r.unlessUsed(ctx, s, func(context.Context, *volume.Observed, proof.Releasing) error {
 		r.idle.begin(s.Host.UID, s.Host.Annotations[v1alpha1.AnnotationUnusedSince], r.Clock.Now())
 		return nil
 	})
@@ -72,17 +72,17 @@ func (r *reconciler) countGrace(ctx context.Context, s *volume.Snapshot) (reconc
 	return result, err
 }
 
-func (r *reconciler) markReleasing(ctx context.Context, s *volume.Snapshot, _ proof.Releasing) error {
+func (r *reconciler) markReleasing(ctx context.Context, s *volume.Observed, _ proof.Releasing) error {
 	return r.annotate(ctx, s.Host, v1alpha1.AnnotationReleasing, string(s.UID))
 }
 
-func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Snapshot, e proof.Releasing) error {
+func (r *reconciler) setDeleteUnused(ctx context.Context, s *volume.Observed, e proof.Releasing) error {
 	return r.Leaf.SetDelete(ctx, actor, s.Leaf, e)
 }
 
 // lookAgain is when a promise is looked at again: when its grace period is over; and if only Pods
 // use it which are not on the member's node, for what becomes of them enqueues nothing.
-func (r *reconciler) lookAgain(s *volume.Snapshot, plan lifecycle.Plan) reconcile.Result {
+func (r *reconciler) lookAgain(s *volume.Observed, plan lifecycle.Plan) reconcile.Result {
 	if plan.Phase == lifecycle.Idle && plan.Owner == lifecycle.RootPV && plan.Report == nil {
 		return reconcile.Result{RequeueAfter: s.Unused.Grace - s.Unused.For}
 	}
@@ -94,7 +94,7 @@ func (r *reconciler) lookAgain(s *volume.Snapshot, plan lifecycle.Plan) reconcil
 
 // unlessUsed does a step of the release if live reads show that the promise is as it was seen,
 // and that no Pod uses the claim. Else both marks are taken off.
-func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Snapshot, step func(context.Context, *volume.Snapshot, proof.Releasing) error) (reconcile.Result, error) {
+func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Observed, step func(context.Context, *volume.Observed, proof.Releasing) error) (reconcile.Result, error) {
 	if err := r.MayDestroy(); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -114,7 +114,7 @@ func (r *reconciler) unlessUsed(ctx context.Context, s *volume.Snapshot, step fu
 
 // deleteUnused deletes the leaf claim, if a live read shows that the promise is still marked:
 // if a mark is gone, leaf_pv holds the leaf PV again.
-func (r *reconciler) deleteUnused(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) deleteUnused(ctx context.Context, s *volume.Observed) error {
 	promise, same, err := r.Proof().HostUnchanged(ctx, s.Host)
 	if err != nil || !same {
 		return err
@@ -134,7 +134,7 @@ func (r *reconciler) annotate(ctx context.Context, host *corev1.PersistentVolume
 
 // unmark takes both marks off, unless there is no way back: who puts the leaf PV to
 // Delete may not have seen that in the cache yet.
-func (r *reconciler) unmark(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) unmark(ctx context.Context, s *volume.Observed) error {
 	if hostpv.Releasing(s.Host) {
 		if _, held, err := r.Proof().LeafVolume(ctx, s.Name, func(leaf *corev1.PersistentVolume) bool {
 			return leaf != nil && leaf.UID == s.UID && leaf.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete
@@ -152,7 +152,7 @@ func (r *reconciler) unmark(ctx context.Context, s *volume.Snapshot) error {
 	return r.Root.Patch(ctx, actor, s.Host, after)
 }
 
-func (r *reconciler) unfulfil(ctx context.Context, s *volume.Snapshot) error {
+func (r *reconciler) unfulfil(ctx context.Context, s *volume.Observed) error {
 	// In a cluster that was restored, absence is no evidence.
 	if err := r.MayDestroy(); err != nil {
 		return err

@@ -31,7 +31,7 @@ const grace = time.Minute
 
 // unused is a fulfilled promise whose disk goes with its last Pod; the Pod that it
 // was made for is gone.
-func unused(change ...func(*volume.Snapshot)) *volume.Snapshot {
+func unused(change ...func(*volume.Observed)) *volume.Observed {
 	s := seen(phase(corev1.VolumeBound))
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "scratch"}, Parameters: map[string]string{
 		v1alpha1.ParameterProvisioning: v1alpha1.ProvisioningPromise, v1alpha1.ParameterRelease: v1alpha1.ReleaseWhenUnused,
@@ -60,38 +60,38 @@ func pod(name, node string) corev1.Pod {
 	}
 }
 
-func usedOn(node string) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Users = append(s.Users, pod("user", node)) }
+func usedOn(node string) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Users = append(s.Users, pod("user", node)) }
 }
 
-func markedFor(d time.Duration) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) {
+func markedFor(d time.Duration) func(*volume.Observed) {
+	return func(s *volume.Observed) {
 		s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = now.Add(-d).UTC().Format(time.RFC3339)
 	}
 }
 
-func releasing(s *volume.Snapshot) {
+func releasing(s *volume.Observed) {
 	markedFor(2 * grace)(s)
 	s.Host.Annotations[v1alpha1.AnnotationReleasing] = string(s.UID)
 }
 
-func without(key string) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { delete(s.Host.Annotations, key) }
+func without(key string) func(*volume.Observed) {
+	return func(s *volume.Observed) { delete(s.Host.Annotations, key) }
 }
 
 // listed: this process has listed the Pods since the mark, so long ago.
-func listed(since time.Duration) func(*volume.Snapshot) {
-	return func(s *volume.Snapshot) { s.Unused = volume.Unused{Listed: true, For: since, Grace: grace} }
+func listed(since time.Duration) func(*volume.Observed) {
+	return func(s *volume.Observed) { s.Unused = volume.Unused{Listed: true, For: since, Grace: grace} }
 }
 
 // letGo: its cluster was deregistered.
-func letGo(s *volume.Snapshot) { s.Host.Finalizers = nil }
+func letGo(s *volume.Observed) { s.Host.Finalizers = nil }
 
-func leafClaimGone(s *volume.Snapshot) { s.Claim = nil }
+func leafClaimGone(s *volume.Observed) { s.Claim = nil }
 
 func TestDecideUnused(t *testing.T) {
 	for name, tc := range map[string]struct {
-		seen *volume.Snapshot
+		seen *volume.Observed
 		want lifecycle.Step
 	}{
 		"no Pod any more":                            {unused(), lifecycle.MarkUnused},
@@ -104,19 +104,19 @@ func TestDecideUnused(t *testing.T) {
 		"marked long ago, by another leader's clock": {unused(markedFor(24 * time.Hour)), lifecycle.CountGrace},
 		"marked long ago, listed here a moment ago":  {unused(markedFor(24*time.Hour), listed(0)), lifecycle.None},
 		"marked by a clock that is ahead":            {unused(markedFor(-24 * time.Hour)), lifecycle.CountGrace},
-		"the mark is no time, and was listed":        {unused(listed(grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"the mark is no time, and was listed":        {unused(listed(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
 		"a Pod on a node that may be here":           {unused(usedOn("renamed")), lifecycle.None},
 		"marked, a Pod on a node that may be here":   {unused(markedFor(2*grace), usedOn("renamed")), lifecycle.Unmark},
-		"a mark that is no time, a Pod here":         {unused(usedOn(here.NodeName), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
-		"a mark that is no time":                     {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
+		"a mark that is no time, a Pod here":         {unused(usedOn(here.NodeName), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.Unmark},
+		"a mark that is no time":                     {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), lifecycle.MarkUnused},
 		"marked as releasing":                        {unused(releasing), lifecycle.SetDeleteUnused},
 		"releasing, and a Pod was bound before":      {unused(releasing, usedOn(here.NodeName)), lifecycle.Unmark},
-		"releasing, of another disk":                 {unused(markedFor(2*grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
+		"releasing, of another disk":                 {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), lifecycle.CountGrace},
 		"put to Delete":                              {unused(releasing, leafPolicy(deletes)), lifecycle.DeleteUnused},
 		"put to Delete, and an admin retains it":     {unused(releasing, leafPolicy(deletes), hostPolicy(retains)), lifecycle.SetRetain},
 		"the same, and it is held again":             {unused(releasing, hostPolicy(retains)), lifecycle.None},
 		"put to Delete, and a Pod comes":             {unused(releasing, leafPolicy(deletes), usedOn(here.NodeName)), lifecycle.DeleteUnused},
-		"the leaf claim is being deleted":            {unused(releasing, leafPolicy(deletes), func(s *volume.Snapshot) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
+		"the leaf claim is being deleted":            {unused(releasing, leafPolicy(deletes), func(s *volume.Observed) { s.Claim.DeletionTimestamp = &now }), lifecycle.None},
 		"the leaf claim is gone":                     {unused(releasing, leafPolicy(deletes), leafClaimGone), lifecycle.None},
 		"the leaf PV is gone, the claim is not":      {unused(releasing, noLeaf), lifecycle.DeleteUnused},
 		"both are gone":                              {unused(releasing, noLeaf, leafClaimGone), lifecycle.Unfulfil},
@@ -131,11 +131,11 @@ func TestDecideUnused(t *testing.T) {
 		"the member retains":                         {unused(gave("Retain")), lifecycle.None},
 		"the host PV retains":                        {unused(hostPolicy(retains)), lifecycle.None},
 		"an admin chose Retain within the grace":     {unused(markedFor(2*grace), hostPolicy(retains)), lifecycle.None},
-		"not the PV that was mirrored":               {unused(func(s *volume.Snapshot) { s.Stamped = false }), lifecycle.None},
+		"not the PV that was mirrored":               {unused(func(s *volume.Observed) { s.Stamped = false }), lifecycle.None},
 		"its claim is gone":                          {unused(phase(corev1.VolumeReleased)), lifecycle.SetDelete},
 		"its claim is gone while it is released":     {unused(releasing, leafPolicy(deletes), phase(corev1.VolumeReleased)), lifecycle.DeleteClaim},
-		"abandoned":                                  {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
-		"it goes with its claim only":                {unused(func(s *volume.Snapshot) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
+		"abandoned":                                  {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
+		"it goes with its claim only":                {unused(func(s *volume.Observed) { delete(s.Host.Spec.CSI.VolumeAttributes, v1alpha1.ParameterRelease) }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -147,7 +147,7 @@ func TestDecideUnused(t *testing.T) {
 
 // A disk that no Pod uses, and that somebody retains, is kept, and the user is told once.
 func TestKept(t *testing.T) {
-	for name, s := range map[string]*volume.Snapshot{
+	for name, s := range map[string]*volume.Observed{
 		"the member retains":                     unused(gave("Retain")),
 		"the host PV retains":                    unused(hostPolicy(retains)),
 		"an admin chose Retain within the grace": unused(markedFor(2*grace), hostPolicy(retains)),
@@ -174,7 +174,7 @@ func TestKept(t *testing.T) {
 // Where only Pods use a disk that no event of this member is about, it is looked at again.
 func TestLooksAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
-		seen *volume.Snapshot
+		seen *volume.Observed
 		want time.Duration
 	}{
 		"a Pod here":                       {unused(usedOn(here.NodeName)), 0},
@@ -194,10 +194,10 @@ func TestLooksAgain(t *testing.T) {
 }
 
 // unfulfilled is a promise without a disk that the member has, and whose claim is gone.
-func unfulfilled(change ...func(*volume.Snapshot)) *volume.Snapshot {
+func unfulfilled(change ...func(*volume.Observed)) *volume.Observed {
 	host := hostpv.WithMember(hostpv.PromiseFor(root, &storagev1.StorageClass{}), here, nil)
 	host.UID, host.Status.Phase = "host-uid", corev1.VolumeReleased
-	s := &volume.Snapshot{Member: here, Host: host}
+	s := &volume.Observed{Member: here, Host: host}
 	for _, c := range change {
 		c(s)
 	}
@@ -205,9 +205,9 @@ func unfulfilled(change ...func(*volume.Snapshot)) *volume.Snapshot {
 }
 
 func TestDecideUnfulfilled(t *testing.T) {
-	deleting := func(s *volume.Snapshot) { s.Host.DeletionTimestamp = &now }
+	deleting := func(s *volume.Observed) { s.Host.DeletionTimestamp = &now }
 	for name, tc := range map[string]struct {
-		seen *volume.Snapshot
+		seen *volume.Observed
 		want lifecycle.Step
 	}{
 		"its claim is gone":              {unfulfilled(), lifecycle.EndPromise},
@@ -215,7 +215,7 @@ func TestDecideUnfulfilled(t *testing.T) {
 		"its claim lives":                {unfulfilled(phase(corev1.VolumeBound)), lifecycle.None},
 		"deleted, its claim is gone":     {unfulfilled(deleting), lifecycle.EndPromise},
 		"deleted, an admin freed it":     {unfulfilled(deleting, phase(corev1.VolumeAvailable)), lifecycle.DropFinalizer},
-		"abandoned, which host_volume's": {unfulfilled(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
+		"abandoned, which host_volume's": {unfulfilled(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationAbandon] = "true" }), lifecycle.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if plan := lifecycle.Next(tc.seen); plan.Step != tc.want && plan.By(lifecycle.RootPV) != tc.want {
@@ -377,14 +377,14 @@ func TestGraceOfThisProcess(t *testing.T) {
 // A mark is made where there is none that can be read, and another leader's clock does not count.
 func TestMarks(t *testing.T) {
 	for name, tc := range map[string]struct {
-		seen *volume.Snapshot
+		seen *volume.Observed
 		want string // of the mark; empty: none is made
 	}{
 		"no mark":                     {unused(), now.UTC().Format(time.RFC3339)},
-		"a mark that is no time":      {unused(func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
+		"a mark that is no time":      {unused(func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationUnusedSince] = "ever" }), now.UTC().Format(time.RFC3339)},
 		"marked long ago":             {unused(markedFor(24 * time.Hour)), ""},
 		"marked by a clock ahead":     {unused(markedFor(-24 * time.Hour)), ""},
-		"marked as another's release": {unused(markedFor(2*grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), ""},
+		"marked as another's release": {unused(markedFor(2*grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			write := &patched{}
@@ -408,7 +408,7 @@ func TestMarks(t *testing.T) {
 func TestNoWayBack(t *testing.T) {
 	down := errors.New("connection refused")
 	for name, tc := range map[string]struct {
-		seen   *volume.Snapshot
+		seen   *volume.Observed
 		change func(leaf *reads)
 		want   error
 	}{
@@ -420,7 +420,7 @@ func TestNoWayBack(t *testing.T) {
 		"restored under another UID":      {seen: unused(releasing), change: func(leaf *reads) { leaf.volume.UID = "restored" }},
 		"the member does not answer":      {seen: unused(releasing), change: func(leaf *reads) { leaf.err = down }, want: down},
 		"not marked as releasing yet":     {seen: unused(markedFor(grace)), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
-		"marked as releasing, of another": {seen: unused(markedFor(grace), func(s *volume.Snapshot) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
+		"marked as releasing, of another": {seen: unused(markedFor(grace), func(s *volume.Observed) { s.Host.Annotations[v1alpha1.AnnotationReleasing] = "other" }), change: func(leaf *reads) { leaf.err = down }, want: errWrite},
 	} {
 		for who, pod := range map[string]corev1.Pod{"seen": pod("user", here.NodeName), "found by the last list": pod("user", "")} {
 			t.Run(name+", a Pod is "+who, func(t *testing.T) {

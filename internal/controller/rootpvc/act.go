@@ -23,7 +23,7 @@ func (r *reconciler) act(ctx context.Context, o observe.Claim, plan lifecycle.Pl
 	if plan.Owner != lifecycle.RootPVC {
 		return nil
 	}
-	s := o.Snapshot
+	s := o.Observed
 	switch plan.Step {
 	case lifecycle.None:
 		return r.report(ctx, o, plan)
@@ -64,7 +64,7 @@ func (r *reconciler) act(ctx context.Context, o observe.Claim, plan lifecycle.Pl
 // shows that no Pod here needs it: in a cache that was filled by an API server that lags behind,
 // after a restart, the Pod that the disk is for may be missing.
 func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifecycle.Plan, back func(context.Context, observe.Claim) error) error {
-	if s := o.Snapshot; s.Alone() && s.Promise != nil {
+	if s := o.Observed; s.Alone() && s.Promise != nil {
 		key := client.ObjectKeyFromObject(o.Root)
 		using, err := r.Proof().LivePodsOfClaim(ctx, key)
 		if err != nil {
@@ -83,7 +83,7 @@ func (r *reconciler) unlessUsed(ctx context.Context, o observe.Claim, plan lifec
 // place takes the claim for this member. What is to be provisioned there is measured from here
 // on; a leaf or a volume that is there already is not.
 func (r *reconciler) place(ctx context.Context, o observe.Claim) error {
-	s := o.Snapshot
+	s := o.Observed
 	unmade := o.Root.Spec.VolumeName == "" && o.Leaf == nil
 	if unmade && s.Unrequested() && r.pace.wait(o.Root.UID, o.Root.ResourceVersion) {
 		return nil // its write to the claim and ours would collide
@@ -125,7 +125,7 @@ func (r *reconciler) annotate(ctx context.Context, before *corev1.PersistentVolu
 // create creates the leaf claim. One that is there already and was not seen in the cache is either
 // ours, just created, or somebody else's.
 func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
-	leaf, refusal := o.Snapshot.LeafClaim()
+	leaf, refusal := o.Observed.LeafClaim()
 	if refusal != nil {
 		return refusal
 	}
@@ -163,7 +163,7 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 // needed proves by a live read of a promise, before a leaf claim is created for it, that it is to
 // have a disk here; or, where the leaf claim of its disk was lost, that it still has it.
 func (r *reconciler) needed(ctx context.Context, o observe.Claim) (bool, error) {
-	switch s := o.Snapshot; {
+	switch s := o.Observed; {
 	case s.Alone() && s.Promise != nil:
 		return r.Proof().Promised(ctx, s.Promise, "")
 	case s.Host != nil && hostpv.WhenUnused(s.Host):
@@ -197,14 +197,14 @@ func (r *reconciler) grow(ctx context.Context, o observe.Claim) error {
 // now: it queues such a claim only at its next resync.
 func (r *reconciler) touch(ctx context.Context, o observe.Claim) error {
 	after := o.Leaf.DeepCopy()
-	after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.Snapshot.UID)
+	after.Annotations[v1alpha1.AnnotationVolumeUID] = string(o.Observed.UID)
 	return r.Leaf.Patch(ctx, actor, o.Leaf, after)
 }
 
 // unplace removes placed-in, once the member is proven empty of the claim; or, if an admin took the
 // claim's promise from it, what is left there to be that promise's.
 func (r *reconciler) unplace(ctx context.Context, o observe.Claim) error {
-	if s := o.Snapshot; s.Alone() && s.Promise != nil && hostpv.LetGoIn(s.Promise, r.ClusterID) {
+	if s := o.Observed; s.Alone() && s.Promise != nil && hostpv.LetGoIn(s.Promise, r.ClusterID) {
 		if _, same, err := r.Proof().HostUnchanged(ctx, s.Promise); err != nil || !same {
 			return err
 		}
@@ -242,7 +242,7 @@ func (r *reconciler) unlabel(ctx context.Context, o observe.Claim) error {
 			return err
 		}
 	}
-	return r.Root.Patch(ctx, actor, o.Snapshot.Promise, hostpv.WithoutMember(o.Snapshot.Promise))
+	return r.Root.Patch(ctx, actor, o.Observed.Promise, hostpv.WithoutMember(o.Observed.Promise))
 }
 
 // refusedByMember reports why the member's API server rejects a claim (a quota, an admission

@@ -79,14 +79,14 @@ func TestPlacementIsLive(t *testing.T) {
 			root := &corev1.PersistentVolumeClaim{}
 			root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
 			root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: m.ClusterID}
-			s := &volume.Snapshot{Member: m, Root: root, Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}},
+			s := &volume.Observed{Member: m, Root: root, Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}},
 				Placement: &volume.Placement{Inside: placement.Inside{Classes: []string{"fast"}}}}
 			live := &reads{claim: root.DeepCopy()}
 			tc.change(live)
 			r := &reconciler{Link: &member.Link{
 				Member: m, HostLive: live, Leaf: guarded.NewLeaf(writes{}, m.HostID, m.Registration, guarded.HostOnly{}),
 			}, Options: Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})}}
-			if err := r.act(t.Context(), observe.Claim{Root: root, Snapshot: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
+			if err := r.act(t.Context(), observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim)); !errors.Is(err, tc.want) {
 				t.Errorf("error is %v, want %v", err, tc.want)
 			}
 		})
@@ -106,7 +106,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 	root := &corev1.PersistentVolumeClaim{}
 	root.Namespace, root.Name, root.UID = "team", "data", types.UID("root")
 	root.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: here.ClusterID}
-	s := &volume.Snapshot{Member: here, Root: root, Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}},
+	s := &volume.Observed{Member: here, Root: root, Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}},
 		Placement: &volume.Placement{Inside: placement.Inside{Classes: []string{"fast"}}}}
 	leaf, refusal := s.LeafClaim()
 	if refusal != nil {
@@ -116,7 +116,7 @@ func TestLeafClaimNotSeenYet(t *testing.T) {
 		Member: here, HostLive: reads{claim: root}, Live: reads{claim: leaf}, Leaf: guarded.NewLeaf(exists{}, here.HostID, here.Registration, guarded.HostOnly{}),
 	}, Options: Options{Mirrors: account.NewMirrors(reads{}, noVolumes{})}}
 	settling := guarded.Settling(reconcile.Func(func(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-		return reconcile.Result{}, r.act(ctx, observe.Claim{Root: root, Snapshot: s}, step(lifecycle.CreateClaim))
+		return reconcile.Result{}, r.act(ctx, observe.Claim{Root: root, Observed: s}, step(lifecycle.CreateClaim))
 	}))
 	if result, err := settling.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter == 0 {
 		t.Errorf("not looked at again: %v, %v", result, err)

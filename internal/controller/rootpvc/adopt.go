@@ -24,7 +24,7 @@ func (r *reconciler) adopt(ctx context.Context, o observe.Claim) error {
 	if err := r.Leaf.Patch(ctx, actor, o.Leaf, after); err != nil {
 		return err
 	}
-	r.eventAdopted(o.Root, o.Snapshot.Leaf.Name)
+	r.eventAdopted(o.Root, o.Observed.Leaf.Name)
 	return nil
 }
 
@@ -34,11 +34,11 @@ func (r *reconciler) adopt(ctx context.Context, o observe.Claim) error {
 // what it was seen to be.
 func (r *reconciler) stillAsked(ctx context.Context, o observe.Claim) (bool, error) {
 	root, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.HostLive, client.ObjectKeyFromObject(o.Root))
-	if err != nil || root == nil || root.UID != o.Root.UID || !hostpv.AsksFor(root, o.Snapshot.Leaf, r.Member) {
+	if err != nil || root == nil || root.UID != o.Root.UID || !hostpv.AsksFor(root, o.Observed.Leaf, r.Member) {
 		return false, err
 	}
 	for _, collides := range []bool{false, true} {
-		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(hostpv.Name(o.Snapshot.Leaf.Name, r.ClusterID, collides)))
+		pv, err := index.Find[corev1.PersistentVolume](ctx, r.HostLive, index.Named(hostpv.Name(o.Observed.Leaf.Name, r.ClusterID, collides)))
 		if err != nil {
 			return false, err
 		}
@@ -46,12 +46,12 @@ func (r *reconciler) stillAsked(ctx context.Context, o observe.Claim) (bool, err
 			continue
 		}
 		cluster, leaf, _, ours := hostpv.LeafOf(pv)
-		if pv.Name == root.Spec.VolumeName || ours && cluster == r.ClusterID && leaf == o.Snapshot.Leaf.Name {
+		if pv.Name == root.Spec.VolumeName || ours && cluster == r.ClusterID && leaf == o.Observed.Leaf.Name {
 			return false, nil // not in the cache yet
 		}
 	}
-	volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.Snapshot.Leaf.Name))
-	if err != nil || volume == nil || volume.UID != o.Snapshot.Leaf.UID || volume.Spec.ClaimRef == nil {
+	volume, err := index.Find[corev1.PersistentVolume](ctx, r.Live, index.Named(o.Observed.Leaf.Name))
+	if err != nil || volume == nil || volume.UID != o.Observed.Leaf.UID || volume.Spec.ClaimRef == nil {
 		return false, err
 	}
 	return volume.Spec.ClaimRef.UID == o.Leaf.UID && hostpv.AsksFor(root, volume, r.Member), nil

@@ -245,12 +245,12 @@ func addAll[T client.Object](s *store, objects []T) {
 	}
 }
 
-// seenBy are the snapshots that the controllers take of a world, by request.
-func (w world) seenBy(t *testing.T) map[string]*volume.Snapshot {
+// seenBy are the observations that the controllers take of a world, by request.
+func (w world) seenBy(t *testing.T) map[string]*volume.Observed {
 	t.Helper()
 	ctx, o := t.Context(), w.observer()
-	seen := map[string]*volume.Snapshot{}
-	note := func(request string, s *volume.Snapshot, err error) {
+	seen := map[string]*volume.Observed{}
+	note := func(request string, s *volume.Observed, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -261,7 +261,7 @@ func (w world) seenBy(t *testing.T) map[string]*volume.Snapshot {
 	for name := range uids {
 		key := types.NamespacedName{Namespace: "shop", Name: name}
 		claim, err := o.OfClaim(ctx, key)
-		note("claim "+name, claim.Snapshot, err)
+		note("claim "+name, claim.Observed, err)
 	}
 	for _, host := range w.hosts {
 		s, err := o.OfHost(ctx, host.Name)
@@ -273,7 +273,7 @@ func (w world) seenBy(t *testing.T) map[string]*volume.Snapshot {
 }
 
 // asksOwner is the request by which the owner of a step decides on it.
-func asksOwner(s *volume.Snapshot, p lifecycle.Plan) string {
+func asksOwner(s *volume.Observed, p lifecycle.Plan) string {
 	switch p.Owner {
 	case lifecycle.LeafPV:
 		return "leaf " + s.Name
@@ -395,7 +395,7 @@ func TestWhatIsLeftOutChangesNoPlan(t *testing.T) {
 	}
 }
 
-func describe(s *volume.Snapshot) string {
+func describe(s *volume.Observed) string {
 	text := ""
 	for name, claim := range map[string]*corev1.PersistentVolumeClaim{"root": s.Root, "successor": s.Successor, "leaf claim": s.Claim, "holder": s.Holder, "left": s.Left} {
 		if claim != nil {

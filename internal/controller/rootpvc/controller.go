@@ -135,10 +135,10 @@ func (r *reconciler) observer() observe.ClaimObserver {
 // neither: it leaves the step to another controller, whose write enqueues the claim.
 func planned(o observe.Claim) lifecycle.Plan {
 	report := lifecycle.Plan{Owner: lifecycle.RootPVC}
-	if o.Snapshot == nil {
+	if o.Observed == nil {
 		return report
 	}
-	plan := lifecycle.Next(o.Snapshot)
+	plan := lifecycle.Next(o.Observed)
 	switch {
 	case plan.Owner != lifecycle.RootPVC && (plan.Step == lifecycle.None || plan.Phase == lifecycle.Idle):
 		return report // nothing that the claim waits for

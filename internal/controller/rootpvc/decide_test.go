@@ -312,7 +312,7 @@ func steeredTo(node string) func(*scene) {
 // A claim that cannot go elsewhere says so.
 func TestFailureOfAClaimThatIsHeld(t *testing.T) {
 	o := seen(pushed, fails, usedBy(volume.Consumer{Name: "api"}, volume.Consumer{Name: "web", Bound: "cache"}))
-	said := o.Snapshot.ReportFailure().Message
+	said := o.Observed.ReportFailure().Message
 	for _, part := range []string{"cannot provision the volume: no", `Pod "web"`, `claim "cache"`, "Xylem tries no other member"} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q does not say %q", said, part)
@@ -554,7 +554,7 @@ func TestLeafClaim(t *testing.T) {
 			if plan := planned(tc.observed); plan.Step != lifecycle.CreateClaim {
 				t.Fatalf("plan is %+v, want CreateClaim", plan)
 			}
-			leaf, refusal := tc.observed.Snapshot.LeafClaim()
+			leaf, refusal := tc.observed.Observed.LeafClaim()
 			if refusal != nil {
 				t.Fatal(refusal)
 			}

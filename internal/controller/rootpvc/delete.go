@@ -45,7 +45,7 @@ func (r *reconciler) withdraw(ctx context.Context, o observe.Claim) error {
 	var e proof.Withdrawing
 	var proven bool
 	var err error
-	if o.Snapshot.Root == nil {
+	if o.Observed.Root == nil {
 		e.Root, proven, err = r.Proof().RootGone(ctx, o.Origin.Root, o.Origin.UID)
 	} else {
 		e.Seen, proven, err = r.Proof().RootUnchanged(ctx, o.Root)
@@ -76,7 +76,7 @@ func (r *reconciler) withdraw(ctx context.Context, o observe.Claim) error {
 // UID of this claim. A host that is restored forgets its note, and a member's admin may
 // delete the other.
 func (r *reconciler) rememberWithdrawn(ctx context.Context, o observe.Claim) error {
-	if !o.Snapshot.Outlasting() {
+	if !o.Observed.Outlasting() {
 		return nil
 	}
 	key := types.NamespacedName{Namespace: r.Namespace, Name: hostrecord.Name(r.ClusterID)}
@@ -133,10 +133,10 @@ func (r *reconciler) deleteRetained(ctx context.Context, o observe.Claim) error 
 
 // deleteLeft deletes a leaf claim that names another claim's volume.
 func (r *reconciler) deleteLeft(ctx context.Context, o observe.Claim) error {
-	if o.Snapshot.Host == nil {
+	if o.Observed.Host == nil {
 		return r.deleteRetained(ctx, o)
 	}
-	e, proven, err := r.Proof().Kept(ctx, o.Snapshot.Host, o.Leaf)
+	e, proven, err := r.Proof().Kept(ctx, o.Observed.Host, o.Leaf)
 	if err != nil || !proven {
 		return err
 	}
@@ -166,7 +166,7 @@ func (r *reconciler) unmirrored(ctx context.Context, o observe.Claim, thorough b
 	}
 	if e.None, proven, err = r.Proof().NotMirrored(ctx, o.Leaf, thorough); err != nil || !proven {
 		if by := e.None.By; by != nil {
-			if _, _, uid, ours := hostpv.LeafOf(by); ours && o.Snapshot.Leaf != nil && uid == o.Snapshot.Leaf.UID {
+			if _, _, uid, ours := hostpv.LeafOf(by); ours && o.Observed.Leaf != nil && uid == o.Observed.Leaf.UID {
 				return e, false, nil
 			}
 		}

@@ -131,12 +131,12 @@ func named(o observe.Claim) (what, reason string) {
 	case d.step == lifecycle.None:
 		return "nothing", d.reason
 	case d.step == lifecycle.Label:
-		if pod := o.Snapshot.FirstPod(); pod != nil {
+		if pod := o.Observed.FirstPod(); pod != nil {
 			return "label " + hostpv.ConsumerOf(pod), ""
 		}
 		return "label ", ""
 	case d.step == lifecycle.CreateClaim:
-		leaf, refusal := o.Snapshot.LeafClaim()
+		leaf, refusal := o.Observed.LeafClaim()
 		if refusal != nil {
 			panic(refusal)
 		}
@@ -245,7 +245,7 @@ func TestTakingBackIsLive(t *testing.T) {
 					tc.change(&s)
 				}
 				o := s.observe()
-				o.Snapshot.Placement.LeafClass = &storagev1.StorageClass{}
+				o.Observed.Placement.LeafClass = &storagev1.StorageClass{}
 				if got, _ := named(o); got != what {
 					t.Fatalf("decision is %s", got)
 				}
@@ -347,12 +347,12 @@ func TestNeededIsLive(t *testing.T) {
 		o.promise.Spec.CSI.VolumeAttributes[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
 		o.promise = hostpv.WithMember(hostpv.PromiseFor(o.root, hostpv.PromiseClass(o.promise)), here, nil)
 	})
-	promise := unfulfilled.Snapshot.Promise
+	promise := unfulfilled.Observed.Promise
 	full := hostpv.Fulfil(promise, leafPV(), corev1.PersistentVolumeReclaimDelete, here)
 	releasing := full.DeepCopy()
 	releasing.Annotations[v1alpha1.AnnotationReleasing] = releasing.Annotations[v1alpha1.AttributeLeafUID]
 	fulfilled := unfulfilled
-	fulfilled.Snapshot = &volume.Snapshot{Member: here, Host: full, Name: leafPV().Name, UID: leafPV().UID}
+	fulfilled.Observed = &volume.Observed{Member: here, Host: full, Name: leafPV().Name, UID: leafPV().UID}
 	for name, tc := range map[string]struct {
 		seen observe.Claim
 		live *corev1.PersistentVolume

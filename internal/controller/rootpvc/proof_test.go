@@ -76,11 +76,11 @@ func (c cluster) List(_ context.Context, into client.ObjectList, options ...clie
 // member show, live, what was observed.
 func proving(o observe.Claim) (r *reconciler, hostLive, leafLive *cluster, told *events.FakeRecorder) {
 	hostLive, leafLive, told = &cluster{claim: o.Root}, &cluster{claim: o.Leaf}, events.NewFakeRecorder(10)
-	if pv := o.Snapshot.Placement.Provisioned; pv != nil {
+	if pv := o.Observed.Placement.Provisioned; pv != nil {
 		leafLive.volumes = []corev1.PersistentVolume{*pv}
 	}
 	var restores fencing.Restores
-	if o.Snapshot.Restored {
+	if o.Observed.Restored {
 		restores.Member = now.Time
 	}
 	return &reconciler{pace: newPace(), Link: &member.Link{
@@ -294,7 +294,7 @@ func TestSuspendedWithoutARoot(t *testing.T) {
 		"withdraw": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone), "retained": seen(leafBound, stampedVolume, retainedVolume, rootGone), "lost": seen(leafBound, leafLost, noLeafVolume, rootGone),
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.Snapshot.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			o.Observed.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, _, _, told := proving(o)
 			r.Leaf = guarded.NewLeaf(writes{}, here.HostID, here.Registration, suspended{})
 			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, guarded.ErrSuspended) {
@@ -313,7 +313,7 @@ func TestRestoreIsNoticedFirst(t *testing.T) {
 		"withdraw": seen(pushed, selected(elsewhereNode)), "withdraw, the root is gone": seen(pushed, rootGone), "destroy": seen(leafBound, rootGone),
 	} {
 		t.Run(name, func(t *testing.T) {
-			o.Snapshot.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			o.Observed.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, _, _, _ := proving(o)
 			if err := r.act(t.Context(), o, planned(o)); !errors.Is(err, errWrite) {
 				t.Fatalf("error is %v, want that it is deleted", err)
@@ -340,7 +340,7 @@ func TestSuspendedListsNothing(t *testing.T) {
 		"lost":     {seen(leafBound, leafLost, noLeafVolume, rootGone), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.observed.Snapshot.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
+			tc.observed.Observed.Placement.LeafClass = classOf(corev1.PersistentVolumeReclaimDelete)
 			r, host, leaf, _ := proving(tc.observed)
 			lists := 0
 			host.lists, leaf.lists = &lists, &lists

@@ -32,7 +32,7 @@ func (r *reconciler) report(ctx context.Context, o observe.Claim, plan lifecycle
 // inUse reports whether another claim of the member has the claim's volume. If there is no such
 // claim, the member is about to release the volume from it.
 func (r *reconciler) inUse(ctx context.Context, o observe.Claim) (bool, error) {
-	ref := o.Snapshot.Leaf.Spec.ClaimRef
+	ref := o.Observed.Leaf.Spec.ClaimRef
 	other, err := index.Find[corev1.PersistentVolumeClaim](ctx, r.Live, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 	return other != nil && other.UID == ref.UID, err
 }
@@ -55,8 +55,8 @@ func (r *reconciler) emitProblem(o observe.Claim, problem *mirror.Refusal) {
 	switch {
 	case o.Root != nil:
 		r.eventProblem(o.Root, problem)
-	case len(o.Snapshot.Earlier) > 0:
-		r.eventProblem(&o.Snapshot.Earlier[0], problem)
+	case len(o.Observed.Earlier) > 0:
+		r.eventProblem(&o.Observed.Earlier[0], problem)
 	}
 }
 

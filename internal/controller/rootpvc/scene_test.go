@@ -63,10 +63,10 @@ func (s scene) observe() observe.Claim {
 	if err != nil {
 		panic(err)
 	}
-	if o.Snapshot == nil {
+	if o.Observed == nil {
 		return o
 	}
-	seen := o.Snapshot
+	seen := o.Observed
 	seen.Class, seen.Tenant = s.class, s.tenant
 	seen.Placement = &volume.Placement{
 		Node: s.node, Inside: placement.Inside{Classes: s.memberClasses, Namespace: s.namespace}, LeafClass: s.leafClass, Provisioned: seen.Placement.Provisioned,
@@ -82,9 +82,9 @@ func (s scene) observe() observe.Claim {
 
 // checkOwner panics unless the controller whose step a plan is plans the same step by what it
 // observes itself: else nobody would take it.
-func checkOwner(ctx context.Context, r *reconciler, s *volume.Snapshot) {
+func checkOwner(ctx context.Context, r *reconciler, s *volume.Observed) {
 	plan, observer := lifecycle.Next(s), r.observer().Observer
-	var own *volume.Snapshot
+	var own *volume.Observed
 	var err error
 	switch {
 	case plan.Step == lifecycle.None || plan.Owner == lifecycle.RootPVC:
@@ -152,7 +152,7 @@ type decision struct {
 func decided(o observe.Claim) decision {
 	plan := planned(o)
 	if plan.Owner != lifecycle.RootPVC {
-		next := lifecycle.Next(o.Snapshot)
+		next := lifecycle.Next(o.Observed)
 		return decision{owner: next.Owner, step: next.Step}
 	}
 	d := decision{step: plan.Step}
@@ -161,9 +161,9 @@ func decided(o observe.Claim) decision {
 	}
 	switch plan.Step {
 	case lifecycle.Withdraw:
-		d.rootGone = o.Snapshot.Root == nil
+		d.rootGone = o.Observed.Root == nil
 	case lifecycle.CreateClaim:
-		leaf, refusal := o.Snapshot.LeafClaim()
+		leaf, refusal := o.Observed.LeafClaim()
 		if refusal != nil {
 			panic(refusal)
 		}

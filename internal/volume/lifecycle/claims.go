@@ -20,11 +20,11 @@ var claims = []section{
 		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
 		{phase: Unpromised, when: []fact{either(promiseLost, ownPromise)}, owner: RootPVC, until: "the promise is observed, or promise creates it again"},
 		{phase: Provisioned, when: []fact{namesMirror}, owner: RootPVC, until: "the host binds the claim, or leaf_pv creates the host PV again"},
-		{phase: Mismatched, when: []fact{not(boundAway)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeMismatch, report: (*volume.Snapshot).ReportUnknown, until: "the volume that the claim names is observed"},
-		{phase: Surplus, owner: RootPVC, reason: v1alpha1.ReasonSurplusVolume, report: (*volume.Snapshot).ReportSecond, until: "the leaf claim or the claim is gone"},
+		{phase: Mismatched, when: []fact{not(boundAway)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeMismatch, report: (*volume.Observed).ReportUnknown, until: "the volume that the claim names is observed"},
+		{phase: Surplus, owner: RootPVC, reason: v1alpha1.ReasonSurplusVolume, report: (*volume.Observed).ReportSecond, until: "the leaf claim or the claim is gone"},
 	}},
 	{title: "The claim names no volume, and its host PV is being deleted", when: []fact{alone, not(named), mirrorDeleting}, rows: []row{
-		{phase: Terminating, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Snapshot).ReportMirrorTerminating, until: "the claim is gone"},
+		{phase: Terminating, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Observed).ReportMirrorTerminating, until: "the claim is gone"},
 	}},
 	{title: "The claim names no volume, is placed nowhere, and has a leaf claim here", when: []fact{alone, not(named), hasClaim, not(placed)}, rows: slices.Concat([]row{
 		{phase: Unplaced, when: []fact{selected, not(ownClass)}, owner: RootPVC, until: "the class is one of Xylem's"},
@@ -35,13 +35,13 @@ var claims = []section{
 	{title: "The claim names no volume, and the scheduler selected this member", when: []fact{alone, not(named), selected}, rows: []row{
 		{phase: Unplaced, when: []fact{not(ownClass)}, owner: RootPVC, until: "the class is one of Xylem's"},
 		{phase: Ending, when: []fact{rootDeleting}, owner: RootPVC, until: "the claim is gone"},
-		{phase: Unplaced, when: []fact{placedAway}, owner: RootPVC, reason: v1alpha1.ReasonPlacedElsewhere, report: (*volume.Snapshot).ReportElsewhere, until: "the claim is placed here, or nowhere"},
-		{phase: Terminating, when: []fact{hasClaim, provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Snapshot).ReportProvisionedTerminating, until: "the claim is gone"},
-		{phase: Provisioning, when: []fact{hasClaim}, owner: RootPVC, reason: failures, report: (*volume.Snapshot).ReportFailure, until: "the member provisions the volume, or another member is selected"},
+		{phase: Unplaced, when: []fact{placedAway}, owner: RootPVC, reason: v1alpha1.ReasonPlacedElsewhere, report: (*volume.Observed).ReportElsewhere, until: "the claim is placed here, or nowhere"},
+		{phase: Terminating, when: []fact{hasClaim, provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Observed).ReportProvisionedTerminating, until: "the claim is gone"},
+		{phase: Provisioning, when: []fact{hasClaim}, owner: RootPVC, reason: failures, report: (*volume.Observed).ReportFailure, until: "the member provisions the volume, or another member is selected"},
 		{phase: Unplaced, when: []fact{not(placed), not(agreed)}, owner: RootPVC, until: "the scheduler nominates this member for a Pod of the claim"},
 		{phase: Unplaced, when: []fact{not(mirrors)}, owner: RootPVC, until: "the class changes: host_claim reports why"},
-		{phase: Unplaced, when: []fact{classRefused}, step: Unselect, owner: RootPVC, reason: "ClassNotFound, ClassKeepsOff", report: (*volume.Snapshot).ReportRefused},
-		{phase: Unplaced, when: []fact{refused}, owner: RootPVC, reason: refusals, report: (*volume.Snapshot).ReportRefused, until: "what refuses it changes"},
+		{phase: Unplaced, when: []fact{classRefused}, step: Unselect, owner: RootPVC, reason: "ClassNotFound, ClassKeepsOff", report: (*volume.Observed).ReportRefused},
+		{phase: Unplaced, when: []fact{refused}, owner: RootPVC, reason: refusals, report: (*volume.Observed).ReportRefused, until: "what refuses it changes"},
 		{phase: Placing, when: []fact{not(namespaced)}, owner: RootPVC, until: "leaf_namespace creates the namespace"},
 		{phase: Placing, when: []fact{not(placed)}, step: Place, owner: RootPVC},
 		{phase: Placing, step: CreateClaim, owner: RootPVC},
@@ -49,7 +49,7 @@ var claims = []section{
 	{title: "The claim names no volume, and the scheduler did not select this member", when: []fact{alone, not(named)}, rows: []row{
 		{phase: Unplacing, when: []fact{not(hasClaim), placedHere}, step: Unplace, owner: RootPVC},
 		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
-		{phase: Terminating, when: []fact{provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Snapshot).ReportProvisionedTerminating, until: "the claim is gone"},
+		{phase: Terminating, when: []fact{provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Observed).ReportProvisionedTerminating, until: "the claim is gone"},
 		{phase: Unplaced, owner: RootPVC, until: "the scheduler selects this member, or the claim is bound"},
 	}},
 }
@@ -64,9 +64,9 @@ const (
 func adopting() []row {
 	return []row{
 		{phase: Adopting, when: []fact{not(ownClass)}, owner: RootPVC, until: "the class is one of Xylem's"},
-		{phase: Adopting, when: []fact{placedAway}, owner: RootPVC, reason: v1alpha1.ReasonPlacedElsewhere, report: (*volume.Snapshot).ReportElsewhere, until: "the claim is placed here, or nowhere"},
-		{phase: Adopting, when: []fact{rivals}, owner: RootPVC, reason: v1alpha1.ReasonAmbiguousVolume, report: (*volume.Snapshot).ReportRivals, until: "one member has such a volume"},
-		{phase: Adopting, when: []fact{unadoptable}, owner: RootPVC, reason: "AdoptionUnconfirmed, VolumeMismatch", report: (*volume.Snapshot).ReportUnadoptable, until: "an admin allows it, or the claim changes"},
+		{phase: Adopting, when: []fact{placedAway}, owner: RootPVC, reason: v1alpha1.ReasonPlacedElsewhere, report: (*volume.Observed).ReportElsewhere, until: "the claim is placed here, or nowhere"},
+		{phase: Adopting, when: []fact{rivals}, owner: RootPVC, reason: v1alpha1.ReasonAmbiguousVolume, report: (*volume.Observed).ReportRivals, until: "one member has such a volume"},
+		{phase: Adopting, when: []fact{unadoptable}, owner: RootPVC, reason: "AdoptionUnconfirmed, VolumeMismatch", report: (*volume.Observed).ReportUnadoptable, until: "an admin allows it, or the claim changes"},
 		{phase: Placing, when: []fact{not(placed)}, step: Place, owner: RootPVC},
 	}
 }
@@ -79,7 +79,7 @@ func unrecorded(when ...fact) []row {
 	return []row{
 		{phase: Placing, when: with(confirmed), step: Place, owner: RootPVC},
 		{phase: Withdrawing, when: with(claimUnbound), step: Withdraw, owner: RootPVC},
-		{phase: Unconfirmed, when: with(hostUnconfirmed), owner: RootPVC, reason: v1alpha1.ReasonAdoptionUnconfirmed, report: (*volume.Snapshot).ReportHostUnconfirmed, until: "an admin confirms the restore of the host"},
-		{phase: Unconfirmed, when: with(), owner: RootPVC, reason: v1alpha1.ReasonAdoptionUnconfirmed, report: (*volume.Snapshot).ReportNeverPlaced, until: "an admin allows it, or the leaf claim is gone"},
+		{phase: Unconfirmed, when: with(hostUnconfirmed), owner: RootPVC, reason: v1alpha1.ReasonAdoptionUnconfirmed, report: (*volume.Observed).ReportHostUnconfirmed, until: "an admin confirms the restore of the host"},
+		{phase: Unconfirmed, when: with(), owner: RootPVC, reason: v1alpha1.ReasonAdoptionUnconfirmed, report: (*volume.Observed).ReportNeverPlaced, until: "an admin allows it, or the leaf claim is gone"},
 	}
 }

@@ -28,11 +28,11 @@ func choose[T any](c *choices, from ...T) T {
 	return chosen
 }
 
-// claimSnapshot is the n-th snapshot of a claim without a volume in the member. The second result
+// claimObserved is the n-th observation of a claim without a volume in the member. The second result
 // is how many there are.
-func claimSnapshot(n int) (*volume.Snapshot, int) {
+func claimObserved(n int) (*volume.Observed, int) {
 	c := &choices{n, 1}
-	s := &volume.Snapshot{Member: member, Placement: &volume.Placement{}}
+	s := &volume.Observed{Member: member, Placement: &volume.Placement{}}
 	s.Root = &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name, UID: "root", Annotations: map[string]string{}}}
 	s.Root.DeletionTimestamp = at(choose(c, false, true))
 	s.Root.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
@@ -66,7 +66,7 @@ func namespaceOf(host string) *corev1.Namespace {
 
 // leafClaimOf is the leaf claim that there is, what was provisioned for it, and which restores
 // explain it.
-func leafClaimOf(c *choices, s *volume.Snapshot) {
+func leafClaimOf(c *choices, s *volume.Observed) {
 	name, there := choose(c, "", "pv-1"), choose(c, false, true, true)
 	leafDeleting, provisioned := choose(c, false, false, true), choose(c, false, false, true)
 	if there {
@@ -80,7 +80,7 @@ func leafClaimOf(c *choices, s *volume.Snapshot) {
 }
 
 // boundTo is what the claim is bound to, or asks for.
-func boundTo(c *choices, s *volume.Snapshot) {
+func boundTo(c *choices, s *volume.Observed) {
 	pods, label := choose(c, nil, []corev1.Pod{{}}), choose(c, "", member.ClusterID, "id39")
 	rivals, away := choose(c, nil, []string{"cluster39"}), choose(c, false, true)
 	switch p := s.Placement; choose(c, "nothing", "deleted mirror", "promise", "freed promise", "lost promise", "another", "asks") {
@@ -106,7 +106,7 @@ func boundTo(c *choices, s *volume.Snapshot) {
 }
 
 // wrongForClaim says what a plan for a claim without a volume must not be.
-func wrongForClaim(s *volume.Snapshot, p Plan) string {
+func wrongForClaim(s *volume.Observed, p Plan) string {
 	root, here := s.Root, s.PlacedIn() == member.ClusterID
 	switch p.Step {
 	case None:
@@ -167,7 +167,7 @@ func wrongForClaim(s *volume.Snapshot, p Plan) string {
 
 // silent says which claim is Pending without a report: one that waits for this member, and for
 // nothing that happens by itself (I6).
-func silent(s *volume.Snapshot, p Plan) string {
+func silent(s *volume.Observed, p Plan) string {
 	if p.Step != None || p.Report != nil || deleting(s.Root) || s.Claim != nil && deleting(s.Claim) {
 		return ""
 	}
@@ -186,14 +186,14 @@ func silent(s *volume.Snapshot, p Plan) string {
 // Every combination of what there can be of a claim without a volume has a plan that neither
 // makes a second volume, nor leaves the user without a reason.
 func TestEveryClaim(t *testing.T) {
-	_, total := claimSnapshot(0)
+	_, total := claimObserved(0)
 	stride := 1
 	if !*all {
 		stride = 4*total/sample | 1
 	}
 	counted, failures, seen := map[Step]int{}, 0, 0
 	for n := 0; n < total; n += stride {
-		s, _ := claimSnapshot(n)
+		s, _ := claimObserved(n)
 		p := Next(s)
 		counted[p.Step]++
 		seen++
@@ -208,10 +208,10 @@ func TestEveryClaim(t *testing.T) {
 			t.Errorf("step %s is never taken", step)
 		}
 	}
-	t.Logf("%d of %d snapshots, %d wrong; steps: %v", seen, total, failures, counted)
+	t.Logf("%d of %d observations, %d wrong; steps: %v", seen, total, failures, counted)
 }
 
-func describeClaim(s *volume.Snapshot) string {
+func describeClaim(s *volume.Observed) string {
 	text := fmt.Sprintf("root names %q, annotations %v, deleting %t; bound away %t, asks %t, Pods %d, rivals %v, host restored %s, unconfirmed %t", s.Root.Spec.VolumeName, s.Root.Annotations, deleting(s.Root),
 		s.Placement.BoundAway, s.Placement.Asked != nil, len(s.Placement.Pods), s.Placement.Rivals, s.Placement.HostRestored, s.Placement.HostUnconfirmed)
 	if s.Promise != nil {

@@ -142,8 +142,8 @@ func leaves() []*corev1.PersistentVolume {
 
 // combination of objects, related as the observer relates them. The host PV is of this leaf PV,
 // or, if earlier, of another one that had its name.
-func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored bool) *volume.Snapshot {
-	s := &volume.Snapshot{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored}
+func combination(living *corev1.PersistentVolumeClaim, host *corev1.PersistentVolume, earlier bool, claim *corev1.PersistentVolumeClaim, leaf *corev1.PersistentVolume, restored bool) *volume.Observed {
+	s := &volume.Observed{Member: member, Name: "pv-1", UID: "leaf-1", Leaf: leaf, Restored: restored}
 	if leaf != nil {
 		s.Stamp, s.Stamped = mirror.OriginIn(member.HostID, leaf)
 	}
@@ -204,7 +204,7 @@ func refOf(uid types.UID) *corev1.ObjectReference {
 }
 
 // wrong says what a plan must not be.
-func wrong(s *volume.Snapshot, p Plan) string {
+func wrong(s *volume.Observed, p Plan) string {
 	retained := s.Leaf == nil || s.Leaf.Spec.PersistentVolumeReclaimPolicy == retains
 	destroyed := s.Host != nil && hostpv.Ended(s.Host) && !hostpv.Abandoned(s.Host) && s.Host.Spec.PersistentVolumeReclaimPolicy == deletes &&
 		(s.Leaf == nil || s.Stamped && s.Policy() == deletes)
@@ -286,7 +286,7 @@ func wrong(s *volume.Snapshot, p Plan) string {
 }
 
 // waits reports whether Kubernetes is about to change a bound claim's counterpart.
-func waits(s *volume.Snapshot) bool {
+func waits(s *volume.Observed) bool {
 	switch {
 	case hostpv.Ended(s.Host):
 		return true // the host's PV controller says that the claim is gone, or takes it back
@@ -344,10 +344,10 @@ func TestEveryCombination(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	t.Logf("%d of some %d snapshots, %d wrong; steps: %v", seen.Load(), total, failures.Load(), steps)
+	t.Logf("%d of some %d observations, %d wrong; steps: %v", seen.Load(), total, failures.Load(), steps)
 }
 
-func describe(s *volume.Snapshot) string {
+func describe(s *volume.Observed) string {
 	text := fmt.Sprintf("restored %t", s.Restored)
 	if s.Root != nil {
 		text += fmt.Sprintf("; root names %q, placed %q, deleting %t", s.Root.Spec.VolumeName, s.PlacedIn(), deleting(s.Root))

@@ -20,11 +20,11 @@ import (
 // fact is a condition of a row, with its text and the text of its opposite.
 type fact struct {
 	text, opposite string
-	is             func(*volume.Snapshot) bool
+	is             func(*volume.Observed) bool
 }
 
 func not(f fact) fact {
-	return fact{f.opposite, f.text, func(s *volume.Snapshot) bool { return !f.is(s) }}
+	return fact{f.opposite, f.text, func(s *volume.Observed) bool { return !f.is(s) }}
 }
 
 func either(facts ...fact) fact {
@@ -32,123 +32,123 @@ func either(facts ...fact) fact {
 	for i, f := range facts {
 		texts[i] = f.text
 	}
-	return fact{strings.Join(texts, ", or "), "", func(s *volume.Snapshot) bool {
+	return fact{strings.Join(texts, ", or "), "", func(s *volume.Observed) bool {
 		return slices.ContainsFunc(facts, func(f fact) bool { return f.is(s) })
 	}}
 }
 
 // Facts of the host PV.
 var (
-	twin         = fact{"two host PVs represent it", "", func(s *volume.Snapshot) bool { return s.Twin != nil }}
-	mirrored     = fact{"mirrored", "not mirrored", func(s *volume.Snapshot) bool { return s.Host != nil }}
-	replaced     = fact{"replaced", "not replaced", func(s *volume.Snapshot) bool { return len(s.Earlier) > 0 }}
-	abandoned    = fact{"annotated " + v1alpha1.AnnotationAbandon, "not abandoned", func(s *volume.Snapshot) bool { return s.Host != nil && hostpv.Abandoned(s.Host) }}
-	finalizer    = fact{"finalizer", "no finalizer", func(s *volume.Snapshot) bool { return s.HasFinalizer() }}
-	hostDeleting = fact{"host PV terminating", "host PV not terminating", func(s *volume.Snapshot) bool { return deleting(s.Host) }}
-	ended        = fact{"host PV has ended", "host PV has not ended", func(s *volume.Snapshot) bool { return s.Host != nil && hostpv.Ended(s.Host) }}
-	unclaimed    = fact{"host PV without claimRef", "host PV with claimRef", func(s *volume.Snapshot) bool { return s.Host.Spec.ClaimRef == nil }}
-	free         = fact{"host PV is free", "host PV is not free", func(s *volume.Snapshot) bool {
+	twin         = fact{"two host PVs represent it", "", func(s *volume.Observed) bool { return s.Twin != nil }}
+	mirrored     = fact{"mirrored", "not mirrored", func(s *volume.Observed) bool { return s.Host != nil }}
+	replaced     = fact{"replaced", "not replaced", func(s *volume.Observed) bool { return len(s.Earlier) > 0 }}
+	abandoned    = fact{"annotated " + v1alpha1.AnnotationAbandon, "not abandoned", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Abandoned(s.Host) }}
+	finalizer    = fact{"finalizer", "no finalizer", func(s *volume.Observed) bool { return s.HasFinalizer() }}
+	hostDeleting = fact{"host PV terminating", "host PV not terminating", func(s *volume.Observed) bool { return deleting(s.Host) }}
+	ended        = fact{"host PV has ended", "host PV has not ended", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Ended(s.Host) }}
+	unclaimed    = fact{"host PV without claimRef", "host PV with claimRef", func(s *volume.Observed) bool { return s.Host.Spec.ClaimRef == nil }}
+	free         = fact{"host PV is free", "host PV is not free", func(s *volume.Observed) bool {
 		return s.Host.Spec.ClaimRef == nil || s.Host.Status.Phase == corev1.VolumeAvailable
 	}}
-	freed = fact{"host PV was freed for another claim", "host PV was not freed", func(s *volume.Snapshot) bool { return s.Freed() }}
-	bound = fact{"bound", "not bound", func(s *volume.Snapshot) bool { return s.Bound() }}
+	freed = fact{"host PV was freed for another claim", "host PV was not freed", func(s *volume.Observed) bool { return s.Freed() }}
+	bound = fact{"bound", "not bound", func(s *volume.Observed) bool { return s.Bound() }}
 
-	destroyed = fact{"to be destroyed", "to be kept", func(s *volume.Snapshot) bool { return s.Destroys() }}
-	retained  = fact{"host PV or member retains", "neither host PV nor member retains", func(s *volume.Snapshot) bool {
+	destroyed = fact{"to be destroyed", "to be kept", func(s *volume.Observed) bool { return s.Destroys() }}
+	retained  = fact{"host PV or member retains", "neither host PV nor member retains", func(s *volume.Observed) bool {
 		return s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete || s.Policy() != corev1.PersistentVolumeReclaimDelete
 	}}
-	unsupported = fact{"host PV's policy is Recycle", "host PV's policy is not Recycle", func(s *volume.Snapshot) bool {
+	unsupported = fact{"host PV's policy is Recycle", "host PV's policy is not Recycle", func(s *volume.Observed) bool {
 		policy := s.Host.Spec.PersistentVolumeReclaimPolicy
 		return policy != corev1.PersistentVolumeReclaimDelete && policy != corev1.PersistentVolumeReclaimRetain
 	}}
-	outdated  = fact{"host PV not up to date", "", func(s *volume.Snapshot) bool { return s.Outdated() }}
-	unguarded = fact{"no finalizer, or not Retain where the member retains", "", func(s *volume.Snapshot) bool { return s.Unguarded() }}
+	outdated  = fact{"host PV not up to date", "", func(s *volume.Observed) bool { return s.Outdated() }}
+	unguarded = fact{"no finalizer, or not Retain where the member retains", "", func(s *volume.Observed) bool { return s.Unguarded() }}
 )
 
 // Facts of promises.
 var (
-	movable      = fact{"Bound, and no disk that is to outlive its Pods", "", func(s *volume.Snapshot) bool { return hostpv.Movable(s.Host) }}
-	placeless    = fact{"a promise that no member has", "not a promise that no member has", func(s *volume.Snapshot) bool { return s.Host != nil && hostpv.IsUnused(s.Host) }}
-	unwanted     = fact{"its claim has another volume", "", func(s *volume.Snapshot) bool { return s.Superseded() }}
-	unfulfilled  = fact{"a promise without a disk", "", func(s *volume.Snapshot) bool { return s.Host != nil && hostpv.IsUnfulfilled(s.Host) }}
-	promised     = fact{"root claim has a promise, or is to have one", "root claim has no promise", func(s *volume.Snapshot) bool { return s.Promised() }}
-	promisedHere = fact{"this member has its promise", "this member has no promise of it", func(s *volume.Snapshot) bool { return s.PromisedHere() }}
-	scratch      = fact{"a Bound promise, released when unused", "", func(s *volume.Snapshot) bool { return s.Scratch() }}
-	releasing    = fact{"marked as released", "not marked as released", func(s *volume.Snapshot) bool { return s.Host != nil && hostpv.Releasing(s.Host) }}
-	marked       = fact{"marked as unused", "", func(s *volume.Snapshot) bool { return hostpv.MarkedUnused(s.Host) }}
-	dated        = fact{"marked as unused, with the time", "not marked as unused", func(s *volume.Snapshot) bool { return s.UnusedSince() != nil }}
-	counted      = fact{"this process has listed its Pods since", "this process has not listed its Pods since", func(s *volume.Snapshot) bool { return s.Unused.Listed }}
-	graceOver    = fact{"the grace period is over", "the grace period is not over", func(s *volume.Snapshot) bool { return s.Unused.For >= s.Unused.Grace }}
-	used         = fact{"a Pod uses it", "no Pod uses it", func(s *volume.Snapshot) bool { return len(s.Users) > 0 }}
-	consumed     = fact{"a Pod used it", "", func(s *volume.Snapshot) bool { return s.Host.Annotations[v1alpha1.AnnotationConsumer] != "" }}
+	movable      = fact{"Bound, and no disk that is to outlive its Pods", "", func(s *volume.Observed) bool { return hostpv.Movable(s.Host) }}
+	placeless    = fact{"a promise that no member has", "not a promise that no member has", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnused(s.Host) }}
+	unwanted     = fact{"its claim has another volume", "", func(s *volume.Observed) bool { return s.Superseded() }}
+	unfulfilled  = fact{"a promise without a disk", "", func(s *volume.Observed) bool { return s.Host != nil && hostpv.IsUnfulfilled(s.Host) }}
+	promised     = fact{"root claim has a promise, or is to have one", "root claim has no promise", func(s *volume.Observed) bool { return s.Promised() }}
+	promisedHere = fact{"this member has its promise", "this member has no promise of it", func(s *volume.Observed) bool { return s.PromisedHere() }}
+	scratch      = fact{"a Bound promise, released when unused", "", func(s *volume.Observed) bool { return s.Scratch() }}
+	releasing    = fact{"marked as released", "not marked as released", func(s *volume.Observed) bool { return s.Host != nil && hostpv.Releasing(s.Host) }}
+	marked       = fact{"marked as unused", "", func(s *volume.Observed) bool { return hostpv.MarkedUnused(s.Host) }}
+	dated        = fact{"marked as unused, with the time", "not marked as unused", func(s *volume.Observed) bool { return s.UnusedSince() != nil }}
+	counted      = fact{"this process has listed its Pods since", "this process has not listed its Pods since", func(s *volume.Observed) bool { return s.Unused.Listed }}
+	graceOver    = fact{"the grace period is over", "the grace period is not over", func(s *volume.Observed) bool { return s.Unused.For >= s.Unused.Grace }}
+	used         = fact{"a Pod uses it", "no Pod uses it", func(s *volume.Observed) bool { return len(s.Users) > 0 }}
+	consumed     = fact{"a Pod used it", "", func(s *volume.Observed) bool { return s.Host.Annotations[v1alpha1.AnnotationConsumer] != "" }}
 )
 
 // Facts of the leaf PV.
 var (
-	ours       = fact{"leaf PV stamped, or named by a leaf claim of ours", "", func(s *volume.Snapshot) bool { return s.Ours() }}
-	hasLeaf    = fact{"leaf PV", "no leaf PV", func(s *volume.Snapshot) bool { return s.Leaf != nil }}
-	recreated  = fact{"another leaf PV has its name", "no other leaf PV has its name", func(s *volume.Snapshot) bool { return s.Recreated != nil }}
-	stamped    = fact{"leaf PV stamped", "leaf PV not stamped", func(s *volume.Snapshot) bool { return s.Stamped }}
-	leafDelete = fact{"leaf PV at Delete", "leaf PV not at Delete", func(s *volume.Snapshot) bool {
+	ours       = fact{"leaf PV stamped, or named by a leaf claim of ours", "", func(s *volume.Observed) bool { return s.Ours() }}
+	hasLeaf    = fact{"leaf PV", "no leaf PV", func(s *volume.Observed) bool { return s.Leaf != nil }}
+	recreated  = fact{"another leaf PV has its name", "no other leaf PV has its name", func(s *volume.Observed) bool { return s.Recreated != nil }}
+	stamped    = fact{"leaf PV stamped", "leaf PV not stamped", func(s *volume.Observed) bool { return s.Stamped }}
+	leafDelete = fact{"leaf PV at Delete", "leaf PV not at Delete", func(s *volume.Observed) bool {
 		return s.Leaf != nil && s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
 	}}
-	leafRetain  = fact{"leaf PV retained or gone", "leaf PV not retained", func(s *volume.Snapshot) bool { return proof.Retained(s.Leaf) }}
-	terminating = fact{"leaf PV terminating", "leaf PV not terminating", func(s *volume.Snapshot) bool { return s.Leaf != nil && deleting(s.Leaf) }}
-	leafBound   = fact{"leaf PV Bound", "leaf PV not Bound", func(s *volume.Snapshot) bool { return s.Leaf != nil && s.Leaf.Status.Phase == corev1.VolumeBound }}
-	provisioned = fact{"leaf claim and leaf PV are Bound", "leaf claim and leaf PV are not Bound", func(s *volume.Snapshot) bool {
+	leafRetain  = fact{"leaf PV retained or gone", "leaf PV not retained", func(s *volume.Observed) bool { return proof.Retained(s.Leaf) }}
+	terminating = fact{"leaf PV terminating", "leaf PV not terminating", func(s *volume.Observed) bool { return s.Leaf != nil && deleting(s.Leaf) }}
+	leafBound   = fact{"leaf PV Bound", "leaf PV not Bound", func(s *volume.Observed) bool { return s.Leaf != nil && s.Leaf.Status.Phase == corev1.VolumeBound }}
+	provisioned = fact{"leaf claim and leaf PV are Bound", "leaf claim and leaf PV are not Bound", func(s *volume.Observed) bool {
 		return s.Held() && s.Leaf.Status.Phase == corev1.VolumeBound && s.Claim.Status.Phase == corev1.ClaimBound
 	}}
-	unheld     = fact{"leaf PV not stamped and retained", "", func(s *volume.Snapshot) bool { return s.StampedLeaf() != nil }}
-	unkept     = fact{"leaf PV not secured", "", func(s *volume.Snapshot) bool { return s.Leaf != nil && s.KeptLeaf() != nil }}
-	mayBeKnown = fact{"the member retains it, or it may have been mirrored", "the member does not retain it, and it was never mirrored", func(s *volume.Snapshot) bool { return s.MayBeMirrored() }}
-	adoptable  = fact{"a claim asks for it and may have it", "", func(s *volume.Snapshot) bool { return s.Adoptable() }}
-	mayDelete  = fact{"it goes with its claim, or outlives the leaf claim", "", func(s *volume.Snapshot) bool { return s.MayDelete() }}
+	unheld     = fact{"leaf PV not stamped and retained", "", func(s *volume.Observed) bool { return s.StampedLeaf() != nil }}
+	unkept     = fact{"leaf PV not secured", "", func(s *volume.Observed) bool { return s.Leaf != nil && s.KeptLeaf() != nil }}
+	mayBeKnown = fact{"the member retains it, or it may have been mirrored", "the member does not retain it, and it was never mirrored", func(s *volume.Observed) bool { return s.MayBeMirrored() }}
+	adoptable  = fact{"a claim asks for it and may have it", "", func(s *volume.Observed) bool { return s.Adoptable() }}
+	mayDelete  = fact{"it goes with its claim, or outlives the leaf claim", "", func(s *volume.Observed) bool { return s.MayDelete() }}
 )
 
 // Facts of the leaf claim.
 var (
-	hasClaim      = fact{"leaf claim", "no leaf claim", func(s *volume.Snapshot) bool { return s.Claim != nil }}
-	claimed       = fact{"leaf claim names it", "no leaf claim names it", func(s *volume.Snapshot) bool { return s.Claimed() }}
-	claimDeleting = fact{"leaf claim terminating", "leaf claim not terminating", func(s *volume.Snapshot) bool { return s.Claim != nil && deleting(s.Claim) }}
-	claimUnbound  = fact{"leaf claim names no volume", "leaf claim names a volume", func(s *volume.Snapshot) bool { return s.Claim != nil && s.Claim.Spec.VolumeName == "" }}
-	claimBound    = fact{"leaf claim Bound", "leaf claim not Bound", func(s *volume.Snapshot) bool { return s.Claim.Status.Phase == corev1.ClaimBound }}
-	claimLost     = fact{"leaf claim Lost", "", func(s *volume.Snapshot) bool { return s.Claim.Status.Phase == corev1.ClaimLost }}
-	held          = fact{"leaf claim has it", "leaf claim does not have it", func(s *volume.Snapshot) bool { return s.Held() }}
-	heldByAnother = fact{"another root's leaf claim has it", "", func(s *volume.Snapshot) bool { return s.Holder != nil }}
-	holderRoot    = fact{"the root claim of that one is there", "the root claim of that one is gone", func(s *volume.Snapshot) bool { return s.HolderRoot != nil }}
-	outlived      = fact{"the leaf claim of a root that is gone has it", "", func(s *volume.Snapshot) bool {
+	hasClaim      = fact{"leaf claim", "no leaf claim", func(s *volume.Observed) bool { return s.Claim != nil }}
+	claimed       = fact{"leaf claim names it", "no leaf claim names it", func(s *volume.Observed) bool { return s.Claimed() }}
+	claimDeleting = fact{"leaf claim terminating", "leaf claim not terminating", func(s *volume.Observed) bool { return s.Claim != nil && deleting(s.Claim) }}
+	claimUnbound  = fact{"leaf claim names no volume", "leaf claim names a volume", func(s *volume.Observed) bool { return s.Claim != nil && s.Claim.Spec.VolumeName == "" }}
+	claimBound    = fact{"leaf claim Bound", "leaf claim not Bound", func(s *volume.Observed) bool { return s.Claim.Status.Phase == corev1.ClaimBound }}
+	claimLost     = fact{"leaf claim Lost", "", func(s *volume.Observed) bool { return s.Claim.Status.Phase == corev1.ClaimLost }}
+	held          = fact{"leaf claim has it", "leaf claim does not have it", func(s *volume.Observed) bool { return s.Held() }}
+	heldByAnother = fact{"another root's leaf claim has it", "", func(s *volume.Observed) bool { return s.Holder != nil }}
+	holderRoot    = fact{"the root claim of that one is there", "the root claim of that one is gone", func(s *volume.Observed) bool { return s.HolderRoot != nil }}
+	outlived      = fact{"the leaf claim of a root that is gone has it", "", func(s *volume.Observed) bool {
 		claim := s.Stale()
 		return s.Left == nil && claim != nil && !deleting(claim) && (s.Holder != nil || s.HostRoot() == "")
 	}}
-	leftOutlived = fact{"leaf PV outlives that leaf claim", "", func(s *volume.Snapshot) bool { return proof.Outlives(s.Leaf, s.Left) }}
-	left         = fact{"another leaf claim names it, whose root is gone", "", func(s *volume.Snapshot) bool { return s.Left != nil }}
-	leftDeleting = fact{"that leaf claim terminating", "that leaf claim not terminating", func(s *volume.Snapshot) bool { return deleting(s.Left) }}
-	lent         = fact{"leaf PV names another claim", "", func(s *volume.Snapshot) bool {
+	leftOutlived = fact{"leaf PV outlives that leaf claim", "", func(s *volume.Observed) bool { return proof.Outlives(s.Leaf, s.Left) }}
+	left         = fact{"another leaf claim names it, whose root is gone", "", func(s *volume.Observed) bool { return s.Left != nil }}
+	leftDeleting = fact{"that leaf claim terminating", "that leaf claim not terminating", func(s *volume.Observed) bool { return deleting(s.Left) }}
+	lent         = fact{"leaf PV names another claim", "", func(s *volume.Observed) bool {
 		ref := s.Leaf.Spec.ClaimRef
 		return ref != nil && ref.UID != "" && ref.UID != s.Claim.UID
 	}}
-	pointed = fact{"leaf PV points at the leaf claim", "", func(s *volume.Snapshot) bool { return hostpv.PointsAt(s.Leaf, s.Claim) }}
-	slow    = fact{"the member's PV controller has not bound it again", "", func(s *volume.Snapshot) bool {
+	pointed = fact{"leaf PV points at the leaf claim", "", func(s *volume.Observed) bool { return hostpv.PointsAt(s.Leaf, s.Claim) }}
+	slow    = fact{"the member's PV controller has not bound it again", "", func(s *volume.Observed) bool {
 		return s.Held() && s.Claim.Status.Phase == corev1.ClaimPending && s.Claim.Annotations[v1alpha1.AnnotationVolumeUID] != string(s.Leaf.UID)
 	}}
-	asked = fact{"a new claim asks for its volume", "", func(s *volume.Snapshot) bool { return s.AskedFor() }}
+	asked = fact{"a new claim asks for its volume", "", func(s *volume.Observed) bool { return s.AskedFor() }}
 )
 
 // Facts of the root claim.
 var (
-	hasRoot      = fact{"root claim", "no root claim", func(s *volume.Snapshot) bool { return s.Root != nil }}
-	rootDeleting = fact{"root claim terminating", "root claim not terminating", func(s *volume.Snapshot) bool { return deleting(s.Root) }}
-	own          = fact{"root claim is to be bound to it", "root claim is not to be bound to it", func(s *volume.Snapshot) bool { return s.Own() }}
-	placed       = fact{"placed", "placed nowhere", func(s *volume.Snapshot) bool { return s.PlacedIn() != "" }}
-	placedHere   = fact{"placed here", "placed in another member", func(s *volume.Snapshot) bool { return s.PlacedIn() == s.Member.ClusterID }}
-	mistaken     = fact{"the root claim's host PV represents another leaf PV of its name", "", func(s *volume.Snapshot) bool { return s.Mistaken() != nil }}
-	elsewhere    = fact{"root claim is placed elsewhere, or names another volume", "", func(s *volume.Snapshot) bool { return s.Elsewhere() != "" }}
-	placedAway   = fact{"placed in another member", "", func(s *volume.Snapshot) bool { return s.PlacedIn() != "" && s.PlacedIn() != s.Member.ClusterID }}
-	grown        = fact{"root claim requests more", "", func(s *volume.Snapshot) bool {
+	hasRoot      = fact{"root claim", "no root claim", func(s *volume.Observed) bool { return s.Root != nil }}
+	rootDeleting = fact{"root claim terminating", "root claim not terminating", func(s *volume.Observed) bool { return deleting(s.Root) }}
+	own          = fact{"root claim is to be bound to it", "root claim is not to be bound to it", func(s *volume.Observed) bool { return s.Own() }}
+	placed       = fact{"placed", "placed nowhere", func(s *volume.Observed) bool { return s.PlacedIn() != "" }}
+	placedHere   = fact{"placed here", "placed in another member", func(s *volume.Observed) bool { return s.PlacedIn() == s.Member.ClusterID }}
+	mistaken     = fact{"the root claim's host PV represents another leaf PV of its name", "", func(s *volume.Observed) bool { return s.Mistaken() != nil }}
+	elsewhere    = fact{"root claim is placed elsewhere, or names another volume", "", func(s *volume.Observed) bool { return s.Elsewhere() != "" }}
+	placedAway   = fact{"placed in another member", "", func(s *volume.Observed) bool { return s.PlacedIn() != "" && s.PlacedIn() != s.Member.ClusterID }}
+	grown        = fact{"root claim requests more", "", func(s *volume.Observed) bool {
 		_, grown := pvc.Growth(s.Root, s.Claim)
 		return grown
 	}}
-	modified = fact{"root claim asks for another volumeAttributesClass", "", func(s *volume.Snapshot) bool {
+	modified = fact{"root claim asks for another volumeAttributesClass", "", func(s *volume.Observed) bool {
 		return s.Claim.Status.Phase == corev1.ClaimBound &&
 			ptr.Deref(s.Root.Spec.VolumeAttributesClassName, "") != ptr.Deref(s.Claim.Spec.VolumeAttributesClassName, "")
 	}}
@@ -158,47 +158,47 @@ func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil
 
 // Facts of a claim that has no volume in the member.
 var (
-	alone           = fact{"a claim without a volume in this member", "", (*volume.Snapshot).Alone}
-	named           = fact{"it names a volume", "it names no volume", func(s *volume.Snapshot) bool { return s.Root.Spec.VolumeName != "" }}
-	selected        = fact{"this member is selected", "this member is not selected", (*volume.Snapshot).Selected}
-	agreed          = fact{"the scheduler agrees, if recovery selected it", "recovery selected this member, and the scheduler does not agree yet", (*volume.Snapshot).Agreed}
-	ownClass        = fact{"class of Xylem", "class not of Xylem", func(s *volume.Snapshot) bool { return hostclass.Own(s.Class) }}
-	mirrors         = fact{"class of mirror mode that waits for a consumer", "class not of mirror mode, or one that binds at once", (*volume.Snapshot).Mirrors}
-	boundAway       = fact{"bound to a volume elsewhere", "the volume that it names is not observed", func(s *volume.Snapshot) bool { return s.Placement.BoundAway }}
-	namesMirror     = fact{"it names the host PV of its leaf claim's volume", "", (*volume.Snapshot).NamesMirror}
-	mirrorDeleting  = fact{"its host PV terminating", "", func(s *volume.Snapshot) bool { return terminatingPV(s.Placement.Mirror) }}
-	hostUnconfirmed = fact{"the restore of the host is unconfirmed", "", func(s *volume.Snapshot) bool { return s.Placement.HostUnconfirmed }}
-	confirmed       = fact{"an admin allows it, or it predates the confirmed restore of the host", "", (*volume.Snapshot).Confirmed}
-	classRefused    = fact{"the member refuses its class", "", func(s *volume.Snapshot) bool { return s.Answer().ByClass() }}
-	refused         = fact{"the member refuses it", "", func(s *volume.Snapshot) bool { return s.ReportRefused() != nil }}
-	namespaced      = fact{"the member has its namespace", "the member lacks its namespace", func(s *volume.Snapshot) bool { return s.Placement == nil || !s.Answer().Waits }}
+	alone           = fact{"a claim without a volume in this member", "", (*volume.Observed).Alone}
+	named           = fact{"it names a volume", "it names no volume", func(s *volume.Observed) bool { return s.Root.Spec.VolumeName != "" }}
+	selected        = fact{"this member is selected", "this member is not selected", (*volume.Observed).Selected}
+	agreed          = fact{"the scheduler agrees, if recovery selected it", "recovery selected this member, and the scheduler does not agree yet", (*volume.Observed).Agreed}
+	ownClass        = fact{"class of Xylem", "class not of Xylem", func(s *volume.Observed) bool { return hostclass.Own(s.Class) }}
+	mirrors         = fact{"class of mirror mode that waits for a consumer", "class not of mirror mode, or one that binds at once", (*volume.Observed).Mirrors}
+	boundAway       = fact{"bound to a volume elsewhere", "the volume that it names is not observed", func(s *volume.Observed) bool { return s.Placement.BoundAway }}
+	namesMirror     = fact{"it names the host PV of its leaf claim's volume", "", (*volume.Observed).NamesMirror}
+	mirrorDeleting  = fact{"its host PV terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Mirror) }}
+	hostUnconfirmed = fact{"the restore of the host is unconfirmed", "", func(s *volume.Observed) bool { return s.Placement.HostUnconfirmed }}
+	confirmed       = fact{"an admin allows it, or it predates the confirmed restore of the host", "", (*volume.Observed).Confirmed}
+	classRefused    = fact{"the member refuses its class", "", func(s *volume.Observed) bool { return s.Answer().ByClass() }}
+	refused         = fact{"the member refuses it", "", func(s *volume.Observed) bool { return s.ReportRefused() != nil }}
+	namespaced      = fact{"the member has its namespace", "the member lacks its namespace", func(s *volume.Observed) bool { return s.Placement == nil || !s.Answer().Waits }}
 
-	vanished = fact{"leaf claim was created for a volume that is gone", "", func(s *volume.Snapshot) bool {
+	vanished = fact{"leaf claim was created for a volume that is gone", "", func(s *volume.Observed) bool {
 		return s.Claim != nil && s.Placement.Provisioned == nil && !metav1.HasAnnotation(s.Claim.ObjectMeta, volumehelpers.AnnBindCompleted)
 	}}
-	provisionedDeleting = fact{"leaf PV terminating", "leaf PV not terminating", func(s *volume.Snapshot) bool { return terminatingPV(s.Placement.Provisioned) }}
+	provisionedDeleting = fact{"leaf PV terminating", "leaf PV not terminating", func(s *volume.Observed) bool { return terminatingPV(s.Placement.Provisioned) }}
 
-	asks        = fact{"the leaf PV is here, and no host PV has its name or represents it", "a host PV has its name, or represents it", func(s *volume.Snapshot) bool { return s.Placement == nil || s.Placement.Asked != nil }}
-	rivals      = fact{"other members have such a volume too", "", func(s *volume.Snapshot) bool { return s.Placement != nil && len(s.Placement.Rivals) > 0 }}
-	unadoptable = fact{"the claim may not have it", "", func(s *volume.Snapshot) bool { return s.ReportUnadoptable() != nil }}
+	asks        = fact{"the leaf PV is here, and no host PV has its name or represents it", "a host PV has its name, or represents it", func(s *volume.Observed) bool { return s.Placement == nil || s.Placement.Asked != nil }}
+	rivals      = fact{"other members have such a volume too", "", func(s *volume.Observed) bool { return s.Placement != nil && len(s.Placement.Rivals) > 0 }}
+	unadoptable = fact{"the claim may not have it", "", func(s *volume.Observed) bool { return s.ReportUnadoptable() != nil }}
 )
 
 // Facts of a claim that is bound to a promise without a disk, or is to be.
 var (
-	unobserved        = fact{"it has no PersistentVolume, and no member is observed", "", (*volume.Snapshot).Unobserved}
-	ofPromises        = fact{"class of promise mode", "class not of Xylem, or not of promise mode", func(s *volume.Snapshot) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) }}
-	unpromisable      = fact{"nothing can be promised to it", "", func(s *volume.Snapshot) bool { return hostpv.PromiseRefusal(s.Root) != nil }}
-	diskless          = fact{"bound to a promise without a disk", "not bound to a promise without a disk", func(s *volume.Snapshot) bool { return s.Promise != nil }}
-	promiseLost       = fact{"its promise is gone", "", func(s *volume.Snapshot) bool { return s.PromiseLost }}
-	ownPromise        = fact{"it names its own promise", "", (*volume.Snapshot).OwnPromise}
-	labelledHere      = fact{"promise labelled for this member", "promise not labelled for this member", func(s *volume.Snapshot) bool { return s.LabelledFor() == s.Member.ClusterID }}
-	labelledElsewhere = fact{"promise labelled for another member", "", func(s *volume.Snapshot) bool {
+	unobserved        = fact{"it has no PersistentVolume, and no member is observed", "", (*volume.Observed).Unobserved}
+	ofPromises        = fact{"class of promise mode", "class not of Xylem, or not of promise mode", func(s *volume.Observed) bool { return hostclass.Own(s.Class) && hostpv.Promises(s.Class) }}
+	unpromisable      = fact{"nothing can be promised to it", "", func(s *volume.Observed) bool { return hostpv.PromiseRefusal(s.Root) != nil }}
+	diskless          = fact{"bound to a promise without a disk", "not bound to a promise without a disk", func(s *volume.Observed) bool { return s.Promise != nil }}
+	promiseLost       = fact{"its promise is gone", "", func(s *volume.Observed) bool { return s.PromiseLost }}
+	ownPromise        = fact{"it names its own promise", "", (*volume.Observed).OwnPromise}
+	labelledHere      = fact{"promise labelled for this member", "promise not labelled for this member", func(s *volume.Observed) bool { return s.LabelledFor() == s.Member.ClusterID }}
+	labelledElsewhere = fact{"promise labelled for another member", "", func(s *volume.Observed) bool {
 		return s.LabelledFor() != "" && s.LabelledFor() != s.Member.ClusterID
 	}}
-	podHere         = fact{"a Pod here uses it", "no Pod here uses it", func(s *volume.Snapshot) bool { return len(s.Placement.Pods) > 0 }}
-	givenUp         = fact{"promise annotated " + v1alpha1.AnnotationAbandon, "", func(s *volume.Snapshot) bool { return hostpv.Abandoned(s.Promise) }}
-	promiseDeleting = fact{"promise terminating", "", func(s *volume.Snapshot) bool { return terminatingPV(s.Promise) }}
-	kept            = fact{"leaf claim of a promise that is not abandoned", "", (*volume.Snapshot).KeepsPromise}
+	podHere         = fact{"a Pod here uses it", "no Pod here uses it", func(s *volume.Observed) bool { return len(s.Placement.Pods) > 0 }}
+	givenUp         = fact{"promise annotated " + v1alpha1.AnnotationAbandon, "", func(s *volume.Observed) bool { return hostpv.Abandoned(s.Promise) }}
+	promiseDeleting = fact{"promise terminating", "", func(s *volume.Observed) bool { return terminatingPV(s.Promise) }}
+	kept            = fact{"leaf claim of a promise that is not abandoned", "", (*volume.Observed).KeepsPromise}
 )
 
 // terminatingPV reports whether somebody has deleted a PV. While it is Bound, Kubernetes keeps

@@ -93,7 +93,7 @@ type row struct {
 	// reason of the message that report returns. A controller may add what else it knows, and
 	// then report is nil.
 	reason string
-	report func(*volume.Snapshot) *mirror.Refusal
+	report func(*volume.Observed) *mirror.Refusal
 }
 
 // part of the table.
@@ -112,7 +112,7 @@ var table = []part{
 }
 
 // Next is the plan for a volume: the first row whose conditions are met. It is pure.
-func Next(s *volume.Snapshot) Plan {
+func Next(s *volume.Observed) Plan {
 	for i := range table {
 		if p, found := next(table[i].sections, s); found {
 			return p
@@ -121,7 +121,7 @@ func Next(s *volume.Snapshot) Plan {
 	return Plan{Phase: Foreign}
 }
 
-func next(sections []section, s *volume.Snapshot) (Plan, bool) {
+func next(sections []section, s *volume.Observed) (Plan, bool) {
 	for i := range sections {
 		if !met(sections[i].when, s) {
 			continue
@@ -135,11 +135,11 @@ func next(sections []section, s *volume.Snapshot) (Plan, bool) {
 	return Plan{}, false
 }
 
-func met(facts []fact, s *volume.Snapshot) bool {
+func met(facts []fact, s *volume.Observed) bool {
 	return !slices.ContainsFunc(facts, func(f fact) bool { return !f.is(s) })
 }
 
-func (r *row) plan(s *volume.Snapshot) Plan {
+func (r *row) plan(s *volume.Observed) Plan {
 	p := Plan{Phase: r.phase, Step: r.step, Owner: r.owner, Needs: NeedsOf(r.step)}
 	if r.report != nil {
 		p.Report = r.report(s)

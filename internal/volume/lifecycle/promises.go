@@ -16,20 +16,20 @@ var promises = []section{
 		{phase: Unpromised, step: CreatePromise, owner: Promise},
 	}},
 	{title: "An admin abandons the promise, and host_volume has not yet taken it from its member", when: []fact{alone, diskless, givenUp}, rows: []row{
-		{phase: Terminating, when: []fact{promiseDeleting, either(podHere, hasClaim)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Snapshot).ReportPromiseTerminating, until: "the claim is gone"},
+		{phase: Terminating, when: []fact{promiseDeleting, either(podHere, hasClaim)}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Observed).ReportPromiseTerminating, until: "the claim is gone"},
 		{phase: Abandoned, owner: HostVolume, until: "host_volume has taken it"},
 	}},
 	{title: "The claim of a promise without a disk, placed in another member", when: []fact{alone, diskless, placedAway}, rows: []row{
 		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
 		{phase: Unplacing, when: []fact{not(hasClaim), labelledHere}, step: Unlabel, owner: RootPVC},
-		{phase: Promised, when: []fact{either(podHere, hasClaim)}, owner: RootPVC, reason: v1alpha1.ReasonPlacedElsewhere, report: (*volume.Snapshot).ReportElsewhere, until: "the claim is placed here, or nowhere"},
+		{phase: Promised, when: []fact{either(podHere, hasClaim)}, owner: RootPVC, reason: v1alpha1.ReasonPlacedElsewhere, report: (*volume.Observed).ReportElsewhere, until: "the claim is placed here, or nowhere"},
 		{phase: Promised, owner: RootPVC, until: "a Pod of the claim is bound to this member's node"},
 	}},
 	{title: "The claim of a promise without a disk, placed nowhere", when: []fact{alone, diskless, not(placed)}, rows: slices.Concat([]row{
 		{phase: Placing, when: []fact{podHere, not(rootDeleting)}, step: Place, owner: RootPVC},
 	}, unrecorded(kept), []row{
 		{phase: Withdrawing, when: []fact{claimUnbound}, step: Withdraw, owner: RootPVC},
-		{phase: Surplus, when: []fact{hasClaim}, owner: RootPVC, reason: v1alpha1.ReasonSurplusVolume, report: (*volume.Snapshot).ReportTaken, until: "a Pod of the claim is bound here, or the leaf claim is gone"},
+		{phase: Surplus, when: []fact{hasClaim}, owner: RootPVC, reason: v1alpha1.ReasonSurplusVolume, report: (*volume.Observed).ReportTaken, until: "a Pod of the claim is bound here, or the leaf claim is gone"},
 		{phase: Promised, when: []fact{labelledElsewhere}, owner: RootPVC, until: "the other member releases the promise"},
 		{phase: Promised, when: []fact{not(labelledHere)}, owner: RootPVC, until: "a Pod of the claim is bound to this member's node"},
 	})},
@@ -40,17 +40,17 @@ var promises = []section{
 		{phase: Unplacing, when: []fact{not(labelledHere)}, step: Unplace, owner: RootPVC},
 	}},
 	{title: "A Pod waits for the disk of a promise, which this member is to provision", when: []fact{alone, diskless, not(hasClaim), podHere, not(rootDeleting)}, rows: []row{
-		{phase: Placing, when: []fact{refused}, owner: RootPVC, reason: "ClassNotFound, ClassKeepsOff, " + refusals, report: (*volume.Snapshot).ReportRefused, until: "what refuses it changes"},
+		{phase: Placing, when: []fact{refused}, owner: RootPVC, reason: "ClassNotFound, ClassKeepsOff, " + refusals, report: (*volume.Observed).ReportRefused, until: "what refuses it changes"},
 		{phase: Placing, when: []fact{not(namespaced)}, owner: RootPVC, until: "leaf_namespace creates the namespace"},
 		{phase: Placing, step: CreateClaim, owner: RootPVC},
 	}},
 	{title: "The claim of a promise without a disk, which this member has", when: []fact{alone, diskless}, rows: []row{
 		{phase: Unplacing, when: []fact{not(hasClaim)}, step: Unlabel, owner: RootPVC},
-		{phase: Lost, when: []fact{not(claimUnbound), vanished}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost, report: (*volume.Snapshot).ReportVanished, until: "the leaf claim is gone, or its volume is back"},
+		{phase: Lost, when: []fact{not(claimUnbound), vanished}, owner: RootPVC, reason: v1alpha1.ReasonVolumeLost, report: (*volume.Observed).ReportVanished, until: "the leaf claim is gone, or its volume is back"},
 		{phase: Provisioned, when: []fact{not(claimUnbound), not(provisionedDeleting)}, owner: RootPVC, until: "leaf_pv fulfils the promise"},
 		{phase: Withdrawing, when: []fact{claimUnbound, not(podHere)}, step: Withdraw, owner: RootPVC},
-		{phase: Terminating, when: []fact{provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Snapshot).ReportProvisionedTerminating, until: "the claim is gone"},
-		{phase: Provisioning, owner: RootPVC, reason: failures, report: (*volume.Snapshot).ReportFailure, until: "the member provisions the disk, or no Pod uses the claim"},
+		{phase: Terminating, when: []fact{provisionedDeleting}, owner: RootPVC, reason: v1alpha1.ReasonVolumeTerminating, report: (*volume.Observed).ReportProvisionedTerminating, until: "the claim is gone"},
+		{phase: Provisioning, owner: RootPVC, reason: failures, report: (*volume.Observed).ReportFailure, until: "the member provisions the disk, or no Pod uses the claim"},
 	}},
 	{title: "A promise that no member has", when: []fact{placeless, not(abandoned)}, rows: []row{
 		{phase: Ending, when: []fact{ended, either(not(hostDeleting), finalizer)}, step: DropPromise, owner: HostVolume},
@@ -76,7 +76,7 @@ var promises = []section{
 		{phase: Releasing, when: []fact{either(not(hasLeaf), leafDelete)}, owner: RootPV, until: "leaf claim and leaf PV are gone"},
 		{phase: Idle, when: []fact{used}, step: Unmark, owner: RootPV},
 		{phase: Releasing, when: []fact{consumed, destroyed}, step: SetDeleteUnused, owner: RootPV},
-		{phase: Idle, when: []fact{hasLeaf}, owner: RootPV, reason: v1alpha1.ReasonReleaseRefused, report: (*volume.Snapshot).ReportKept, until: "the policies change, or a Pod uses it"},
+		{phase: Idle, when: []fact{hasLeaf}, owner: RootPV, reason: v1alpha1.ReasonReleaseRefused, report: (*volume.Observed).ReportKept, until: "the policies change, or a Pod uses it"},
 	}},
 	{title: "A promise that is marked as unused, and that a Pod uses again", when: []fact{scratch, not(abandoned)}, rows: []row{
 		{phase: Idle, when: []fact{finalizer, used, marked}, step: Unmark, owner: RootPV},

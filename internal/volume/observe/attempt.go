@@ -25,7 +25,7 @@ import (
 // observeAttempt looks up how the claim does here, while it has no volume: one that this member
 // is selected for, or a promise that is to be fulfilled here.
 func (o ClaimObserver) observeAttempt(ctx context.Context, c *Claim) error {
-	s := c.Snapshot
+	s := c.Observed
 	ofPromise := s.Promise != nil
 	if !s.Alone() || c.Leaf != nil && c.Leaf.Spec.VolumeName != "" ||
 		!ofPromise && (c.Root.Spec.VolumeName != "" || !s.Selected()) {
@@ -60,7 +60,7 @@ func (o ClaimObserver) observeAttempt(ctx context.Context, c *Claim) error {
 	return nil
 }
 
-func (o ClaimObserver) consumer(ctx context.Context, s *volume.Snapshot, pod *corev1.Pod) (volume.Consumer, error) {
+func (o ClaimObserver) consumer(ctx context.Context, s *volume.Observed, pod *corev1.Pod) (volume.Consumer, error) {
 	c := volume.Consumer{Name: pod.Name}
 	leaf, origin, err := index.Leaf[corev1.Pod](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(pod))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// ClaimObserver reads the snapshots of root_pvc: those of claims, and of what the member has to
+// ClaimObserver reads the observations of root_pvc: those of claims, and of what the member has to
 // say to them.
 type ClaimObserver struct {
 	Observer
@@ -42,20 +42,20 @@ type Claim struct {
 	// Nil is absent.
 	Root, Leaf *corev1.PersistentVolumeClaim
 	Origin     mirror.Origin
-	// Snapshot that is decided on; nil if there is neither.
-	Snapshot *volume.Snapshot
+	// Observed that is decided on; nil if there is neither.
+	Observed *volume.Observed
 }
 
 // HandedOver reports whether the volume of a stale leaf claim is another claim's by now, for which
 // the plan is, and which may have another name.
 func (c *Claim) HandedOver() bool {
-	s := c.Snapshot
+	s := c.Observed
 	return c.Leaf != nil && (c.Root == nil || c.Root.UID != c.Origin.UID) && (s.Claim == nil || s.Claim.UID != c.Leaf.UID)
 }
 
-// ForRoot reports whether the snapshot is of the root's volume, and of no other claim's.
+// ForRoot reports whether the observation is of the root's volume, and of no other claim's.
 func (c *Claim) ForRoot() bool {
-	return c.Root != nil && c.Snapshot.Root != nil && c.Snapshot.Root.UID == c.Root.UID
+	return c.Root != nil && c.Observed.Root != nil && c.Observed.Root.UID == c.Root.UID
 }
 
 // Reports reports whether the root's Placed condition is a member's to keep: of an unbound claim,
@@ -72,8 +72,8 @@ func (c *Claim) Reports(m mirror.Member) bool {
 	case placed != "":
 		return placed == m.ClusterID
 	case c.Root.Spec.VolumeName != "":
-		p := c.Snapshot.Placement
-		return p.Asked != nil && len(p.Rivals) == 0 || c.Snapshot.Promise != nil && hostpv.LetGoIn(c.Snapshot.Promise, m.ClusterID)
+		p := c.Observed.Placement
+		return p.Asked != nil && len(p.Rivals) == 0 || c.Observed.Promise != nil && hostpv.LetGoIn(c.Observed.Promise, m.ClusterID)
 	}
 	return true // no member has it: what was reported of it is taken back
 }
@@ -86,32 +86,32 @@ func (o ClaimObserver) OfClaim(ctx context.Context, key types.NamespacedName) (c
 	if c.Leaf, c.Origin, err = index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key); err != nil {
 		return c, err
 	}
-	if c.Snapshot, err = o.ofVolume(ctx, c.Root, c.Leaf, c.Origin); err != nil {
+	if c.Observed, err = o.ofVolume(ctx, c.Root, c.Leaf, c.Origin); err != nil {
 		return c, err
 	}
 	switch {
-	case c.Snapshot != nil:
+	case c.Observed != nil:
 		c.refresh()
 	case c.Root == nil:
 		return c, nil
 	default:
-		c.Snapshot = &volume.Snapshot{Member: o.Member, Root: c.Root, Claim: c.Leaf, Origin: c.Origin}
+		c.Observed = &volume.Observed{Member: o.Member, Root: c.Root, Claim: c.Leaf, Origin: c.Origin}
 	}
-	c.Snapshot.Rules = o.Rules
-	c.Snapshot.Placement = &volume.Placement{HostRestored: o.HostRestored, HostUnconfirmed: o.HostUnconfirmed}
+	c.Observed.Rules = o.Rules
+	c.Observed.Placement = &volume.Placement{HostRestored: o.HostRestored, HostUnconfirmed: o.HostUnconfirmed}
 	return c, o.observePlacement(ctx, &c)
 }
 
-// refresh root and leaf claim from the snapshot, which was read after them.
+// refresh root and leaf claim from the observation, which was read after them.
 func (c *Claim) refresh() {
 	if c.HandedOver() {
 		return
 	}
-	if c.Snapshot.Root != nil {
-		c.Root = c.Snapshot.Root
+	if c.Observed.Root != nil {
+		c.Root = c.Observed.Root
 	}
-	if c.Snapshot.Claim != nil {
-		c.Leaf, c.Origin = c.Snapshot.Claim, c.Snapshot.Origin
+	if c.Observed.Claim != nil {
+		c.Leaf, c.Origin = c.Observed.Claim, c.Observed.Origin
 	}
 }
 
@@ -134,7 +134,7 @@ func (o ClaimObserver) observePlacement(ctx context.Context, c *Claim) error {
 
 // observeProvisioned looks up the PV of a leaf claim, and its class.
 func (o ClaimObserver) observeProvisioned(ctx context.Context, c *Claim) error {
-	s := c.Snapshot
+	s := c.Observed
 	made := s.Leaf
 	var err error
 	switch {
@@ -157,7 +157,7 @@ func (o ClaimObserver) observeProvisioned(ctx context.Context, c *Claim) error {
 
 // observeVolume looks up the host PV that the root is bound to, unless it is of this member.
 func (o ClaimObserver) observeVolume(ctx context.Context, c *Claim) error {
-	s := c.Snapshot
+	s := c.Observed
 	if c.Root.Spec.VolumeName == "" {
 		return o.observeMirror(ctx, c)
 	}
@@ -187,7 +187,7 @@ func (o ClaimObserver) observeMirror(ctx context.Context, c *Claim) error {
 	hosts, err := index.VolumesOfClaim(ctx, o.Host, client.ObjectKeyFromObject(c.Root))
 	for i := range hosts {
 		if cluster, _, _, _ := hostpv.LeafOf(&hosts[i]); cluster == o.ClusterID && hosts[i].Spec.ClaimRef.UID == c.Root.UID {
-			c.Snapshot.Placement.Mirror = &hosts[i]
+			c.Observed.Placement.Mirror = &hosts[i]
 		}
 	}
 	return err
@@ -195,7 +195,7 @@ func (o ClaimObserver) observeMirror(ctx context.Context, c *Claim) error {
 
 // observeAsked looks up the leaf PV that the root asks for by name, if the host has no PV for it.
 func (o ClaimObserver) observeAsked(ctx context.Context, c *Claim) error {
-	p := c.Snapshot.Placement
+	p := c.Observed.Placement
 	candidate := p.Provisioned
 	if candidate == nil || c.Leaf.Spec.VolumeName == "" {
 		var err error
@@ -217,7 +217,7 @@ func (o ClaimObserver) observeAsked(ctx context.Context, c *Claim) error {
 	if namespace == nil {
 		return fmt.Errorf("namespace %s, whose claim asks for volume %s, is not in the cache yet", c.Root.Namespace, candidate.Name)
 	}
-	p.Asked, c.Snapshot.Tenant = candidate, namespace.UID
+	p.Asked, c.Observed.Tenant = candidate, namespace.UID
 	if o.Rivals != nil {
 		p.Rivals = o.Rivals(candidate.Name, client.ObjectKeyFromObject(c.Root))
 	}
@@ -232,7 +232,7 @@ func (o ClaimObserver) observeRegistration(ctx context.Context, c *Claim) error 
 	}
 	registrations, err := index.RegistrationsOf(ctx, o.Host, placed)
 	if len(registrations) > 0 {
-		c.Snapshot.PlacedRegistration = registrations[0].Name
+		c.Observed.PlacedRegistration = registrations[0].Name
 	}
 	return err
 }
@@ -240,7 +240,7 @@ func (o ClaimObserver) observeRegistration(ctx context.Context, c *Claim) error 
 // observeMember looks up the classes on both sides, the member's node and its namespace. The class
 // of a promise is the one of the time when that was made.
 func (o ClaimObserver) observeMember(ctx context.Context, c *Claim) error {
-	s := c.Snapshot
+	s := c.Observed
 	name := hostclass.NameOf(c.Root)
 	if s.Alone() && s.Promise != nil {
 		name = s.Promise.Spec.StorageClassName

@@ -1,4 +1,4 @@
-// Package observe reads snapshots of claims and volumes from the caches of the host and of one
+// Package observe reads observations of claims and volumes from the caches of the host and of one
 // member. Observer is for controllers that begin with a PV: root_pv with one of the host, leaf_pv
 // with one of the member. ClaimObserver is for root_pvc, which begins with a claim, and also needs
 // to know what the member has to say to it: its classes, its namespace, the claim's Pods and the

@@ -19,23 +19,23 @@ import (
 	"github.com/xylem-io/xylem/internal/volume"
 )
 
-// Observer reads snapshots from the caches of the host and of one member.
+// Observer reads observations from the caches of the host and of one member.
 type Observer struct {
 	proof.Prover
 	// Rules of the member's registration; OfLeaf and OfClaim need them.
 	Rules placement.Rules
 }
 
-// OfHost is the snapshot of the volume that a PV of the host represents, or of a promise
+// OfHost is the observation of the volume that a PV of the host represents, or of a promise
 // without a disk that this member has; nil if that PV is not there, or of no concern to this
 // member.
-func (o Observer) OfHost(ctx context.Context, name string) (*volume.Snapshot, error) {
+func (o Observer) OfHost(ctx context.Context, name string) (*volume.Observed, error) {
 	host, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(name))
 	if err != nil || host == nil {
 		return nil, err
 	}
 	if hostpv.IsPromiseIn(host, o.ClusterID) {
-		return &volume.Snapshot{Member: o.Member, Host: host}, nil
+		return &volume.Observed{Member: o.Member, Host: host}, nil
 	}
 	cluster, leafName, uid, ours := hostpv.LeafOf(host)
 	if !ours || cluster != o.ClusterID {
@@ -45,7 +45,7 @@ func (o Observer) OfHost(ctx context.Context, name string) (*volume.Snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	s := &volume.Snapshot{Member: o.Member, Name: leafName, UID: uid, Host: host}
+	s := &volume.Observed{Member: o.Member, Name: leafName, UID: uid, Host: host}
 	has(s, leaf)
 	if err := o.observeHosts(ctx, s); err != nil {
 		return nil, err
@@ -56,13 +56,13 @@ func (o Observer) OfHost(ctx context.Context, name string) (*volume.Snapshot, er
 	return s, o.observeUsers(ctx, s)
 }
 
-// OfLeaf is the snapshot of a PV of the member; nil if it is not there.
-func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Snapshot, error) {
+// OfLeaf is the observation of a PV of the member; nil if it is not there.
+func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Observed, error) {
 	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
 	if err != nil || leaf == nil {
 		return nil, err
 	}
-	s := &volume.Snapshot{Member: o.Member, Rules: o.Rules, Name: name, UID: leaf.UID}
+	s := &volume.Observed{Member: o.Member, Rules: o.Rules, Name: name, UID: leaf.UID}
 	has(s, leaf)
 	if err := o.observeHosts(ctx, s); err != nil {
 		return nil, err
@@ -73,10 +73,10 @@ func (o Observer) OfLeaf(ctx context.Context, name string) (*volume.Snapshot, er
 	return s, o.observeTenant(ctx, s)
 }
 
-// ofVolume is the snapshot of a volume that a claim, by the name that root and leaf have in
+// ofVolume is the observation of a volume that a claim, by the name that root and leaf have in
 // common, is decided on: of the leaf claim's volume, if its root is gone; else of the volume of
 // this member that the root is bound to. Nil if there is neither.
-func (o Observer) ofVolume(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Snapshot, error) {
+func (o Observer) ofVolume(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	switch {
 	case claim != nil && (root == nil || origin.UID != root.UID):
 		return o.ofStale(ctx, root, claim, origin)
@@ -86,8 +86,8 @@ func (o Observer) ofVolume(ctx context.Context, root, claim *corev1.PersistentVo
 	return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
 }
 
-func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Snapshot, error) {
-	s := &volume.Snapshot{Member: o.Member, Name: claim.Spec.VolumeName, Successor: successor}
+func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
+	s := &volume.Observed{Member: o.Member, Name: claim.Spec.VolumeName, Successor: successor}
 	if s.Name == "" {
 		s.Claim, s.Origin, s.Restored = claim, origin, o.MayBeRestored(claim)
 		return s, nil
@@ -113,7 +113,7 @@ func (o Observer) ofStale(ctx context.Context, successor, claim *corev1.Persiste
 	return s, o.relate(ctx, s, claim)
 }
 
-func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Snapshot, error) {
+func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVolumeClaim, origin mirror.Origin) (*volume.Observed, error) {
 	host, err := index.Find[corev1.PersistentVolume](ctx, o.Host, index.Named(root.Spec.VolumeName))
 	if err != nil || host == nil || host.Spec.ClaimRef == nil || host.Spec.ClaimRef.UID != root.UID {
 		return nil, err
@@ -126,7 +126,7 @@ func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVol
 	if err != nil {
 		return nil, err
 	}
-	s := &volume.Snapshot{Member: o.Member, Name: name, UID: uid, Host: host, Root: root, Claim: claim, Origin: origin}
+	s := &volume.Observed{Member: o.Member, Name: name, UID: uid, Host: host, Root: root, Claim: claim, Origin: origin}
 	has(s, leaf)
 	if err := o.observeHosts(ctx, s); err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (o Observer) ofBound(ctx context.Context, root, claim *corev1.PersistentVol
 }
 
 // observeUsers looks up the Pods that keep the disk of a promise which goes with its last Pod.
-func (o Observer) observeUsers(ctx context.Context, s *volume.Snapshot) error {
+func (o Observer) observeUsers(ctx context.Context, s *volume.Observed) error {
 	if !s.Scratch() {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (o Observer) observeUsers(ctx context.Context, s *volume.Snapshot) error {
 }
 
 // has notes what the member has under the volume's name.
-func has(s *volume.Snapshot, leaf *corev1.PersistentVolume) {
+func has(s *volume.Observed, leaf *corev1.PersistentVolume) {
 	switch {
 	case leaf == nil:
 	case leaf.UID == s.UID:
@@ -165,7 +165,7 @@ func has(s *volume.Snapshot, leaf *corev1.PersistentVolume) {
 
 // observeHosts looks up the host PV that represents the volume, unless it is known, and another
 // one that does; or those that represent another volume of its name.
-func (o Observer) observeHosts(ctx context.Context, s *volume.Snapshot) error {
+func (o Observer) observeHosts(ctx context.Context, s *volume.Observed) error {
 	hosts, err := index.VolumesOfLeaf(ctx, o.Host, o.ClusterID, s.Name)
 	slices.SortFunc(hosts, func(a, b corev1.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range hosts {
@@ -185,8 +185,8 @@ func (o Observer) observeHosts(ctx context.Context, s *volume.Snapshot) error {
 
 // relate looks up the claims of both clusters that concern the volume, and, if nothing
 // represents it, what could, or is in the way. known is the leaf claim of a root
-// that is gone, if the snapshot is of one.
-func (o Observer) relate(ctx context.Context, s *volume.Snapshot, known *corev1.PersistentVolumeClaim) error {
+// that is gone, if the observation is of one.
+func (o Observer) relate(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if err := o.observeClaims(ctx, s, known); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func (o Observer) relate(ctx context.Context, s *volume.Snapshot, known *corev1.
 // observeClaims looks up the leaf claim of the root that the host PV is for, and the one that
 // the leaf PV is bound to. The known one is neither of the two if only its name leads to the
 // volume: no other controller finds it then.
-func (o Observer) observeClaims(ctx context.Context, s *volume.Snapshot, known *corev1.PersistentVolumeClaim) error {
+func (o Observer) observeClaims(ctx context.Context, s *volume.Observed, known *corev1.PersistentVolumeClaim) error {
 	if uid := s.HostRoot(); uid != "" {
 		ref := s.Host.Spec.ClaimRef
 		s.Origin = mirror.Origin{HostID: o.HostID, Root: types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, UID: uid}
@@ -259,7 +259,7 @@ func (o Observer) root(ctx context.Context, origin mirror.Origin) (*corev1.Persi
 
 // holder is the leaf claim of ours that names the volume and that the leaf PV is bound to; else,
 // if no host PV says whose the volume is, the one of the root that the leaf PV was made for.
-func (o Observer) holder(ctx context.Context, s *volume.Snapshot) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
+func (o Observer) holder(ctx context.Context, s *volume.Observed) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
 	leaf := s.Leaf
 	if leaf == nil {
 		return nil, mirror.Origin{}, nil
@@ -277,7 +277,7 @@ func (o Observer) holder(ctx context.Context, s *volume.Snapshot) (*corev1.Persi
 }
 
 // naming is the leaf claim of a key, if it names the volume.
-func (o Observer) naming(ctx context.Context, s *volume.Snapshot, key types.NamespacedName) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
+func (o Observer) naming(ctx context.Context, s *volume.Observed, key types.NamespacedName) (*corev1.PersistentVolumeClaim, mirror.Origin, error) {
 	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, key)
 	if claim == nil || claim.Spec.VolumeName != s.Name {
 		return nil, mirror.Origin{}, err
@@ -286,7 +286,7 @@ func (o Observer) naming(ctx context.Context, s *volume.Snapshot, key types.Name
 }
 
 // observeRoot looks up the claim that the volume is for.
-func (o Observer) observeRoot(ctx context.Context, s *volume.Snapshot) error {
+func (o Observer) observeRoot(ctx context.Context, s *volume.Observed) error {
 	if s.Origin.UID == "" {
 		return nil
 	}
@@ -305,7 +305,7 @@ func (o Observer) observeRoot(ctx context.Context, s *volume.Snapshot) error {
 // observeUnmirrored looks up what may come to represent the volume, and what has its names.
 // Each read shows the cache as it is then: a PV that came after the first one, and is found by
 // a later one, represents the volume, and is not in the way.
-func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Snapshot) error {
+func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Observed) error {
 	found := func(pv *corev1.PersistentVolume) bool {
 		if pv != nil && s.UID != "" && s.Represents(pv) {
 			s.Host, s.Earlier = pv, nil
@@ -339,7 +339,7 @@ func (o Observer) observeUnmirrored(ctx context.Context, s *volume.Snapshot) err
 
 // observeTenant looks up the class and the namespace of the root, or of the claim that asks
 // for the volume.
-func (o Observer) observeTenant(ctx context.Context, s *volume.Snapshot) error {
+func (o Observer) observeTenant(ctx context.Context, s *volume.Observed) error {
 	claim := s.Root
 	if claim == nil && s.Successor != nil && hostpv.AsksFor(s.Successor, s.Leaf, o.Member) {
 		claim = s.Successor

@@ -12,7 +12,7 @@ const (
 	volumeTable    = "internal/volume/lifecycle/volumes.go"
 	promiseTable   = "internal/volume/lifecycle/promises.go"
 	volumeFacts    = "internal/volume/lifecycle/facts.go"
-	volumeSnapshot = "internal/volume/snapshot.go"
+	volumeObserved = "internal/volume/observed.go"
 	volumeObserve  = "internal/volume/observe/observe.go"
 	volumeChange   = "internal/volume/change.go"
 	volumeClaim    = "internal/volume/claim.go"

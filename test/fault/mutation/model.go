@@ -43,7 +43,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "freed-at-delete", Class: "a volume that is freed while it is destroyed stays at Delete",
-			Edits:  []Edit{{volumeSnapshot, "	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase", "	if s.Host != nil {\n		return false\n	}\n	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase"}},
+			Edits:  []Edit{{volumeObserved, "	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase", "	if s.Host != nil {\n		return false\n	}\n	if s.Host.Spec.ClaimRef == nil {\n		return s.Host.Status.Phase"}},
 			Caught: []string{"I6"},
 		},
 		{
@@ -58,7 +58,7 @@ func modelled() []Mutation {
 		},
 		{
 			Name: "wants-its-own-stamp", Class: "F7: a volume that was freed is not destroyed, whose next claim goes before it has the stamp",
-			Edits: []Edit{{volumeSnapshot, "\n		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
+			Edits: []Edit{{volumeObserved, "\n		(!s.StampedForAnother() || hostpv.Ended(s.Host) && s.Leaf.Status.Phase != corev1.VolumeBound)", "\n		!s.StampedForAnother()"}},
 			Check: "TestTwoNames", Caught: []string{"I6"},
 		},
 		{
@@ -93,7 +93,7 @@ func ofPromises() []Mutation {
 	return []Mutation{
 		{
 			Name: "mirrors-beside-its-promise", Class: "a host that was restored from before a claim was bound to its promise gets a second PV for it",
-			Edits: []Edit{{volumeSnapshot, "	unbound := s.Root.Spec.VolumeName == \"\"\n", "	unbound := false\n"}},
+			Edits: []Edit{{volumeObserved, "	unbound := s.Root.Spec.VolumeName == \"\"\n", "	unbound := false\n"}},
 			Check: "TestPromises", Caught: []string{"I3"},
 		},
 		{

@@ -14,7 +14,7 @@ func reviewed() []Mutation {
 		},
 		{
 			Name: "waits-for-replaced", Class: "I1: root_pv waits forever for a leaf PV that was re-created under its name: the leaf claim stays, and its name is blocked",
-			Edits:    []Edit{{volumeSnapshot, "		return proof.Outlives(s.Recreated, s.Claim)\n", "		return false\n"}},
+			Edits:    []Edit{{volumeObserved, "		return proof.Outlives(s.Recreated, s.Claim)\n", "		return false\n"}},
 			Scenario: "replaced-delete", Caught: []string{"I6"},
 		},
 		{

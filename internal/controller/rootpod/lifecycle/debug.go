@@ -6,6 +6,6 @@ import (
 )
 
 // lacksDebug reports whether the leaf that is recorded on the root lacks ephemeral containers.
-func (o Snapshot) lacksDebug() bool {
+func (o Observed) lacksDebug() bool {
 	return o.Root.Annotations[v1alpha1.AnnotationLeafUID] == string(o.Leaf.UID) && len(podspec.LacksDebug(o.Root, o.Leaf)) > 0
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/xylem-io/xylem/internal/route"
 )
 
-// Snapshot is all that a decision is taken on; nil is absent.
-type Snapshot struct {
+// Observed is all that a decision is taken on; nil is absent.
+type Observed struct {
 	Member mirror.Member
 	Rules  placement.Rules
 	// Nominated: the host's scheduler shows in the root where it is about to bind it.
@@ -106,7 +106,7 @@ func refuseDaemonSet() Nothing {
 }
 
 // Next is the step for a Pod. It is pure.
-func Next(o Snapshot) Decision {
+func Next(o Observed) Decision {
 	switch {
 	case o.Leaf != nil && (o.Root == nil || o.Root.UID != o.Origin.UID):
 		if o.Leaf.DeletionTimestamp != nil {
@@ -136,7 +136,7 @@ func Next(o Snapshot) Decision {
 // this member's, or one of a member that was released: claims are placed here
 // only once every other member is proven empty of them, or abandoned. What runs
 // early in another member, only that member's controller may deny.
-func (o Snapshot) Ran() bool {
+func (o Observed) Ran() bool {
 	return mirror.ReporterOf(o.Root).ClusterID == o.Member.ClusterID || slices.ContainsFunc(o.Claims, func(c Claim) bool {
 		return c.Root != nil && c.Root.Spec.VolumeName == "" && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID
 	})
@@ -145,25 +145,25 @@ func (o Snapshot) Ran() bool {
 // mayHaveStarted reports whether the containers of an early leaf that is gone may
 // have started: a kubelet waits until the last volume is bound, and no longer. A leaf
 // claim that is gone was bound if its volume was mirrored. Such a Pod is not run again.
-func (o Snapshot) mayHaveStarted() bool {
+func (o Observed) mayHaveStarted() bool {
 	return len(o.Claims) > 0 && !slices.ContainsFunc(o.Claims, func(c Claim) bool {
 		return !c.Mirrored && (c.Leaf == nil || c.Leaf.Spec.VolumeName == "")
 	})
 }
 
 // AwaitsNode reports whether the root says that a leaf runs for it, and has no node yet.
-func (o Snapshot) AwaitsNode() bool {
+func (o Observed) AwaitsNode() bool {
 	return o.Root.Spec.NodeName == "" && podstatus.Pushed(o.Root) == corev1.ConditionTrue
 }
 
 // Concerns reports whether the Pod is, or may be about to be, this member's.
-func (o Snapshot) Concerns() bool {
+func (o Observed) Concerns() bool {
 	return o.Leaf != nil || o.Root.Spec.NodeName == o.Member.NodeName || o.Root.Spec.NodeName == "" &&
 		(len(podspec.ClaimNames(o.Root)) > 0 || podstatus.Pushed(o.Root) == corev1.ConditionTrue)
 }
 
 // deleting: the root's owner, or the user, has deleted it; its kubelet is us.
-func (o Snapshot) deleting() Decision {
+func (o Observed) deleting() Decision {
 	switch {
 	case o.Leaf != nil:
 		if o.Leaf.DeletionTimestamp != nil && !shorter(o.Root.DeletionGracePeriodSeconds, o.Leaf.DeletionGracePeriodSeconds) {
@@ -182,7 +182,7 @@ func shorter(a, b *int64) bool { return a != nil && b != nil && *a < *b }
 
 // bound: the root is bound to this member's node, by the scheduler or by its
 // maker.
-func (o Snapshot) bound() Decision {
+func (o Observed) bound() Decision {
 	switch {
 	case o.Leaf != nil && podstatus.Finished(o.Root) && podstatus.Finished(o.Leaf) && o.Leaf.DeletionTimestamp == nil && slices.ContainsFunc(o.Claims, Claim.released):
 		return Remove{Why: "the Pod has ended, and Xylem is releasing its disk"}
@@ -214,7 +214,7 @@ func (o Snapshot) bound() Decision {
 // awaits: root_pvc creates a claim's counterpart, and reports on the claim why it
 // cannot. That is said on the Pod as well; what was said before, and is over, is
 // withdrawn.
-func (o Snapshot) awaits(c Claim) Decision {
+func (o Observed) awaits(c Claim) Decision {
 	if problem := report.ClaimProblem(c.Root, v1alpha1.ClaimPlaced); problem != nil && c.Leaf == nil && c.Root.Annotations[v1alpha1.AnnotationPlacedIn] == o.Member.ClusterID {
 		return Repeat{c.Name, &mirror.Refusal{Reason: problem.Reason, Message: fmt.Sprintf("claim %q: %s", c.Name, problem.Message)}}
 	}
@@ -225,7 +225,7 @@ func (o Snapshot) awaits(c Claim) Decision {
 }
 
 // current keeps the leaf of a bound root current.
-func (o Snapshot) current() Decision {
+func (o Observed) current() Decision {
 	if d := o.ended(); d != nil {
 		return d
 	}
@@ -246,7 +246,7 @@ func (o Snapshot) current() Decision {
 // ended removes the unfinished leaf of a root that has ended; nil if there is none. The
 // root has been counted, and may have been replaced: a leaf that a restored member
 // runs again would run beside the replacement.
-func (o Snapshot) ended() Decision {
+func (o Observed) ended() Decision {
 	switch {
 	case !podstatus.Finished(o.Root) || podstatus.Finished(o.Leaf) || o.Leaf.DeletionTimestamp != nil:
 		return nil
@@ -259,7 +259,7 @@ func (o Snapshot) ended() Decision {
 // early: the leaf was created before the host has bound the root. It stays as long
 // as each claim is bound here or asked for here; all bound and no node yet is
 // the moment before the binding, and no reason to withdraw.
-func (o Snapshot) early() Decision {
+func (o Observed) early() Decision {
 	if o.Leaf.DeletionTimestamp != nil {
 		return Nothing{}
 	}
@@ -293,13 +293,13 @@ func (o Snapshot) early() Decision {
 // sameCluster reports whether another node is of this member's cluster: two
 // registrations of one cluster share its leaves, and each has a node. The leaf of
 // the other's root is the other's to withdraw.
-func (o Snapshot) sameCluster(name string) bool {
+func (o Observed) sameCluster(name string) bool {
 	node := o.Others[name]
 	return node != nil && node.Labels[v1alpha1.LabelVirtualNode] == "true" && node.Labels[v1alpha1.LabelClusterID] == o.Member.ClusterID
 }
 
 // elsewhere is why a claim's volume is not asked for here any more.
-func (Snapshot) elsewhere(c Claim) string {
+func (Observed) elsewhere(c Claim) string {
 	selected := c.Root.Annotations[route.AnnSelectedNode]
 	if selected != "" && selected == c.Root.Annotations[v1alpha1.AnnotationSteeredTo] {
 		return fmt.Sprintf("the member could not provision claim %q, and Xylem tries node %q", c.Name, selected)
@@ -311,7 +311,7 @@ func (Snapshot) elsewhere(c Claim) string {
 // some claim of it waits in the member for a consumer; each unbound one was
 // asked for on this node; the bound ones are here; and it is the scheduler that
 // put it here, which a tenant, who may write a claim's selected-node, cannot pretend.
-func (o Snapshot) mayGoEarly() Decision {
+func (o Observed) mayGoEarly() Decision {
 	waits := false
 	for _, c := range o.Claims {
 		switch {
@@ -343,7 +343,7 @@ func (o Snapshot) mayGoEarly() Decision {
 }
 
 // create the leaf Pod, or say why not.
-func (o Snapshot) create() Decision {
+func (o Observed) create() Decision {
 	leaf, err := podspec.Translate(o.Root, o.Member)
 	if err != nil {
 		refusal := &mirror.Refusal{}

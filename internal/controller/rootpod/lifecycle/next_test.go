@@ -28,35 +28,35 @@ func mirrored(c lifecycle.Claim) lifecycle.Claim {
 }
 
 // debugged: kubectl debug has added an ephemeral container.
-func debugged(o *lifecycle.Snapshot) {
+func debugged(o *lifecycle.Observed) {
 	c := corev1.EphemeralContainer{TargetContainerName: "web"}
 	c.Name, c.Image = "debugger", "busybox:1"
 	o.Root.Spec.EphemeralContainers = append(o.Root.Spec.EphemeralContainers, c)
 }
 
 // noUID: an earlier version recorded none.
-func noUID(o *lifecycle.Snapshot) { delete(o.Root.Annotations, v1alpha1.AnnotationLeafUID) }
+func noUID(o *lifecycle.Observed) { delete(o.Root.Annotations, v1alpha1.AnnotationLeafUID) }
 
-func deleted(grace *int64) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) { o.Root.DeletionTimestamp, o.Root.DeletionGracePeriodSeconds = &now, grace }
+func deleted(grace *int64) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) { o.Root.DeletionTimestamp, o.Root.DeletionGracePeriodSeconds = &now, grace }
 }
 
-func leafDeleted(grace *int64) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) { o.Leaf.DeletionTimestamp, o.Leaf.DeletionGracePeriodSeconds = &now, grace }
+func leafDeleted(grace *int64) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) { o.Leaf.DeletionTimestamp, o.Leaf.DeletionGracePeriodSeconds = &now, grace }
 }
 
-func claims(c ...lifecycle.Claim) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) { o.Claims = c }
+func claims(c ...lifecycle.Claim) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) { o.Claims = c }
 }
 
-func nominated(node string) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) { o.Root.Status.NominatedNodeName = node }
+func nominated(node string) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) { o.Root.Status.NominatedNodeName = node }
 }
 
 // fallback: the host's scheduler does not show which node it nominated.
-func fallback(o *lifecycle.Snapshot) { o.Nominated, o.Root.Status.NominatedNodeName = false, "" }
+func fallback(o *lifecycle.Observed) { o.Nominated, o.Root.Status.NominatedNodeName = false, "" }
 
-func daemonSet(o *lifecycle.Snapshot) {
+func daemonSet(o *lifecycle.Observed) {
 	o.Root.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "agent", UID: "ds", Controller: ptr.To(true)}}
 }
 
@@ -67,20 +67,20 @@ func says(reason string) lifecycle.Decision {
 }
 
 // gaveUp: leaf_pod has failed the root, since the disk of a promise could not be created.
-func gaveUp(o *lifecycle.Snapshot) {
+func gaveUp(o *lifecycle.Observed) {
 	o.Root.Status.Phase, o.Root.Status.Reason = corev1.PodFailed, v1alpha1.ReasonPlacementFailed
 }
 
 // lacks what it needs, in the host.
-func lacks(o *lifecycle.Snapshot) {
+func lacks(o *lifecycle.Observed) {
 	o.Lacking = &mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing, Message: "no"}
 }
 
-func leafEnded(o *lifecycle.Snapshot) { o.Leaf.Status.Phase = corev1.PodSucceeded }
+func leafEnded(o *lifecycle.Observed) { o.Leaf.Status.Phase = corev1.PodSucceeded }
 
 // knows another node, of the cluster with this ID, or of none.
-func knows(name, clusterID string) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) {
+func knows(name, clusterID string) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) {
 		node := virtualNode()
 		node.Name = name
 		node.Labels[v1alpha1.LabelClusterID] = clusterID
@@ -95,12 +95,12 @@ func askedOn(node string) lifecycle.Claim {
 	return c
 }
 
-func leafGoing(o *lifecycle.Snapshot) { o.Leaf.DeletionTimestamp = &metav1.Time{} }
+func leafGoing(o *lifecycle.Observed) { o.Leaf.DeletionTimestamp = &metav1.Time{} }
 
 func TestDecide(t *testing.T) {
 	leaf := lifecycle.Create{Leaf: leafOf(rootPod())}
 	for name, tc := range map[string]struct {
-		observed lifecycle.Snapshot
+		observed lifecycle.Observed
 		want     lifecycle.Decision
 	}{
 		// Before the host has bound the Pod.
@@ -121,30 +121,30 @@ func TestDecide(t *testing.T) {
 		"one claim is bound in another member (I3)":                          {seen(claims(bound("data", there), asked("more", here))), lifecycle.Nothing{}},
 		"one claim names a volume that is not bound to it":                   {seen(claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }), asked("more", here))), lifecycle.Nothing{}},
 		"all claims are bound here and the node is not written yet: no push": {seen(claims(bound("data", here))), lifecycle.Nothing{}},
-		"a scheduling gate holds the Pod":                                    {seen(func(o *lifecycle.Snapshot) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
+		"a scheduling gate holds the Pod":                                    {seen(func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
 		"the Pod has ended":                                                  {seen(phase(corev1.PodFailed)), lifecycle.Nothing{}},
-		"there is no virtual node":                                           {seen(func(o *lifecycle.Snapshot) { o.Node = nil }), lifecycle.Nothing{}},
-		"the Pod has no claims: the host binds it first":                     {seen(func(o *lifecycle.Snapshot) { o.Root.Spec.Volumes, o.Claims = nil, nil }), lifecycle.Nothing{}},
+		"there is no virtual node":                                           {seen(func(o *lifecycle.Observed) { o.Node = nil }), lifecycle.Nothing{}},
+		"the Pod has no claims: the host binds it first":                     {seen(func(o *lifecycle.Observed) { o.Root.Spec.Volumes, o.Claims = nil, nil }), lifecycle.Nothing{}},
 		"a DaemonSet's Pod with an ephemeral claim is not pushed early":      {seen(daemonSet), says(v1alpha1.ReasonDaemonSet)},
 
 		"no nomination to go by: a Pod that fits goes early":                    {seen(fallback), leaf},
-		"no nomination, and a taint that the Pod does not tolerate (I8)":        {seen(fallback, func(o *lifecycle.Snapshot) { o.Root.Spec.Tolerations = nil }), lifecycle.Nothing{}},
-		"no nomination, and a selector that the node does not match (I8)":       {seen(fallback, func(o *lifecycle.Snapshot) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
-		"no nomination, and the node is cordoned (I8)":                          {seen(fallback, func(o *lifecycle.Snapshot) { o.Node.Spec.Unschedulable = true }), lifecycle.Nothing{}},
-		"no nomination, and a scheduling gate (I8)":                             {seen(fallback, func(o *lifecycle.Snapshot) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
+		"no nomination, and a taint that the Pod does not tolerate (I8)":        {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.Tolerations = nil }), lifecycle.Nothing{}},
+		"no nomination, and a selector that the node does not match (I8)":       {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
+		"no nomination, and the node is cordoned (I8)":                          {seen(fallback, func(o *lifecycle.Observed) { o.Node.Spec.Unschedulable = true }), lifecycle.Nothing{}},
+		"no nomination, and a scheduling gate (I8)":                             {seen(fallback, func(o *lifecycle.Observed) { o.Root.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "wait"}} }), lifecycle.Nothing{}},
 		"no nomination, and another Pod uses the claim: which one is not known": {seen(fallback, claims(with(asked("data", here), func(c *lifecycle.Claim) { c.Shared = true }))), lifecycle.Nothing{}},
 
-		"the Pod cannot be translated: it is reported": {seen(func(o *lifecycle.Snapshot) {
+		"the Pod cannot be translated: it is reported": {seen(func(o *lifecycle.Observed) {
 			o.Root.Spec.HostNetwork = true
 			o.Root.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu"}}
 		}),
 			says(v1alpha1.ReasonPodUnsupported)},
-		"the member's namespace is somebody else's (I4)": {seen(func(o *lifecycle.Snapshot) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
-		"the member's namespace is not made yet":         {seen(func(o *lifecycle.Snapshot) { o.Namespace = nil }), lifecycle.Nothing{}},
-		"a ConfigMap is not brought yet":                 {seen(func(o *lifecycle.Snapshot) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
+		"the member's namespace is somebody else's (I4)": {seen(func(o *lifecycle.Observed) { o.Namespace.Labels = nil }), says(v1alpha1.ReasonNamespaceConflict)},
+		"the member's namespace is not made yet":         {seen(func(o *lifecycle.Observed) { o.Namespace = nil }), lifecycle.Nothing{}},
+		"a ConfigMap is not brought yet":                 {seen(func(o *lifecycle.Observed) { o.Missing = []string{"ConfigMap settings"} }), lifecycle.AwaitReferences{}},
 		"the host lacks a Secret that the Pod needs":     {seen(lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
 		"the same, and the host has bound the Pod":       {seen(onNode, lacks), lifecycle.AwaitReferences{&mirror.Refusal{Reason: v1alpha1.ReasonReferenceMissing}}},
-		"the host's namespace is not seen yet":           {seen(func(o *lifecycle.Snapshot) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},
+		"the host's namespace is not seen yet":           {seen(func(o *lifecycle.Observed) { o.Copies.Namespace = "" }), lifecycle.Nothing{}},
 
 		// Early leaves.
 		"the early leaf is noted on the root (I6)":             {seen(running), lifecycle.MarkPushed{}},
@@ -173,12 +173,12 @@ func TestDecide(t *testing.T) {
 		"the same, and the host has bound the claim to it":         {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(bound("data", here)))), lifecycle.Nothing{}},
 		"the leaf claim is gone as well, another was never bound":  {seen(pushed(here, corev1.ConditionTrue), claims(mirrored(asked("data", here)), asked("more", here))), lifecycle.MarkWithdrawn{}},
 		"the other member was abandoned, the claim is ours":        {seen(pushed(there, corev1.ConditionTrue)), lifecycle.MarkWithdrawn{}},
-		"a Pod without claims and node is nobody's":                {lifecycle.Snapshot{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
+		"a Pod without claims and node is nobody's":                {lifecycle.Observed{Member: here, Root: &corev1.Pod{}}, lifecycle.Nothing{}},
 		"a Pod on another node is not looked at":                   {seen(on("worker-1")), lifecycle.Nothing{}},
-		"the leaf's root is gone: removed once that is proven":     {seen(running, func(o *lifecycle.Snapshot) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
-		"the leaf is of an earlier Pod of that name (I4)":          {seen(running, func(o *lifecycle.Snapshot) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
-		"the leaf of an earlier Pod ends already":                  {seen(running, leafDeleted(nil), func(o *lifecycle.Snapshot) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
-		"neither root nor leaf":                                    {lifecycle.Snapshot{Member: here}, lifecycle.Nothing{}},
+		"the leaf's root is gone: removed once that is proven":     {seen(running, func(o *lifecycle.Observed) { o.Root = nil }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
+		"the leaf is of an earlier Pod of that name (I4)":          {seen(running, func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Remove{RootGone: true, Why: "the Pod is gone"}},
+		"the leaf of an earlier Pod ends already":                  {seen(running, leafDeleted(nil), func(o *lifecycle.Observed) { o.Root.UID = "newer" }), lifecycle.Nothing{}},
+		"neither root nor leaf":                                    {lifecycle.Observed{Member: here}, lifecycle.Nothing{}},
 
 		// Bound Pods.
 		"the host bound the Pod here: its leaf is made":                  {seen(onNode), leaf},
@@ -190,7 +190,7 @@ func TestDecide(t *testing.T) {
 		"the leaf vanished: it is never run twice":                       {seen(onNode, pushed(here, corev1.ConditionTrue)), lifecycle.Nothing{}},
 		"the Pod has ended and its leaf is gone: not run again":          {seen(onNode, phase(corev1.PodSucceeded)), lifecycle.Nothing{}},
 		"it is reported that DaemonSets stay out":                        {seen(onNode, daemonSet), says(v1alpha1.ReasonDaemonSet)},
-		"a Pod put here by hand does not fit: leaf_pod fails it":         {seen(onNode, func(o *lifecycle.Snapshot) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
+		"a Pod put here by hand does not fit: leaf_pod fails it":         {seen(onNode, func(o *lifecycle.Observed) { o.Root.Spec.NodeSelector = map[string]string{"disk": "fast"} }), lifecycle.Nothing{}},
 		"a Pod put here by hand has a claim that nobody will bind":       {seen(on(here.NodeName)), says(v1alpha1.ReasonClaimNotBound)},
 		"a Pod put here by hand has no claim":                            {seen(on(here.NodeName), claims(lifecycle.Claim{Name: "data"})), says(v1alpha1.ReasonClaimNotBound)},
 		"the claim names a volume that is not bound to it":               {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume = nil }))), says(v1alpha1.ReasonClaimNotBound)},
@@ -199,20 +199,20 @@ func TestDecide(t *testing.T) {
 		"the claim's volume is in another member":                        {seen(onNode, claims(bound("data", there))), says(v1alpha1.ReasonVolumeUnreachable)},
 		"the claim's volume is the host's own":                           {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Volume.Spec.CSI.Driver = "disk.example.com" }))), says(v1alpha1.ReasonVolumeUnreachable)},
 		"the leaf claim has to be made first":                            {seen(onNode, claims(with(bound("data", here), func(c *lifecycle.Claim) { c.Leaf = nil }))), lifecycle.Nothing{}},
-		"an image was changed":                                           {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Snapshot) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
-		"an image was changed, and the leaf is being deleted":            {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *lifecycle.Snapshot) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
-		"an image was changed, and the leaf has ended": {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Snapshot) {
+		"an image was changed":                                           {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"an image was changed, and the leaf is being deleted":            {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
+		"an image was changed, and the leaf has ended": {seen(onNode, running, pushed(here, corev1.ConditionTrue), func(o *lifecycle.Observed) {
 			o.Root.Spec.Containers[0].Image = "web:2"
 			o.Leaf.Status.Phase = corev1.PodFailed
 		}), lifecycle.Nothing{}},
-		"an image was changed, and the root has ended":           {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Snapshot) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
+		"an image was changed, and the root has ended":           {seen(onNode, running, pushed(here, corev1.ConditionTrue), phase(corev1.PodFailed), leafEnded, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Nothing{}},
 		"an ephemeral container was added":                       {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged), lifecycle.AddDebug{}},
-		"an ephemeral container and an image: the image first":   {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Snapshot) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
-		"an ephemeral container that the leaf has: at rest (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Snapshot) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
-		"an ephemeral container of the member's own": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Snapshot) {
+		"an ephemeral container and an image: the image first":   {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Root.Spec.Containers[0].Image = "web:2" }), lifecycle.Update{}},
+		"an ephemeral container that the leaf has: at rest (I5)": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers }), lifecycle.Nothing{}},
+		"an ephemeral container of the member's own": {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) {
 			o.Leaf.Spec.EphemeralContainers, o.Root.Spec.EphemeralContainers = o.Root.Spec.EphemeralContainers, nil
 		}), lifecycle.Nothing{}},
-		"an ephemeral container, and the leaf was replaced (I8)":      {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Snapshot) { o.Leaf.UID = "another" }), lifecycle.Nothing{}},
+		"an ephemeral container, and the leaf was replaced (I8)":      {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, func(o *lifecycle.Observed) { o.Leaf.UID = "another" }), lifecycle.Nothing{}},
 		"an ephemeral container, and the leaf is being deleted":       {seen(onNode, running, leafDeleted(nil), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
 		"an ephemeral container, and the leaf has ended":              {seen(onNode, running, pushed(here, corev1.ConditionTrue), debugged, leafEnded), lifecycle.Nothing{}},
 		"an ephemeral container, before the host has bound the Pod":   {seen(running, claims(asked("data", here)), pushed(here, corev1.ConditionTrue), debugged), lifecycle.Nothing{}},
@@ -265,7 +265,7 @@ func TestLeafCarriesTheOriginOfItsRoot(t *testing.T) {
 // What the user reads names the thing to change.
 func TestMessages(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed lifecycle.Snapshot
+		observed lifecycle.Observed
 		want     []string
 	}{
 		"nobody will bind the claim": {seen(on(here.NodeName)), []string{`claim "data"`, here.NodeName, "Leave spec.nodeName to the scheduler"}},

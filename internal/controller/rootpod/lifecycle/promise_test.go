@@ -10,33 +10,33 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod/lifecycle"
 )
 
-func releasing(o *lifecycle.Snapshot) {
+func releasing(o *lifecycle.Observed) {
 	o.Claims[0].Volume.Annotations[v1alpha1.AnnotationReleasing] = "leaf-pv-uid"
 }
 
-func placed(in string) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) { o.Claims[0].Root.Annotations[v1alpha1.AnnotationPlacedIn] = in }
+func placed(in string) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) { o.Claims[0].Root.Annotations[v1alpha1.AnnotationPlacedIn] = in }
 }
 
-func noLeafClaim(o *lifecycle.Snapshot) { o.Claims[0].Leaf = nil }
+func noLeafClaim(o *lifecycle.Observed) { o.Claims[0].Leaf = nil }
 
-func ended(o *lifecycle.Snapshot) {
+func ended(o *lifecycle.Observed) {
 	running(o)
 	o.Root.Status.Phase, o.Leaf.Status.Phase = corev1.PodSucceeded, corev1.PodSucceeded
 }
 
 func TestDecidePromised(t *testing.T) {
 	for name, tc := range map[string]struct {
-		observed     lifecycle.Snapshot
+		observed     lifecycle.Observed
 		want, reason string
 	}{
 		"the leaf claim is there":                    {promised(), "Create", ""},
 		"the leaf claim is not there yet":            {promised(noLeafClaim), "Nothing", ""},
 		"not placed yet":                             {promised(noLeafClaim, placed("")), "Nothing", ""},
 		"placed elsewhere":                           {promised(noLeafClaim, placed(there.ClusterID)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
-		"the promise is not seen yet":                {promised(func(o *lifecycle.Snapshot) { o.Claims[0].Volume = nil }), "Nothing", ""},
-		"the claim is being deleted":                 {promised(noLeafClaim, func(o *lifecycle.Snapshot) { o.Claims[0].Root.DeletionTimestamp = &now }), "Nothing", v1alpha1.ReasonClaimNotBound},
-		"being deleted, the disk is being made":      {promised(func(o *lifecycle.Snapshot) { o.Claims[0].Root.DeletionTimestamp = &now }), "Create", ""},
+		"the promise is not seen yet":                {promised(func(o *lifecycle.Observed) { o.Claims[0].Volume = nil }), "Nothing", ""},
+		"the claim is being deleted":                 {promised(noLeafClaim, func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Nothing", v1alpha1.ReasonClaimNotBound},
+		"being deleted, the disk is being made":      {promised(func(o *lifecycle.Observed) { o.Claims[0].Root.DeletionTimestamp = &now }), "Create", ""},
 		"fulfilled here":                             {promised(keptIn(here)), "Create", ""},
 		"fulfilled elsewhere, for good":              {promised(keptIn(there)), "Nothing", ""},
 		"fulfilled elsewhere, until it is unused":    {promised(scratch, keptIn(there)), "Nothing", v1alpha1.ReasonPlacedElsewhere},
@@ -76,20 +76,20 @@ func TestDecidePromised(t *testing.T) {
 const lacksClass = "MemberClassNotFound"
 
 // claimSays: root_pvc says on the claim why its counterpart cannot be created.
-func claimSays(o *lifecycle.Snapshot) {
+func claimSays(o *lifecycle.Observed) {
 	o.Claims[0].Root.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{
 		Type: v1alpha1.ClaimPlaced, Status: corev1.ConditionFalse, Reason: lacksClass, Message: "member cluster38 has no StorageClass",
 	}}
 }
 
 // podSays: the root was told of a problem before.
-func podSays(reason string) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) {
+func podSays(reason string) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) {
 		o.Root.Status.Conditions = append(o.Root.Status.Conditions, corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionFalse, Reason: reason})
 	}
 }
 
-func retained(o *lifecycle.Snapshot) {
+func retained(o *lifecycle.Observed) {
 	o.Claims[0].Volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
 
@@ -106,7 +106,7 @@ func TestClaimsProblemOnPod(t *testing.T) {
 }
 
 // early: the Pod is about to be bound here, and has another claim that waits for it.
-func early(o *lifecycle.Snapshot) {
+func early(o *lifecycle.Observed) {
 	o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = "", here.NodeName
 	o.Claims = append(o.Claims, asked("other", here))
 }

@@ -32,8 +32,8 @@ var (
 
 // Seen is a Pod with one claim that the scheduler has just put on this member's
 // node: the leaf claim is there and waits for its consumer.
-func Seen(change ...func(*lifecycle.Snapshot)) lifecycle.Snapshot {
-	o := lifecycle.Snapshot{
+func Seen(change ...func(*lifecycle.Observed)) lifecycle.Observed {
+	o := lifecycle.Observed{
 		Member: Here, Nominated: true,
 		Root:      RootPod(),
 		Node:      VirtualNode(),
@@ -93,8 +93,8 @@ func Bound(name string, m mirror.Member) lifecycle.Claim {
 }
 
 // Pushed has the root say that its leaf runs in a member, or does not.
-func Pushed(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) {
+func Pushed(m mirror.Member, status corev1.ConditionStatus) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) {
 		c := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: status, Reason: v1alpha1.ReasonPushed, Message: "runs in member " + m.Registration}
 		if status == corev1.ConditionTrue {
 			metav1.SetMetaDataAnnotation(&o.Root.ObjectMeta, v1alpha1.AnnotationLeafUID, "leaf-uid")
@@ -118,31 +118,31 @@ func LeafOf(root *corev1.Pod) *corev1.Pod {
 }
 
 // Running has the leaf there.
-func Running(o *lifecycle.Snapshot) {
+func Running(o *lifecycle.Observed) {
 	o.Leaf = LeafOf(o.Root)
 	o.Origin = mirror.OriginFor(Here.HostID, o.Root)
 }
 
 // On has the root bound to a node.
-func On(node string) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) { o.Root.Spec.NodeName = node }
+func On(node string) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) { o.Root.Spec.NodeName = node }
 }
 
 // OnNode has the host bind the Pod here, and so its claim.
-func OnNode(o *lifecycle.Snapshot) {
+func OnNode(o *lifecycle.Observed) {
 	On(Here.NodeName)(o)
 	o.Claims = []lifecycle.Claim{Bound("data", Here)}
 }
 
 // Phase of the root.
-func Phase(p corev1.PodPhase) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) { o.Root.Status.Phase = p }
+func Phase(p corev1.PodPhase) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) { o.Root.Status.Phase = p }
 }
 
 // Promised is a Pod that is bound here, whose claim is bound to a promise, placed
 // here, with a leaf claim that waits.
-func Promised(change ...func(*lifecycle.Snapshot)) lifecycle.Snapshot {
-	return Seen(append([]func(*lifecycle.Snapshot){func(o *lifecycle.Snapshot) {
+func Promised(change ...func(*lifecycle.Observed)) lifecycle.Observed {
+	return Seen(append([]func(*lifecycle.Observed){func(o *lifecycle.Observed) {
 		o.Root.Spec.NodeName, o.Root.Status.NominatedNodeName = Here.NodeName, ""
 		c := &o.Claims[0]
 		c.Volume = hostpv.WithMember(hostpv.PromiseFor(c.Root, &storagev1.StorageClass{Parameters: map[string]string{}}), Here, o.Root)
@@ -151,8 +151,8 @@ func Promised(change ...func(*lifecycle.Snapshot)) lifecycle.Snapshot {
 }
 
 // KeptIn has the disk of the promise in a member.
-func KeptIn(m mirror.Member) func(*lifecycle.Snapshot) {
-	return func(o *lifecycle.Snapshot) {
+func KeptIn(m mirror.Member) func(*lifecycle.Observed) {
+	return func(o *lifecycle.Observed) {
 		leaf := &corev1.PersistentVolume{}
 		leaf.Name, leaf.UID = "pv-1", "leaf-pv-uid"
 		o.Claims[0].Volume = hostpv.Fulfil(hostpv.WithMember(o.Claims[0].Volume, m, nil), leaf, corev1.PersistentVolumeReclaimDelete, m)
@@ -160,7 +160,7 @@ func KeptIn(m mirror.Member) func(*lifecycle.Snapshot) {
 }
 
 // Scratch has the disk go with its last Pod; to be called before KeptIn.
-func Scratch(o *lifecycle.Snapshot) {
+func Scratch(o *lifecycle.Observed) {
 	class := hostpv.PromiseClass(o.Claims[0].Volume)
 	class.Parameters[v1alpha1.ParameterRelease] = v1alpha1.ReleaseWhenUnused
 	o.Claims[0].Volume = hostpv.PromiseFor(o.Claims[0].Root, class)

@@ -17,12 +17,12 @@ import (
 	"github.com/xylem-io/xylem/internal/proof"
 )
 
-// Snapshot is one volume, with all that concerns it in the host and in one member. Nil is
+// Observed is one volume, with all that concerns it in the host and in one member. Nil is
 // absent.
-type Snapshot struct {
+type Observed struct {
 	Member mirror.Member
 	// Name and UID of the leaf PV: those that Host records, or Leaf has. Without a name, the
-	// snapshot is of a leaf claim that names no volume.
+	// observation is of a leaf claim that names no volume.
 	Name string
 	UID  types.UID
 
@@ -54,7 +54,7 @@ type Snapshot struct {
 	HolderOrigin mirror.Origin
 	HolderRoot   *corev1.PersistentVolumeClaim
 	// Left is a leaf claim that names the volume and is neither Claim nor Holder: its root is
-	// gone. Only the snapshot of that leaf claim has it.
+	// gone. Only the observation of that leaf claim has it.
 	Left *corev1.PersistentVolumeClaim
 
 	// Promise is the promise for the root, fulfilled or not, if there is no Host. PromiseLost:
@@ -96,7 +96,7 @@ type Unused struct {
 
 // UnusedSince is when a promise was marked as unused; nil if it was not. What cannot be parsed
 // was not written by Xylem, and says nothing.
-func (s *Snapshot) UnusedSince() *time.Time {
+func (s *Observed) UnusedSince() *time.Time {
 	at, err := time.Parse(time.RFC3339, s.Host.Annotations[v1alpha1.AnnotationUnusedSince])
 	if err != nil {
 		return nil
@@ -105,18 +105,18 @@ func (s *Snapshot) UnusedSince() *time.Time {
 }
 
 // Claimed reports whether a leaf claim of this host names the volume.
-func (s *Snapshot) Claimed() bool {
+func (s *Observed) Claimed() bool {
 	return s.Claim != nil && s.Name != "" && s.Claim.Spec.VolumeName == s.Name
 }
 
 // Held reports whether the leaf PV is bound to its leaf claim, by claimRef.
-func (s *Snapshot) Held() bool { return s.Claimed() && hostpv.HeldBy(s.Leaf, s.Claim) }
+func (s *Observed) Held() bool { return s.Claimed() && hostpv.HeldBy(s.Leaf, s.Claim) }
 
 // Ours reports whether the leaf PV has anything to do with this host.
-func (s *Snapshot) Ours() bool { return s.Leaf != nil && (s.Claimed() || s.Holder != nil || s.Stamped) }
+func (s *Observed) Ours() bool { return s.Leaf != nil && (s.Claimed() || s.Holder != nil || s.Stamped) }
 
 // Stale is the leaf claim of a root that is gone; nil if there is none.
-func (s *Snapshot) Stale() *corev1.PersistentVolumeClaim {
+func (s *Observed) Stale() *corev1.PersistentVolumeClaim {
 	switch {
 	case s.Left != nil:
 		return s.Left
@@ -129,15 +129,15 @@ func (s *Snapshot) Stale() *corev1.PersistentVolumeClaim {
 }
 
 // Policy is the reclaim policy that the member gave the leaf PV.
-func (s *Snapshot) Policy() corev1.PersistentVolumeReclaimPolicy {
+func (s *Observed) Policy() corev1.PersistentVolumeReclaimPolicy {
 	return corev1.PersistentVolumeReclaimPolicy(s.Leaf.Annotations[v1alpha1.AnnotationReclaimPolicy])
 }
 
 // PlacedIn is the cluster ID of the member that the root, or its successor, is placed in.
-func (s *Snapshot) PlacedIn() string { return s.Named().Annotations[v1alpha1.AnnotationPlacedIn] }
+func (s *Observed) PlacedIn() string { return s.Named().Annotations[v1alpha1.AnnotationPlacedIn] }
 
 // HostRoot is the UID of the claim that the host PV is for; empty if it is free.
-func (s *Snapshot) HostRoot() types.UID {
+func (s *Observed) HostRoot() types.UID {
 	if s.Host == nil || s.Host.Spec.ClaimRef == nil {
 		return ""
 	}
@@ -146,7 +146,7 @@ func (s *Snapshot) HostRoot() types.UID {
 
 // Own reports whether the root is bound to this very volume, or about to be, whatever is
 // recorded of its place.
-func (s *Snapshot) Own() bool {
+func (s *Observed) Own() bool {
 	switch {
 	case s.Host == nil:
 		return false
@@ -157,7 +157,7 @@ func (s *Snapshot) Own() bool {
 }
 
 // Bound reports whether the host has bound the two.
-func (s *Snapshot) Bound() bool {
+func (s *Observed) Bound() bool {
 	return s.Host != nil && s.Root != nil && s.Root.Spec.VolumeName == s.Host.Name && s.HostRoot() == s.Root.UID
 }
 
@@ -166,7 +166,7 @@ func (s *Snapshot) Bound() bool {
 // without our stamp is not the one that was mirrored. One with the stamp of another root is, if
 // no claim there has it: the host PV was freed, and its next claim went before the leaf PV was
 // pointed at that one's leaf claim.
-func (s *Snapshot) Destroys() bool {
+func (s *Observed) Destroys() bool {
 	if s.Host.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
 		return false
 	}
@@ -176,10 +176,10 @@ func (s *Snapshot) Destroys() bool {
 
 // StampedForAnother reports whether the leaf PV has the stamp of another root than the host PV
 // is for.
-func (s *Snapshot) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.HostRoot() }
+func (s *Observed) StampedForAnother() bool { return s.Stamped && s.Stamp.UID != s.HostRoot() }
 
 // MayDelete reports whether the leaf claim may go: its volume is to go, or outlives it.
-func (s *Snapshot) MayDelete() bool {
+func (s *Observed) MayDelete() bool {
 	if s.Recreated != nil {
 		return proof.Outlives(s.Recreated, s.Claim)
 	}
@@ -189,7 +189,7 @@ func (s *Snapshot) MayDelete() bool {
 // MayBeMirrored reports whether the volume of a leaf claim without a root is to outlive that,
 // although it has no stamp: the member retains it, or it may have been mirrored before the
 // member was restored.
-func (s *Snapshot) MayBeMirrored() bool {
+func (s *Observed) MayBeMirrored() bool {
 	if s.Leaf.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		return true
 	}
@@ -198,7 +198,7 @@ func (s *Snapshot) MayBeMirrored() bool {
 
 // Freed reports whether an admin cleared the host PV's claimRef, so that another claim may
 // have the volume, or has it already. root_pv may have set the leaf PV to Delete before.
-func (s *Snapshot) Freed() bool {
+func (s *Observed) Freed() bool {
 	if s.Host.Spec.ClaimRef == nil {
 		return s.Host.Status.Phase == corev1.VolumeAvailable
 	}
@@ -207,7 +207,7 @@ func (s *Snapshot) Freed() bool {
 
 // PromisedHere reports whether the volume may fulfil a promise of this member: not one that an
 // admin takes from it.
-func (s *Snapshot) PromisedHere() bool {
+func (s *Observed) PromisedHere() bool {
 	return s.Promise != nil && hostpv.IsPromiseIn(s.Promise, s.Member.ClusterID) && !hostpv.Abandoned(s.Promise)
 }
 
@@ -215,7 +215,7 @@ func (s *Snapshot) PromisedHere() bool {
 // by another volume. A promise that is not there is not seen yet, or lost and about to be made
 // again. A host that was restored may have a root that is not bound to its promise yet, or that
 // has none yet.
-func (s *Snapshot) Promised() bool {
+func (s *Observed) Promised() bool {
 	unbound := s.Root.Spec.VolumeName == ""
 	if s.Promise == nil {
 		return s.Host == nil && (s.PromiseLost || unbound && hostclass.Own(s.Class) && s.Class.Parameters[v1alpha1.ParameterProvisioning] == v1alpha1.ProvisioningPromise || s.Root.Spec.VolumeName == hostpv.PromiseName(s.Root.UID))
@@ -226,7 +226,7 @@ func (s *Snapshot) Promised() bool {
 // HostName of the volume for a claim: the one that the claim names already, if it can be one
 // and is free, so that a claim that lost its volume finds it again, whatever has become of the
 // name that was taken then.
-func (s *Snapshot) HostName(claim *corev1.PersistentVolumeClaim) string {
+func (s *Observed) HostName(claim *corev1.PersistentVolumeClaim) string {
 	plain := hostpv.Name(s.Name, s.Member.ClusterID, false)
 	suffixed := hostpv.Name(s.Name, s.Member.ClusterID, true)
 	switch named := claim.Spec.VolumeName; {
@@ -242,7 +242,7 @@ func (s *Snapshot) HostName(claim *corev1.PersistentVolumeClaim) string {
 
 // Adoptable reports whether a volume that was given up may become that of the claim that asks
 // for it. One that a leaf claim of ours still holds is adopted with it, by root_pvc.
-func (s *Snapshot) Adoptable() bool {
+func (s *Observed) Adoptable() bool {
 	claim := s.Successor
 	return claim != nil && s.Leaf != nil && hostpv.AsksFor(claim, s.Leaf, s.Member) && s.Claim == nil && s.Leaf.Status.Phase == corev1.VolumeReleased &&
 		hostclass.Own(s.Class) &&
@@ -252,19 +252,19 @@ func (s *Snapshot) Adoptable() bool {
 
 // Scratch reports whether the host PV is a promise whose claim lives, and whose disk goes with
 // its last Pod.
-func (s *Snapshot) Scratch() bool {
+func (s *Observed) Scratch() bool {
 	return s.Host != nil && s.Name != "" && hostpv.WhenUnused(s.Host) && s.Host.Status.Phase == corev1.VolumeBound && s.Host.Spec.ClaimRef != nil
 }
 
 // HasFinalizer reports whether the host PV is held.
-func (s *Snapshot) HasFinalizer() bool {
+func (s *Observed) HasFinalizer() bool {
 	return controllerutil.ContainsFinalizer(s.Host, v1alpha1.FinalizerLeafVolume)
 }
 
 func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }
 
 // Represents reports whether a host PV is the mirror of the volume.
-func (s *Snapshot) Represents(host *corev1.PersistentVolume) bool {
+func (s *Observed) Represents(host *corev1.PersistentVolume) bool {
 	cluster, _, uid, ours := hostpv.LeafOf(host)
 	return ours && cluster == s.Member.ClusterID && uid == s.UID
 }
