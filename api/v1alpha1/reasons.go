@@ -206,8 +206,9 @@ const (
 	// ReasonClaimForeign: the claim that the Pod's ephemeral volume needs exists already,
 	// and does not belong to the Pod. To do: delete that claim, or rename the Pod.
 	ReasonClaimForeign = "ClaimNotOfPod"
-	// ReasonVolumeUnreachable: the Pod was bound to a node that cannot reach its volumes.
-	// To do: let the scheduler place the Pod.
+	// ReasonVolumeUnreachable: the Pod is on a node that cannot reach its volumes: one of
+	// another member, or of the host itself. To do: let the scheduler place the Pod; for a
+	// promise that may be used anywhere, with nodeSelector xylem.io/virtual-node: "true".
 	ReasonVolumeUnreachable = "VolumeUnreachable"
 	// ReasonVolumeAwaited: the Pod waited for a claim's leaf, and no longer does. To do:
 	// nothing.
@@ -227,10 +228,6 @@ const (
 	// ReasonReferenceForbidden: the manager's account may not get a ConfigMap or Secret that
 	// the Pod refers to. To do: list its namespace in the chart's rbac.secretNamespaces.
 	ReasonReferenceForbidden = "ReferenceForbidden"
-	// ReasonPromiseUnreachable: the Pod of a promise was scheduled to a node of the host,
-	// which no disk reaches. To do: re-create it with nodeSelector xylem.io/virtual-node:
-	// "true".
-	ReasonPromiseUnreachable = "PromiseUnreachable"
 	// ReasonTolerationMissing: the Pod uses a claim of Xylem's, and tolerates the taint of no
 	// virtual node. To do: add the toleration that the message has.
 	ReasonTolerationMissing = "TolerationMissing"

@@ -35,7 +35,6 @@ var exceptions = map[exception]string{
 
 	{"rootpod.reconciler", access{host, "Node"}}: "what a kubelet checks once, also of the node that the scheduler bound the Pod to instead; of those that it chose for claims, that they are known: its next choice is a change of the claim",
 	{"rootpvc.reconciler", access{host, "Node"}}: "only where the scheduler nominates no node: its next attempt is a change of the Pod",
-	{"promise.Reconciler", access{host, "Node"}}: "whether a Pod's node is a member's, for an event that is emitted once: it never changes",
 
 	{"hostservice.Reconciler", access{host, "Node"}}:                "the same",
 	{"hostservice.Reconciler", access{host, "ClusterRegistration"}}: "for the text of that event",

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -23,10 +22,7 @@ import (
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
-	"github.com/xylem-io/xylem/internal/mirror/podspec"
-	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
-	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 )
 
@@ -37,9 +33,6 @@ const (
 	// workers promise side by side; a promise is one write, and no more than these are
 	// under way at a time (guarded.Root).
 	workers = 4
-	// remembered is of how many Pods it is known that an event says that they are on
-	// the wrong node. A manager that is started again emits it again.
-	remembered = 4096
 	// underWay is how long nothing is said of a disk that is not there yet: if there is
 	// a Pod for it, it mostly is then, and each report before that costs a write.
 	underWay = 5 * time.Second
@@ -49,30 +42,27 @@ const (
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
-	// Recorder of events on claims and Pods.
+	// Recorder of events on claims.
 	Recorder events.EventRecorder
 	// Clock dates conditions.
 	Clock clock.PassiveClock
 
 	root *guarded.Root
-	told *lru.Cache // UIDs of Pods
 }
 
 // +kubebuilder:rbac:groups="",resources=persistentvolumes,verbs=get;list;watch;create
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=pods;nodes,verbs=get;list;watch
 // +kubebuilder:rbac:groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // SetupWithManager adds the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
-	r.root, r.told = guarded.NewRoot(r.Client, "", guarded.HostOnly{}), lru.New(remembered)
+	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
 		Watches(&corev1.PersistentVolumeClaim{}, route.Paced(pause, ofClaim)).
 		Watches(&corev1.PersistentVolume{}, route.Paced(pause, ofVolume)).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.ofPod)).
 		Watches(&storagev1.StorageClass{}, handler.EnqueueRequestsFromMapFunc(r.ofClass)).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
@@ -85,10 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := r.act(ctx, o, decide(o)); err != nil {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{}, r.warn(ctx, o)
+	return reconcile.Result{}, r.act(ctx, o, decide(o))
 }
 
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (observed, error) {
@@ -129,43 +116,6 @@ func (r *Reconciler) act(ctx context.Context, o observed, d decision) error {
 		return r.root.ApplyStatus(ctx, actor, o.claim, shown)
 	}
 	return fmt.Errorf("unknown decision %T", d)
-}
-
-// warn emits an event on Pods that use a promise on a node of the host itself, each once, that
-// this cannot work. The scheduler sends them there as long as the promise is not
-// held to any nodes.
-func (r *Reconciler) warn(ctx context.Context, o observed) error {
-	if o.claim == nil || o.volume == nil || !hostpv.IsPromise(o.volume) {
-		return nil
-	}
-	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(o.claim))
-	if err != nil {
-		return err
-	}
-	for i := range pods {
-		pod := &pods[i]
-		if _, told := r.told.Get(pod.UID); told {
-			continue
-		}
-		astray, err := r.astray(ctx, pod)
-		if err != nil {
-			return err
-		}
-		if astray {
-			r.told.Add(pod.UID, true)
-			r.eventUnreachable(pod, o.claim)
-		}
-	}
-	return nil
-}
-
-// astray reports whether a Pod is bound to a node that represents no member.
-func (r *Reconciler) astray(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || podstatus.Finished(pod) {
-		return false, nil
-	}
-	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
-	return node != nil && !nodes.IsVirtual(node), err
 }
 
 // pause before a claim is examined because it, or its promise, has changed: none if
@@ -217,22 +167,6 @@ func ofVolume(_ context.Context, obj client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name}}}
-}
-
-// ofPod are the promises that a Pod uses on a node of the host itself.
-func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
-	pod, ok := obj.(*corev1.Pod)
-	if !ok || len(podspec.ClaimNames(pod)) == 0 {
-		return nil
-	}
-	if astray, err := r.astray(ctx, pod); err != nil || !astray {
-		return nil
-	}
-	var requests []reconcile.Request
-	for _, name := range podspec.ClaimNames(pod) {
-		requests = append(requests, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: pod.Namespace, Name: name}})
-	}
-	return requests
 }
 
 // ofClass are the claims that wait for a class.

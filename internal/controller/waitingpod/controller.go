@@ -40,7 +40,8 @@ const (
 	aroundPause = 2 * time.Second
 )
 
-// Reconciler reports on Pods that wait for a node.
+// Reconciler reports on Pods that wait for a node, or that are on one of the host, where no volume
+// of a member can be mounted.
 type Reconciler struct {
 	// Client reads the host's cache and writes to the host.
 	Client client.Client
@@ -69,7 +70,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	around := route.After(aroundPause, r.all)
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&corev1.Pod{}, route.After(route.Lull, ofPod)).
+		Watches(&corev1.Pod{}, route.After(route.Lull, r.ofPod)).
 		Watches(&corev1.PersistentVolumeClaim{}, route.After(route.Lull, r.ofClaim)).
 		Watches(&corev1.Node{}, around, builder.WithPredicates(route.Concerning(changedForPods))).
 		Watches(&storagev1.CSIStorageCapacity{}, around).
@@ -109,7 +110,14 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 	if o.pod, err = index.Find[corev1.Pod](ctx, r.Client, key); err != nil {
 		return o, err
 	}
-	if o.pod == nil || o.pod.Spec.NodeName != "" || o.pod.DeletionTimestamp != nil {
+	if o.pod == nil || o.pod.DeletionTimestamp != nil {
+		r.waiting.Delete(key)
+		return o, nil
+	}
+	if o.onHost, err = r.onHost(ctx, o.pod); err != nil {
+		return o, err
+	}
+	if o.pod.Spec.NodeName != "" && !o.onHost {
 		r.waiting.Delete(key)
 		return o, nil
 	}
@@ -132,6 +140,15 @@ func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName) (obs
 		o.members, err = index.Registered(ctx, r.Client, r.Namespace)
 	}
 	return o, err
+}
+
+// onHost reports whether the Pod is on a node that represents no member.
+func (r *Reconciler) onHost(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	if pod.Spec.NodeName == "" {
+		return false, nil
+	}
+	node, err := index.Find[corev1.Node](ctx, r.Client, index.Named(pod.Spec.NodeName))
+	return node != nil && !nodes.IsVirtual(node), err
 }
 
 // claim observes a claim; nil if it is not Xylem's to meet.
@@ -160,19 +177,28 @@ func (r *Reconciler) claim(ctx context.Context, key types.NamespacedName) (*clai
 	return c, nil
 }
 
-// ofPod is a Pod with claims that has no node, or that still shows why.
-func ofPod(_ context.Context, obj client.Object) []reconcile.Request {
+// ofPod is a Pod with claims that no virtual node has, or that still shows why.
+func (r *Reconciler) ofPod(ctx context.Context, obj client.Object) []reconcile.Request {
 	pod, ok := obj.(*corev1.Pod)
-	if !ok || len(podspec.ClaimNames(pod)) == 0 || pod.Spec.NodeName != "" && lastShown(pod) == nil {
+	if !ok || len(podspec.ClaimNames(pod)) == 0 || !r.concerns(ctx, pod) {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(pod)}}
 }
 
-// ofClaim are the Pods that wait for a claim.
+// concerns reports whether there is, or may be, something to report on the Pod.
+func (r *Reconciler) concerns(ctx context.Context, pod *corev1.Pod) bool {
+	if pod.Spec.NodeName == "" || lastShown(pod) != nil {
+		return true
+	}
+	onHost, err := r.onHost(ctx, pod)
+	return err != nil || onHost
+}
+
+// ofClaim are the Pods that wait for a claim, or cannot reach its volume.
 func (r *Reconciler) ofClaim(ctx context.Context, obj client.Object) []reconcile.Request {
 	pods, err := index.PodsOfClaim(ctx, r.Client, client.ObjectKeyFromObject(obj))
-	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return pod.Spec.NodeName == "" })
+	return route.RequestsFor(ctx, pods, err, func(pod *corev1.Pod) bool { return r.concerns(ctx, pod) })
 }
 
 // all Pods that wait.

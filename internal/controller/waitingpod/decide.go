@@ -14,6 +14,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/report"
 	"github.com/xylem-io/xylem/internal/nodes"
@@ -33,7 +34,9 @@ const (
 
 // observed is all that a decision is taken on; nil is absent.
 type observed struct {
-	pod     *corev1.Pod
+	pod *corev1.Pod
+	// onHost: the Pod is on a node that represents no member.
+	onHost  bool
 	claims  []claimSeen
 	members []index.Member
 	now     time.Time
@@ -56,6 +59,9 @@ type decision struct {
 }
 
 func decide(o observed) decision {
+	if o.unreachable() {
+		return decision{problem: o.onWrongNode()}
+	}
 	if !o.waits() {
 		return decision{}
 	}
@@ -74,6 +80,24 @@ func decide(o observed) decision {
 func (o observed) waits() bool {
 	return o.pod != nil && o.pod.Spec.NodeName == "" && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) &&
 		len(o.pod.Spec.SchedulingGates) == 0 && len(o.claims) > 0
+}
+
+// unreachable reports whether the Pod is on a node of the host, and has a claim of Xylem's.
+func (o observed) unreachable() bool {
+	return o.pod != nil && o.onHost && o.pod.DeletionTimestamp == nil && !podstatus.Finished(o.pod) && len(o.claims) > 0
+}
+
+// onWrongNode: the scheduler selects such a node for a promise that may be used anywhere;
+// otherwise somebody wrote spec.nodeName.
+func (o observed) onWrongNode() *mirror.Refusal {
+	c := o.claims[0]
+	remedy := "Re-create the Pod without spec.nodeName"
+	if c.volume != nil && hostpv.IsPromise(c.volume) {
+		remedy = fmt.Sprintf("Re-create the Pod with nodeSelector %s=true, or use a class with %s=%s or %s=%s", v1alpha1.LabelVirtualNode,
+			v1alpha1.ParameterRelease, v1alpha1.ReleaseWhenUnused, v1alpha1.ParameterProvisioning, v1alpha1.ProvisioningMirror)
+	}
+	return &mirror.Refusal{Reason: v1alpha1.ReasonVolumeUnreachable, Message: fmt.Sprintf(
+		"claim %q cannot be mounted on node %q: only members provide its volumes, and this node is the host's own. %s", c.claim.Name, o.pod.Spec.NodeName, remedy)}
 }
 
 func lastShown(pod *corev1.Pod) *corev1.PodCondition {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/placement"
 )
 
@@ -131,6 +132,9 @@ func noTolerations(o *observed) { o.pod.Spec.Tolerations = nil }
 
 func pod(f func(*corev1.Pod)) func(*observed) { return func(o *observed) { f(o.pod) } }
 
+// onHost: the Pod is on a node of the host itself.
+func onHost(o *observed) { o.pod.Spec.NodeName, o.onHost = "worker-1", true }
+
 func TestDecide(t *testing.T) {
 	for name, tc := range map[string]struct {
 		observed observed
@@ -149,6 +153,19 @@ func TestDecide(t *testing.T) {
 			observed: seen(noTolerations, scheduled(func(c *corev1.PodCondition) { c.LastTransitionTime = metav1.NewTime(now.Add(-2 * time.Second)) })),
 			again:    patience - 2*time.Second,
 		},
+
+		"on a node of the host": {
+			observed: seen(onHost), reason: v1alpha1.ReasonVolumeUnreachable,
+			says: []string{`claim "data" cannot be mounted on node "worker-1"`, "without spec.nodeName"},
+		},
+		"on a node of the host, with a promise": {
+			observed: seen(onHost, func(o *observed) {
+				o.claims[0].volume = hostpv.PromiseFor(o.claims[0].claim, o.claims[0].class)
+			}),
+			reason: v1alpha1.ReasonVolumeUnreachable, says: []string{`nodeSelector xylem.io/virtual-node=true`},
+		},
+		"on a node of the host, finished":                 {observed: seen(onHost, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }))},
+		"on a node of the host, with no claim of Xylem's": {observed: seen(onHost, func(o *observed) { o.claims = nil })},
 
 		"a claim that no member can be chosen for": {
 			observed: seen(problem(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid), func(o *observed) { o.pod.Status.Conditions = nil }),

@@ -1,5 +1,6 @@
-// Package waitingpod reports on a Pod why no node was found for it: the controller
-// waiting_pod, on the leader, one request for each Pod.
+// Package waitingpod reports on a Pod why no node was found for it, or that its node is one of the
+// host, which no volume of a member reaches: the controller waiting_pod, on the leader, one request
+// for each Pod.
 //
 // The scheduler knows virtual nodes and their capacity, and reports "did not have enough
 // free storage" for an unknown class parameter, a class that no member offers and a member

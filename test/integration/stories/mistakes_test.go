@@ -75,6 +75,15 @@ func showing(reason string, parts ...string) gomegatypes.GomegaMatcher {
 }
 
 var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
+	It("a node of the host in spec.nodeName: the Pod names the node, and says that no volume of a member reaches it", func(ctx SpecContext) {
+		s := begin(ctx)
+		By("making the mistake")
+		s.pod(ctx, "app", using("data"), func(p *corev1.Pod) { p.Spec.NodeName = plainNode })
+		By("and the claim after it")
+		s.claim(ctx, "data")
+		s.shown(ctx, "Pod", "app", v1alpha1.ReasonVolumeUnreachable, plainNode, "spec.nodeName")
+	}, SpecTimeout(storyTime))
+
 	It("a class that binds immediately: the Pod names the mode to use", func(ctx SpecContext) {
 		s := begin(ctx)
 		By("making the mistake")

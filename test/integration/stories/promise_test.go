@@ -313,7 +313,7 @@ var _ = Describe("A promise", func() {
 		s.claim(ctx, "data", ofClass(classPromise))
 		s.promised(ctx, "data")
 		s.pod(ctx, "app", using("data"), on(plainNode))
-		s.noted(ctx, "Pod", "app", "PromiseUnreachable", v1alpha1.PromiseDriverName, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
+		s.noted(ctx, "Pod", "app", "VolumeUnreachable", plainNode, v1alpha1.LabelVirtualNode, v1alpha1.ReleaseWhenUnused)
 		s.nowhere(ctx, "data")
 
 		By("which the scheduler does not choose for one that goes with its last Pod")
