@@ -47,6 +47,8 @@ type Count struct {
 	// Side is host or members.
 	Side string `json:"side"`
 	Verb string `json:"verb"`
+	// DryRun: only to be checked.
+	DryRun bool `json:"dryRun,omitempty"`
 	// Resource, with the subresource; events carry what they are about.
 	Resource string  `json:"resource"`
 	Number   int     `json:"number"`
@@ -55,7 +57,7 @@ type Count struct {
 }
 
 func (c Count) write() bool {
-	return controlplane.Request{Verb: c.Verb}.Write()
+	return controlplane.Request{Verb: c.Verb, DryRun: c.DryRun}.Write()
 }
 
 // ofPod: of the Pod, rather than the volume.
@@ -99,7 +101,7 @@ func (a account) close(ctx context.Context, run *Run) error {
 			user, side = harness.HostUser, "host"
 		}
 		for _, request := range all.By(user) {
-			key := Count{Side: side, Verb: request.Verb, Resource: resourceOf(request)}
+			key := Count{Side: side, Verb: request.Verb, DryRun: request.DryRun, Resource: resourceOf(request)}
 			if counts[key] == nil {
 				one := key
 				counts[key] = &one

@@ -47,7 +47,9 @@ type Request struct {
 	// Verb is Kubernetes' (get, list, watch, create, update, patch, delete,
 	// deletecollection). Resource is plural, with the subresource ("pods/status").
 	Verb, Group, Resource string
-	Namespace, Name       string
+	// DryRun: the request was only to be checked.
+	DryRun          bool
+	Namespace, Name string
 	// Code is the HTTP status, Message what an error says.
 	Code    int
 	Message string
@@ -56,9 +58,9 @@ type Request struct {
 }
 
 // Write reports whether the request was to change something, whether it did or not. A review,
-// which is created, only asks.
+// which is created, only asks, as does a dry run.
 func (r Request) Write() bool {
-	if r.Group == "authorization.k8s.io" || r.Group == "authentication.k8s.io" {
+	if r.DryRun || r.Group == "authorization.k8s.io" || r.Group == "authentication.k8s.io" {
 		return false
 	}
 	switch r.Verb {
@@ -232,6 +234,7 @@ type auditEvent struct {
 	AuditID        string           `json:"auditID"`
 	Stage          string           `json:"stage"`
 	Verb           string           `json:"verb"`
+	RequestURI     string           `json:"requestURI"`
 	UserAgent      string           `json:"userAgent"`
 	StageTimestamp metav1.MicroTime `json:"stageTimestamp"`
 	User           struct {
@@ -285,7 +288,7 @@ func (a *Audit) read(from, to Mark) (Requests, error) {
 		}
 		out = append(out, Request{
 			Time: e.StageTimestamp.Time, User: e.User.Username, UserAgent: e.UserAgent,
-			Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: resource,
+			Verb: e.Verb, Group: e.ObjectRef.APIGroup, Resource: resource, DryRun: strings.Contains(e.RequestURI, "dryRun=All"),
 			Namespace: e.ObjectRef.Namespace, Name: e.ObjectRef.Name, Code: e.ResponseStatus.Code, Message: e.ResponseStatus.Message,
 			Unauthorized: e.Annotations[decisionAnnotation] == "forbid",
 		})
