@@ -13,13 +13,14 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/deregister"
 	"github.com/xylem-io/xylem/internal/cli/register"
 	"github.com/xylem-io/xylem/internal/cli/tree"
+	"github.com/xylem-io/xylem/internal/cli/why"
 )
 
 // name of the plugin as users type it.
 const name = "kubectl xylem"
 
-// Run runs the plugin with these arguments, and returns the exit code: 0, or 1
-// after an error, which it has told.
+// Run runs the plugin with these arguments, and returns the exit code: 0, or 1 after an error,
+// which it has reported, unless the error has another code.
 func Run(ctx context.Context, env *command.Env, args []string) int {
 	ctrl.SetLogger(logr.Discard()) // the plugin reports by itself; unset, controller-runtime prints a stack after 30 s
 	root := NewCommand(env)
@@ -28,6 +29,10 @@ func Run(ctx context.Context, env *command.Env, args []string) int {
 		var silent command.Silent
 		if !errors.As(err, &silent) {
 			fmt.Fprintf(env.ErrOut, "%s %v\n", env.PaintOf(env.ErrOut).Bad("error:"), err)
+		}
+		var coded command.Coded
+		if errors.As(err, &coded) {
+			return coded.Code
 		}
 		return 1
 	}
@@ -55,7 +60,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	for _, add := range []func(*command.Env) *cobra.Command{
-		register.NewCommand, deregister.NewCommand, tree.NewCommand, newVersion,
+		register.NewCommand, deregister.NewCommand, tree.NewCommand, why.NewCommand, newVersion,
 	} {
 		root.AddCommand(add(env))
 	}

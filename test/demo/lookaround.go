@@ -78,7 +78,8 @@ func pasted(env string) []string {
 	return []string{
 		". " + env,
 		"kubectl get clusterregistrations,nodes",
-		"kubectl xylem tree pvc/nginx-pvc -n " + space + "",
+		"kubectl xylem tree pvc/nginx-pvc -n " + space,
+		"kubectl xylem why pvc/nginx-pvc -n " + space,
 		"kubectl get pod,pvc,pv -A",
 		`kubectl --kubeconfig "$` + strings.ToUpper(pinned) + `" get pod,pvc,pv -A`,
 	}

@@ -109,6 +109,18 @@ type Silent struct{}
 // Error implements error.
 func (Silent) Error() string { return "failed" }
 
+// Coded is an error with an exit code of its own; the plugin exits with 1 after any other.
+type Coded struct {
+	Code int
+	Err  error
+}
+
+// Error implements error.
+func (c Coded) Error() string { return c.Err.Error() }
+
+// Unwrap implements errors.Unwrap.
+func (c Coded) Unwrap() error { return c.Err }
+
 // Values of the flag --color.
 const (
 	colorAuto   = "auto"

@@ -60,11 +60,40 @@ driver, handle, conditions, events and children. Fields may be added, and keep t
 	o.output.AddFlags(c)
 	c.Flags().BoolVar(&o.problems, "problems", false, "Show only what is not well, and what leads to it.")
 	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the tree again whenever it has changed, until Ctrl-C.")
-	c.Flags().BoolVar(&o.way.Live, "live", false, "Read members with their registrations' kubeconfigs, if you may read those Secrets in the host.")
-	c.Flags().StringVar(&o.way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig of the member.")
-	c.Flags().StringVar(&o.way.Context, "member-context", "", "The context in it, or else in kubectl's own kubeconfig, that leads to the member.")
+	AddWayFlags(c, &o.way)
 	return c
 }
+
+// AddWayFlags adds the flags that say how members are read.
+func AddWayFlags(c *cobra.Command, way *gather.Way) {
+	c.Flags().BoolVar(&way.Live, "live", false, "Read members with their registrations' kubeconfigs, if you may read those Secrets in the host.")
+	c.Flags().StringVar(&way.Kubeconfig, "member-kubeconfig", "", "Your own kubeconfig of the member.")
+	c.Flags().StringVar(&way.Context, "member-context", "", "The context in it, or else in kubectl's own kubeconfig, that leads to the member.")
+}
+
+// Facts reads what there is about a claim or a Pod, which the arguments name as those of the
+// command tree do.
+func Facts(ctx context.Context, env *command.Env, way gather.Way, args []string) (*gather.Facts, error) {
+	asked, err := parse(args)
+	if err != nil {
+		return nil, err
+	}
+	namespace, _, err := env.Host.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("find the namespace: %w", err)
+	}
+	host, err := env.HostCluster()
+	if err != nil {
+		return nil, err
+	}
+	if asked.kind != gather.KindClaim && asked.kind != gather.KindPod {
+		return nil, fmt.Errorf("%s %q has no diagnosis of its own. Ask about one of its Pods, which `kubectl xylem tree %s --problems` lists", asked.kind, asked.name, strings.Join(args, " "))
+	}
+	return reading{env: env, host: host, namespace: namespace, way: way}.facts(ctx, asked)
+}
+
+// Complete proposes kinds, and then names of the host's objects.
+func Complete(env *command.Env) cobra.CompletionFunc { return (&options{env: env}).complete }
 
 func arguments(c *cobra.Command, args []string) error {
 	if _, err := parse(args); err != nil {

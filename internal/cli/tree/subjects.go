@@ -105,6 +105,15 @@ func (r reading) tree(ctx context.Context, t target) (*model.Tree, error) {
 
 // one tree of a claim or a Pod.
 func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
+	facts, err := r.facts(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return build.Tree(facts), nil
+}
+
+// facts about a claim or a Pod.
+func (r reading) facts(ctx context.Context, t target) (*gather.Facts, error) {
 	g := gather.New(ctx, r.host, r.env.Clock.Now())
 	read := g.OfClaim
 	if t.kind == gather.KindPod {
@@ -116,7 +125,7 @@ func (r reading) one(ctx context.Context, t target) (*model.Tree, error) {
 	if err := g.ReadMembers(ctx, r.env, r.way); err != nil {
 		return nil, err
 	}
-	return build.Tree(&g.Facts), nil
+	return &g.Facts, nil
 }
 
 // parts of a workload or a namespace: its Pods with claims, and the claims of a namespace that

@@ -23,7 +23,8 @@ import (
 const mistakes = "mistakes"
 
 // shown expects a condition of Xylem's with the cause and the remedy on an object, an event
-// of the same reason beside it, and notes the message in the report.
+// of the same reason beside it, and `kubectl xylem why` to name the same cause first. It notes the
+// message in the report.
 func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...string) {
 	GinkgoHelper()
 	var message string
@@ -45,6 +46,9 @@ func (s *story) shown(ctx context.Context, kind, name, reason string, parts ...s
 	}
 	AddReportEntry(fmt.Sprintf("%s reports %s", kind, reason), message)
 	s.noted(ctx, kind, name, reason, parts...)
+	if kind != "ClusterRegistration" {
+		s.why(ctx, kind, name, reason)
+	}
 }
 
 // reportsOf are the conditions of an object that have a message.
@@ -202,6 +206,7 @@ var _ = Describe("A newcomer's mistake", Label(mistakes), func() {
 			HaveField("State.Waiting", And(Not(BeNil()), HaveField("Reason", "ImagePullBackOff"), HaveField("Message", says))))))
 		AddReportEntry("Pod reports ImagePullBackOff", says)
 		s.noted(ctx, "Pod", "app", "Failed", says, one)
+		s.why(ctx, "Pod", "app", "ImagePullBackOff", says, "imagePullSecrets")
 	}, SpecTimeout(storyTime))
 
 	It("one member registered twice: the second registration names the first", func(ctx SpecContext) {

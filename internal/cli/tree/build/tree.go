@@ -93,6 +93,9 @@ func (f builder) claimNode(c *gather.ClaimFacts) model.Node {
 	if c.Claim.Status.Phase == corev1.ClaimPending && len(c.Pods) == 0 && f.Pod == nil && waitsForConsumer(c.Class) {
 		n.Details = append(n.Details, "no Pod uses it yet, and its class waits for the first one")
 	}
+	if c.ClassAbsent && c.Claim.Spec.VolumeName == "" {
+		n.Children = append(n.Children, model.Node{Kind: gather.KindClass, Name: hostclass.NameOf(c.Claim), State: model.StateNotFound, Health: model.Bad})
+	}
 	switch id := f.MemberOf(c); {
 	case c.Volume != nil:
 		n.Children = append(n.Children, f.volumeNode(c))

@@ -30,10 +30,12 @@ type Facts struct {
 
 // ClaimFacts is what was read about one claim of the host.
 type ClaimFacts struct {
-	Key    types.NamespacedName
-	Claim  *corev1.PersistentVolumeClaim
-	Class  *storagev1.StorageClass
-	Volume *corev1.PersistentVolume
+	Key   types.NamespacedName
+	Claim *corev1.PersistentVolumeClaim
+	Class *storagev1.StorageClass
+	// ClassAbsent: the host does not have the class that the claim names.
+	ClassAbsent bool
+	Volume      *corev1.PersistentVolume
 	// Earlier are volumes that a claim of this name had, if there is no claim now.
 	Earlier []corev1.PersistentVolume
 	Pods    []PodFacts

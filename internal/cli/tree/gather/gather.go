@@ -37,6 +37,7 @@ const (
 	KindClaim        = "PersistentVolumeClaim"
 	KindVolume       = "PersistentVolume"
 	KindPod          = "Pod"
+	KindClass        = "StorageClass"
 	KindRegistration = "ClusterRegistration"
 )
 
@@ -183,9 +184,12 @@ func (g *Gathering) claim(ctx context.Context, key types.NamespacedName) ClaimFa
 	c.Claim = &claim
 	c.Events = g.host.events(ctx, KindClaim, &claim)
 	var class storagev1.StorageClass
-	if found, _ := g.host.find(ctx, "StorageClass", types.NamespacedName{Name: hostclass.NameOf(&claim)}, &class); found {
+	name := hostclass.NameOf(&claim)
+	found, known := g.host.find(ctx, KindClass, types.NamespacedName{Name: name}, &class)
+	if found {
 		c.Class = &class
 	}
+	c.ClassAbsent = name != "" && known && !found
 	var volume corev1.PersistentVolume
 	if found, _ := g.host.find(ctx, KindVolume, types.NamespacedName{Name: claim.Spec.VolumeName}, &volume); found {
 		c.Volume = &volume

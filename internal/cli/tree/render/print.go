@@ -94,7 +94,7 @@ func (p Page) row(w io.Writer, r row, widths [4]int, start int, beside bool) {
 		stem += "  "
 	}
 	if beside {
-		parts := wrap(text, p.left(start))
+		parts := Wrap(text, p.left(start))
 		if len(parts) > 0 {
 			line += "  " + parts[0]
 		}
@@ -135,7 +135,7 @@ func (p Page) note(w io.Writer, stem, mark, text string) {
 	if mark != "" {
 		indent += 2
 	}
-	for i, part := range wrap(text, p.left(indent)) {
+	for i, part := range Wrap(text, p.left(indent)) {
 		if i > 0 && mark != "" {
 			mark = "  "
 		}
@@ -153,7 +153,7 @@ func (p Page) footer(w io.Writer, t *model.Tree) {
 		if m.Cluster != "" {
 			where = m.Cluster
 		}
-		for j, part := range wrap(fmt.Sprintf("not read: %s (%s): %s", m.What, where, m.Why), p.left(2)) {
+		for j, part := range Wrap(fmt.Sprintf("not read: %s (%s): %s", m.What, where, m.Why), p.left(2)) {
 			mark := p.Paint.Bad("! ")
 			if j > 0 {
 				mark = "  "
@@ -166,7 +166,7 @@ func (p Page) footer(w io.Writer, t *model.Tree) {
 	}
 	fmt.Fprintln(w)
 	text := fmt.Sprintf("Of %s, what the host has recorded is shown. --live reads members with their registrations' kubeconfigs, --member-kubeconfig one with yours.", strings.Join(t.Recorded, ", "))
-	for _, part := range wrap(text, p.left(0)) {
+	for _, part := range Wrap(text, p.left(0)) {
 		fmt.Fprintln(w, p.Paint.Faint(part))
 	}
 }
@@ -230,9 +230,9 @@ func pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
 }
 
-// wrap breaks a text at blanks, and words that do not fit, into lines of a width;
+// Wrap breaks a text at blanks, and words that do not fit, into lines of a width;
 // 0 is no limit.
-func wrap(text string, width int) []string {
+func Wrap(text string, width int) []string {
 	if text == "" {
 		return nil
 	}

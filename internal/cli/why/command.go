@@ -1,0 +1,191 @@
+package why
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/tree"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/tree/render"
+	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+)
+
+// Exit codes beside 0, which means that all is well.
+const (
+	codeNotWell = 1
+	codeError   = 2
+)
+
+type options struct {
+	env    *command.Env
+	output command.Output
+	way    gather.Way
+}
+
+// NewCommand is the command why.
+func NewCommand(env *command.Env) *cobra.Command {
+	o := &options{env: env}
+	c := &cobra.Command{
+		Use:   "why pvc|pod NAME",
+		Short: "Say why a Pod does not run, or a claim is not bound, and what to do",
+		Long: `Say in one sentence why a Pod does not run or a claim is not bound, and in another what to do. The objects,
+conditions and events of both clusters that show it follow. If there are several causes, the first one is the
+one that has to be solved first; the others follow it.
+
+The exit code is 0 if the Pod runs or the claim is bound, 1 if it waits or has a problem, and 2 if that could not
+be found out. The same rights are enough as for kubectl xylem tree, and the same flags read the member itself.
+
+-o json and yaml print one object of ` + model.APIVersion + `, kind ` + diagnose.Kind + `, with the fields subject, verdict (Well, Waiting
+or Problem), summary, toDo, causes, evidence, missing and recorded. Fields may be added, and keep their names and
+meaning.`,
+		Example: `  kubectl xylem why pod web-0 -n shop
+  kubectl xylem why pvc/data -n shop --live
+  until kubectl xylem why pod/web-0; do sleep 5; done`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 2 {
+				return command.Coded{Code: codeError, Err: fmt.Errorf("which object? Give pvc NAME or pod NAME\nSee '%s --help'", c.CommandPath())}
+			}
+			return nil
+		},
+		ValidArgsFunction: tree.Complete(env),
+		RunE: func(c *cobra.Command, args []string) error {
+			well, err := o.run(c, args)
+			switch {
+			case err != nil:
+				return command.Coded{Code: codeError, Err: err}
+			case !well:
+				return command.Coded{Code: codeNotWell, Err: command.Silent{}}
+			}
+			return nil
+		},
+	}
+	o.output.AddFlags(c)
+	tree.AddWayFlags(c, &o.way)
+	return c
+}
+
+func (o *options) run(c *cobra.Command, args []string) (well bool, err error) {
+	if err := o.output.Validate(); err != nil {
+		return false, err
+	}
+	facts, err := tree.Facts(c.Context(), o.env, o.way, args)
+	if err != nil {
+		return false, err
+	}
+	d := diagnose.Of(facts)
+	well = d.Verdict == diagnose.Well
+	if o.output.Format != "" {
+		return well, errors.Join(o.output.Print(o.env.MachineOut(), d))
+	}
+	page{w: o.env.Out, paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), now: o.env.Clock.Now()}.print(d)
+	return well, nil
+}
+
+// page prints a diagnosis for people.
+type page struct {
+	w     io.Writer
+	paint command.Paint
+	// width of the terminal in characters; 0 is no limit.
+	width int
+	now   time.Time
+}
+
+func (p page) print(d *diagnose.Diagnosis) {
+	p.paragraph(p.verdict(d.Verdict), "", diagnose.Ended(d.Summary))
+	if d.ToDo != "" {
+		p.paragraph(p.paint.Strong, "", "To do: "+d.ToDo)
+	}
+	for i, c := range d.Causes[min(1, len(d.Causes)):] {
+		if i == 0 {
+			fmt.Fprintln(p.w, "\nAlso:")
+		}
+		p.paragraph(nil, "  - ", strings.TrimSpace(fmt.Sprintf("%s: %s %s", object(c.Ref), diagnose.Ended(c.What), c.ToDo)))
+	}
+	if d.Verdict != diagnose.Well {
+		p.evidence(d)
+	}
+	for i, m := range d.Missing {
+		if i == 0 {
+			fmt.Fprintln(p.w, "\nNot read:")
+		}
+		p.paragraph(nil, "  ", fmt.Sprintf("%s%s: %s", m.What, in(m.Cluster), m.Why))
+	}
+	if len(d.Recorded) > 0 && d.Verdict != diagnose.Well {
+		fmt.Fprintln(p.w)
+		p.paragraph(p.paint.Faint, "", fmt.Sprintf("Of %s, only the host's records were read. --live reads the member too, or --member-kubeconfig with your own kubeconfig.", strings.Join(d.Recorded, ", ")))
+	}
+}
+
+func (p page) evidence(d *diagnose.Diagnosis) {
+	fmt.Fprintln(p.w, "\nEvidence:")
+	for _, e := range d.Evidence {
+		line := object(e.Ref) + ": " + e.State
+		if e.Created != nil {
+			line += ", created " + p.ago(e.Created.Time)
+		}
+		p.paragraph(nil, "  ", line)
+		for _, c := range e.Conditions {
+			p.paragraph(nil, "    ", fmt.Sprintf("condition %s=%s %s (%s): %s", c.Type, c.Status, c.Reason, p.ago(c.Since.Time), c.Message))
+		}
+		for _, ev := range e.Events {
+			if ev.Type == corev1.EventTypeWarning {
+				p.paragraph(nil, "    ", fmt.Sprintf("event %s (%s): %s", ev.Reason, p.ago(ev.Last.Time), ev.Message))
+			}
+		}
+	}
+}
+
+func (p page) ago(t time.Time) string {
+	if t.IsZero() {
+		return "at an unknown time"
+	}
+	return duration.HumanDuration(p.now.Sub(t)) + " ago"
+}
+
+// paragraph prints a text within the width, indented, and painted if paint is given.
+func (p page) paragraph(paint func(string) string, indent, text string) {
+	for i, line := range render.Wrap(text, p.width-len(indent)) {
+		if i > 0 {
+			indent = strings.Repeat(" ", len(indent))
+		}
+		if paint != nil {
+			line = paint(line)
+		}
+		fmt.Fprintln(p.w, indent+line)
+	}
+}
+
+func (p page) verdict(v diagnose.Verdict) func(string) string {
+	switch v {
+	case diagnose.Well:
+		return p.paint.Good
+	case diagnose.Waiting:
+		return p.paint.Doubtful
+	case diagnose.Problem:
+	}
+	return p.paint.Bad
+}
+
+func object(r diagnose.Ref) string {
+	name := r.Name
+	if r.Namespace != "" {
+		name = r.Namespace + "/" + name
+	}
+	return fmt.Sprintf("%s %s%s", r.Kind, name, in(r.Cluster))
+}
+
+func in(cluster string) string {
+	if cluster == "" {
+		return ""
+	}
+	return " in " + cluster
+}

@@ -1,0 +1,379 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/build"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/tree/render"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+)
+
+// stage of a cause: those of an earlier stage have to be solved first.
+type stage int
+
+const (
+	stageMissing      stage = iota // an object of the host that the Pod or claim names
+	stageMember                    // the member's connection
+	stageClaim                     // what Xylem reports on a claim
+	stageVolume                    // the volume of a claim, in the host or in the member
+	stagePlace                     // why no node suits the Pod
+	stagePush                      // why the Pod cannot be pushed
+	stageScheduler                 // the host's scheduler, in its own words
+	stageLeafClaim                 // the member's provisioner
+	stageLeafPod                   // the member's scheduler
+	stageContainer                 // containers
+	stageEvent                     // Warnings that no condition repeats
+	stageDeregistered              // what concerns deletions in the member
+)
+
+// Of is the diagnosis of what was gathered for one Pod or claim.
+func Of(facts *gather.Facts) *Diagnosis {
+	tree := build.Tree(facts)
+	d := &Diagnosis{
+		TypeMeta: metav1.TypeMeta{APIVersion: model.APIVersion, Kind: Kind}, Subject: subject(&tree.Root),
+		Missing: tree.Missing, Recorded: tree.Recorded,
+	}
+	w := walk{facts: facts, root: &tree.Root}
+	if state, well := w.well(); well {
+		d.Verdict, d.Summary, d.Evidence = Well, d.Subject+" "+state, evidence(&tree.Root, nil)
+		return d
+	}
+	w.visit(&tree.Root)
+	d.Causes = ordered(w.causes)
+	d.Evidence = evidence(&tree.Root, nil)
+	if len(d.Causes) > 0 {
+		first := d.Causes[0]
+		d.Verdict, d.Summary, d.ToDo = Problem, fmt.Sprintf("%s %s: %s", d.Subject, w.state(), first.What), first.ToDo
+		return d
+	}
+	waits, toDo := w.waits()
+	d.Verdict, d.Summary, d.ToDo = Waiting, fmt.Sprintf("%s %s: %s", d.Subject, w.state(), waits), toDo
+	return d
+}
+
+func subject(n *model.Node) string {
+	if n.Kind == gather.KindClaim {
+		return fmt.Sprintf("Claim %q", n.Namespace+"/"+n.Name)
+	}
+	return fmt.Sprintf("%s %q", n.Kind, n.Namespace+"/"+n.Name)
+}
+
+// walk collects the causes in a tree.
+type walk struct {
+	facts  *gather.Facts
+	root   *model.Node
+	causes []Cause
+}
+
+// well reports whether the subject is as its user wants it, and its state in words.
+func (w *walk) well() (string, bool) {
+	if w.root.Health != model.Good {
+		return "", false
+	}
+	if w.facts.Pod == nil {
+		if broken(w.root) {
+			return "", false
+		}
+		return fmt.Sprintf("is bound to volume %q%s", w.facts.Claims[0].Claim.Spec.VolumeName, w.inMember(w.facts.MemberOf(&w.facts.Claims[0]))), true
+	}
+	pod := w.facts.Pod.Pod
+	if pod.Status.Phase == corev1.PodSucceeded {
+		return "has succeeded", true
+	}
+	return "runs" + w.inMember(w.facts.MemberOfPod(w.facts.Pod)), podReady(pod)
+}
+
+// broken reports whether a claim's volume, its member or its leaf is in a bad state. The Pods that
+// use a claim do not matter to it.
+func broken(n *model.Node) bool {
+	return n.Health == model.Bad || slices.ContainsFunc(n.Children, func(child model.Node) bool { return child.Kind != gather.KindPod && broken(&child) })
+}
+
+func (w *walk) inMember(id string) string {
+	if id == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in member %q", w.facts.NameOf(id, nil))
+}
+
+func podReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// state of the subject in words, if it is not well.
+func (w *walk) state() string {
+	switch {
+	case w.root.State == model.StateNotFound:
+		return "does not exist"
+	case w.terminating():
+		return "is being deleted, and waits"
+	case w.facts.Pod != nil:
+		return podState(w.facts.Pod.Pod)
+	}
+	switch claim := w.facts.Claims[0].Claim; {
+	case claim == nil:
+		return "could not be read"
+	case claim.Status.Phase == corev1.ClaimBound:
+		return "is bound, but not usable"
+	case claim.Status.Phase == corev1.ClaimLost:
+		return "has lost its volume"
+	}
+	return "is not bound"
+}
+
+func podState(pod *corev1.Pod) string {
+	switch pod.Status.Phase {
+	case corev1.PodRunning:
+		return "runs, but is not ready"
+	case corev1.PodFailed:
+		return "has failed"
+	case corev1.PodSucceeded:
+		return "has succeeded"
+	default:
+		return "does not run"
+	}
+}
+
+func (w *walk) terminating() bool { return w.root.State == model.StateTerminating }
+
+// visit adds the causes of a node and of those below it.
+func (w *walk) visit(n *model.Node) {
+	for i := range n.Conditions {
+		w.condition(n, &n.Conditions[i])
+	}
+	w.object(n)
+	for i := range n.Events {
+		if e := &n.Events[i]; e.Type == corev1.EventTypeWarning {
+			w.add(n, stageEvent, e.Reason, e.Message, e.Last)
+		}
+	}
+	for i := range n.Children {
+		w.visit(&n.Children[i])
+	}
+}
+
+// condition adds what a condition reports, if it is a problem.
+func (w *walk) condition(n *model.Node, c *model.Condition) {
+	isFalse := c.Status == string(metav1.ConditionFalse)
+	switch {
+	case n.Kind == gather.KindRegistration:
+		w.add(n, w.memberStage(c), c.Reason, c.Message, c.Since)
+	case n.Kind == gather.KindVolume: // an orphan
+		w.add(n, stageVolume, c.Reason, c.Message, c.Since)
+	case n.Kind == gather.KindClaim && render.Problem(*c):
+		at := stageClaim
+		if n.Cluster != "" {
+			at = stageLeafClaim
+		}
+		w.add(n, at, c.Reason, c.Message, c.Since)
+	case n.Kind != gather.KindPod:
+	case c.Type == string(v1alpha1.PodPlaceable) && isFalse:
+		w.add(n, stagePlace, c.Reason, c.Message, c.Since)
+	case c.Type == string(v1alpha1.PodPushed) && isFalse:
+		w.add(n, stagePush, c.Reason, c.Message, c.Since)
+	case c.Type == string(corev1.PodScheduled) && isFalse:
+		at := stageScheduler
+		if n.Cluster != "" {
+			at = stageLeafPod
+		}
+		w.add(n, at, c.Reason, c.Message, c.Since)
+	case c.Type == string(corev1.PodReady) && isFalse:
+		w.add(n, stageMember, c.Reason, c.Message, c.Since)
+	case c.Type == string(corev1.DisruptionTarget):
+		w.add(n, stageContainer, c.Reason, c.Message, c.Since)
+	}
+}
+
+// memberStage of a registration's condition: what keeps deletions from ending matters only to
+// what is being deleted.
+func (w *walk) memberStage(c *model.Condition) stage {
+	deletes := c.Type == v1alpha1.ConditionDeletionsProgressing || c.Type == v1alpha1.ConditionConnected && c.Status == string(metav1.ConditionTrue)
+	if deletes && !w.terminating() {
+		return stageDeregistered
+	}
+	return stageMember
+}
+
+// object adds what an object's state, or its absence, says.
+func (w *walk) object(n *model.Node) {
+	switch {
+	case n.State == model.StateNotFound && n.Health == model.Bad && n.Cluster == "":
+		w.add(n, stageMissing, model.StateNotFound, absence(n), metav1.Time{})
+	case n.State == model.StateNotFound && n.Health == model.Bad, n.State == model.StateForeign:
+		w.add(n, stageVolume, n.State, fmt.Sprintf("%s in member %q %s", described(n), n.Cluster, strings.Join(n.Details, ", ")), metav1.Time{})
+	case n.Kind == gather.KindClaim && n.Cluster == "":
+		w.claim(n)
+	case n.Kind == gather.KindPod && n.Cluster == "":
+		for _, p := range w.pods() {
+			if p.Pod.Name == n.Name {
+				w.containers(n, p.Pod)
+			}
+		}
+	case n.Kind == gather.KindPod:
+		for _, p := range w.pods() {
+			if p.Leaf != nil && p.Leaf.Name == n.Name {
+				w.containers(n, p.Leaf)
+			}
+		}
+	}
+}
+
+func described(n *model.Node) string {
+	if n.Namespace != "" {
+		return fmt.Sprintf("%s %q", n.Kind, n.Namespace+"/"+n.Name)
+	}
+	return fmt.Sprintf("%s %q", n.Kind, n.Name)
+}
+
+// absence of an object of the host, with what to do.
+func absence(n *model.Node) string {
+	switch n.Kind {
+	case gather.KindClaim:
+		return fmt.Sprintf("claim %q does not exist in the host. Create it", n.Namespace+"/"+n.Name)
+	case gather.KindVolume:
+		return fmt.Sprintf("PersistentVolume %q, which the claim names, does not exist in the host. Restore it, or delete the claim", n.Name)
+	case gather.KindRegistration:
+		return fmt.Sprintf("no ClusterRegistration has the member %q. Register the cluster again with `kubectl xylem register`", n.Name)
+	}
+	return fmt.Sprintf("the host has no %s %q. Create it, or use another one", n.Kind, n.Name)
+}
+
+// claim adds what Xylem does not report on a claim: it has no class, or one of another
+// provisioner.
+func (w *walk) claim(n *model.Node) {
+	for i := range w.facts.Claims {
+		c := &w.facts.Claims[i]
+		if c.Key.Name != n.Name || c.Claim == nil || c.Claim.Spec.VolumeName != "" {
+			continue
+		}
+		name := hostclass.NameOf(c.Claim)
+		switch {
+		case name == "":
+			w.add(n, stageMissing, model.StateNotFound, "the claim names no StorageClass, and the host has no default one. Set spec.storageClassName to a class of provisioner "+v1alpha1.ProvisionerName, metav1.Time{})
+		case c.Class != nil && !c.Ours():
+			w.add(n, stageMissing, model.StateForeign, fmt.Sprintf("its class %q has provisioner %q, so Xylem does not provision it. Ask that provisioner, or use a class of provisioner %s",
+				name, c.Class.Provisioner, v1alpha1.ProvisionerName), metav1.Time{})
+		}
+	}
+}
+
+func (w *walk) pods() []*gather.PodFacts {
+	if w.facts.Pod != nil {
+		return []*gather.PodFacts{w.facts.Pod}
+	}
+	var pods []*gather.PodFacts
+	for i := range w.facts.Claims {
+		for j := range w.facts.Claims[i].Pods {
+			pods = append(pods, &w.facts.Claims[i].Pods[j])
+		}
+	}
+	return pods
+}
+
+// containers adds why containers do not run.
+func (w *walk) containers(n *model.Node, pod *corev1.Pod) {
+	if pod.Status.Phase == corev1.PodFailed {
+		w.add(n, stageContainer, cmp.Or(gather.Plain(pod.Status.Reason), "Error"), cmp.Or(gather.Plain(pod.Status.Message), "the Pod has failed"), metav1.Time{})
+	}
+	found := false
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		switch waiting := s.State.Waiting; {
+		case waiting == nil, waiting.Reason == "", waiting.Reason == "ContainerCreating", waiting.Reason == "PodInitializing":
+		default:
+			found = true
+			what := fmt.Sprintf("container %q waits with %s", s.Name, gather.Plain(waiting.Reason))
+			if waiting.Message != "" {
+				what += ": " + gather.Plain(waiting.Message)
+			}
+			w.add(n, stageContainer, gather.Plain(waiting.Reason), what, metav1.Time{})
+		}
+	}
+	for _, c := range pod.Status.Conditions {
+		if !found && pod.Status.Phase == corev1.PodRunning && c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse && c.Reason != v1alpha1.ReasonMemberAway {
+			w.add(n, stageContainer, gather.Plain(c.Reason), gather.Plain(c.Message), c.LastTransitionTime)
+		}
+	}
+}
+
+func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1.Time) {
+	what, toDo := split(message)
+	if toDo == "" {
+		toDo = cmp.Or(toDoOfKubernetes[reason], toDoOfXylem[reason])
+	}
+	toDo = strings.TrimPrefix(toDo, "What the message says; ")
+	if strings.HasPrefix(toDo, "What the message") || toDo == "Nothing." {
+		toDo = ""
+	}
+	w.causes = append(w.causes, Cause{
+		Ref: refOf(n), Reason: reason, What: cmp.Or(what, reason), ToDo: toDo, Since: since, stage: at,
+	})
+}
+
+func refOf(n *model.Node) Ref { return Ref{n.Kind, n.Namespace, n.Name, n.Cluster} }
+
+// boundary is where a sentence of a message ends, and the first word of the next one. Messages are
+// `what happened: why. What to do.`
+var boundary = regexp.MustCompile(`[.?] +([A-Z][a-z-]+|` + "`" + `)`)
+
+// remedies are the words that begin what to do. A message may quote others, whose sentences begin
+// otherwise.
+var remedies = sets.New("Add", "Apply", "Ask", "Bring", "Change", "Check", "Choose", "Confirm", "Copy", "Correct", "Create", "Delete", "Fix", "Free", "Give", "If",
+	"Install", "Its", "Let", "Make", "Nothing", "Put", "Raise", "Re-create", "Register", "Remove", "Rename", "Request", "Restore", "Run", "See", "Set", "Stop",
+	"To", "Try", "Uncordon", "Use", "Wait", "Write", "`")
+
+// split a message into what happened, and what to do.
+func split(message string) (what, toDo string) {
+	message = strings.TrimSpace(message)
+	found := boundary.FindAllStringSubmatchIndex(message, -1)
+	if len(found) == 0 {
+		return strings.TrimSuffix(message, "."), ""
+	}
+	at := slices.IndexFunc(found, func(m []int) bool { return remedies.Has(message[m[2]:m[3]]) })
+	end, next := found[max(0, at)][0], found[max(0, at)][2]
+	return strings.TrimSuffix(message[:end+1], "."), Ended(message[next:])
+}
+
+// Ended is a text with a full stop, unless it is empty or has an end of its own.
+func Ended(text string) string {
+	if text == "" || strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
+		return text
+	}
+	return text + "."
+}
+
+// ordered are the causes by stage, each problem once: a Pod repeats what its claim reports, and
+// an event what a condition does.
+func ordered(causes []Cause) []Cause {
+	slices.SortStableFunc(causes, func(a, b Cause) int { return cmp.Compare(a.stage, b.stage) })
+	var kept []Cause
+	for _, c := range causes {
+		if !slices.ContainsFunc(kept, func(k Cause) bool { return k.Reason == c.Reason }) {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// evidence is every object below a node that was read, or that should be there.
+func evidence(n *model.Node, to []Evidence) []Evidence {
+	if n.State != model.StateNotRead {
+		to = append(to, Evidence{refOf(n), n.State, n.Created, n.Conditions, n.Events})
+	}
+	for i := range n.Children {
+		to = evidence(&n.Children[i], to)
+	}
+	return to
+}

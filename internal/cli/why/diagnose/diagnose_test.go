@@ -1,0 +1,231 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+)
+
+const (
+	clusterID  = "3f0c2a7e"
+	memberNode = "kosmos-cluster38"
+)
+
+var now = metav1.NewTime(time.Date(2026, 11, 25, 5, 0, 0, 0, time.UTC))
+
+func member(status metav1.ConditionStatus, reason, message string) v1alpha1.ClusterRegistration {
+	r := v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38"}}
+	r.Status.ClusterID = clusterID
+	r.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnected, Status: status, Reason: reason, Message: message}}
+	return r
+}
+
+func claimCondition(kind corev1.PersistentVolumeClaimConditionType, reason, message string) corev1.PersistentVolumeClaimCondition {
+	return corev1.PersistentVolumeClaimCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+}
+
+func podCondition(kind corev1.PodConditionType, reason, message string) corev1.PodCondition {
+	return corev1.PodCondition{Type: kind, Status: corev1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// pendingClaim is a claim that a Pod waits for.
+func pendingClaim(conditions ...corev1.PersistentVolumeClaimCondition) gather.ClaimFacts {
+	c := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "data", UID: "root"}}
+	c.Spec.StorageClassName = new("fast")
+	c.Status.Phase, c.Status.Conditions = corev1.ClaimPending, conditions
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	return gather.ClaimFacts{
+		Key: types.NamespacedName{Namespace: "shop", Name: "data"}, Claim: c,
+		Class: &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: v1alpha1.ProvisionerName, VolumeBindingMode: &mode},
+	}
+}
+
+func boundClaim(conditions ...corev1.PersistentVolumeClaimCondition) gather.ClaimFacts {
+	c := pendingClaim(conditions...)
+	c.Claim.Status.Phase, c.Claim.Spec.VolumeName = corev1.ClaimBound, "pvc-1"
+	c.Claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}
+	leaf := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pvc-1", UID: "leaf"}}
+	leaf.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.aws.com", VolumeHandle: "vol-1"}
+	c.Volume = hostpv.Mirror(leaf, c.Claim, corev1.PersistentVolumeReclaimDelete, mirror.Member{Registration: "cluster38", ClusterID: clusterID, NodeName: memberNode, HostID: "host"})
+	c.Volume.Name, c.Volume.Status.Phase = "pvc-1", corev1.VolumeBound
+	return c
+}
+
+func with(c gather.ClaimFacts, change func(*gather.ClaimFacts)) gather.ClaimFacts {
+	change(&c)
+	return c
+}
+
+func pod(phase corev1.PodPhase, node string, conditions ...corev1.PodCondition) *gather.PodFacts {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app", UID: "pod"}}
+	p.Spec.NodeName, p.Status.Phase, p.Status.Conditions = node, phase, conditions
+	return &gather.PodFacts{Pod: p}
+}
+
+func waitingContainer(p *gather.PodFacts, reason, message string) *gather.PodFacts {
+	p.Pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+	return p
+}
+
+func TestOf(t *testing.T) {
+	connected := member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")
+	away := member(metav1.ConditionFalse, v1alpha1.ReasonUnreachable, "dial tcp 10.1.2.3:6443: i/o timeout. Check the network")
+	ready := corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue}
+	pushed := corev1.PodCondition{Type: v1alpha1.PodPushed, Status: corev1.ConditionTrue, Reason: v1alpha1.ReasonPushed}
+	for name, tc := range map[string]struct {
+		member *v1alpha1.ClusterRegistration // nil: connected
+		pod    *gather.PodFacts              // nil: the claim is asked about
+		claim  gather.ClaimFacts
+		// want is the verdict, reason that of the first cause, and says what the two sentences contain.
+		want   Verdict
+		reason string
+		says   []string
+	}{
+		"a Pod that runs": {
+			pod: pod(corev1.PodRunning, memberNode, pushed, ready), claim: boundClaim(), want: Well, says: []string{`Pod "shop/app" runs in member "cluster38"`},
+		},
+		"a Pod that has succeeded": {pod: pod(corev1.PodSucceeded, memberNode, pushed), claim: boundClaim(), want: Well, says: []string{"has succeeded"}},
+		"a claim that is bound":    {claim: boundClaim(), want: Well, says: []string{`Claim "shop/data" is bound to volume "pvc-1" in member "cluster38"`}},
+
+		"no Pod uses the claim": {claim: pendingClaim(), want: Waiting, says: []string{"no Pod uses it yet", "Create a Pod"}},
+		"the scheduler has not looked": {
+			pod: pod(corev1.PodPending, ""), claim: pendingClaim(), want: Waiting, says: []string{"the scheduler has not chosen a node yet"},
+		},
+		"being provisioned": {
+			pod: pod(corev1.PodPending, ""), want: Waiting, says: []string{`the volume of claim "data" has not been provisioned in member "cluster38" yet`},
+			claim: with(pendingClaim(), func(c *gather.ClaimFacts) {
+				c.Claim.Annotations = map[string]string{v1alpha1.AnnotationPlacedIn: clusterID}
+			}),
+		},
+		"about to start": {pod: pod(corev1.PodPending, memberNode, pushed), claim: boundClaim(), want: Waiting, says: []string{`the containers have not started in member "cluster38" yet`}},
+
+		"the claim of the Pod does not exist": {
+			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, `persistentvolumeclaim "data" not found`)),
+			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Claim, c.Class = nil, nil }),
+			want:  Problem, reason: "NotFound", says: []string{`claim "shop/data" does not exist in the host`, "Create it"},
+		},
+		"the class does not exist": {
+			pod: pod(corev1.PodPending, ""), claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Class, c.ClassAbsent = nil, true }),
+			want: Problem, reason: "NotFound", says: []string{`the host has no StorageClass "fast"`, "Create it"},
+		},
+		"a class of somebody else": {
+			claim: with(pendingClaim(), func(c *gather.ClaimFacts) { c.Class.Provisioner = "ebs.csi.aws.com" }),
+			want:  Problem, reason: "Foreign", says: []string{`provisioner "ebs.csi.aws.com"`},
+		},
+		"a toleration is missing": {
+			pod: pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonUnschedulable, "0/3 nodes are available."),
+				podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonTolerationMissing, `no member can run the Pod: member "a" has a taint. Add to the Pod's spec: tolerations: [x].`)),
+			claim: pendingClaim(), want: Problem, reason: v1alpha1.ReasonTolerationMissing,
+			says: []string{`Pod "shop/app" does not run: no member can run the Pod: member "a" has a taint`, "Add to the Pod's spec: tolerations: [x]."},
+		},
+		"what the claim reports precedes what the Pod does": {
+			pod:   pod(corev1.PodPending, "", podCondition(v1alpha1.PodPlaceable, v1alpha1.ReasonNoCapacity, "too small. Request less")),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaceable, v1alpha1.ReasonClassInvalid, `class "fast" has an unknown parameter. Correct it`)),
+			want:  Problem, reason: v1alpha1.ReasonClassInvalid, says: []string{"unknown parameter", "Correct it."},
+		},
+		"the member is away": {
+			member: &away, pod: pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, v1alpha1.ReasonMemberAway, "the member is away")), claim: boundClaim(),
+			want: Problem, reason: v1alpha1.ReasonMemberAway, says: []string{"runs, but is not ready"},
+		},
+		"the claim of a member that is away": {
+			member: &away, claim: boundClaim(), want: Problem, reason: v1alpha1.ReasonUnreachable, says: []string{"is bound, but not usable", "i/o timeout", "Check the network."},
+		},
+		"a provisioner's error, without a remedy in the message": {
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonOutOfSpace, "no space left")),
+			want:  Problem, reason: v1alpha1.ReasonOutOfSpace, says: []string{"no space left", "free or add capacity"},
+		},
+		"an image that cannot be pulled": {
+			pod: waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ImagePullBackOff", `Back-off pulling image "mian"`), claim: boundClaim(),
+			want: Problem, reason: "ImagePullBackOff", says: []string{`container "main" waits with ImagePullBackOff: Back-off pulling image "mian"`, "imagePullSecrets"},
+		},
+		"containers that are being created are no problem": {
+			pod: waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ContainerCreating", ""), claim: boundClaim(), want: Waiting,
+		},
+		"scheduling gates": {
+			pod:   pod(corev1.PodPending, "", podCondition(corev1.PodScheduled, corev1.PodReasonSchedulingGated, "Scheduling is blocked due to non-empty scheduling gates")),
+			claim: pendingClaim(), want: Problem, reason: corev1.PodReasonSchedulingGated, says: []string{"schedulingGates"},
+		},
+		"a readiness probe": {
+			pod: pod(corev1.PodRunning, memberNode, pushed, podCondition(corev1.PodReady, "ContainersNotReady", "containers with unready status: [main]")), claim: boundClaim(),
+			want: Problem, reason: "ContainersNotReady", says: []string{"runs, but is not ready: containers with unready status: [main]", "readiness probes"},
+		},
+		"a volume that is lost": {
+			claim: with(boundClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonVolumeLost, "the member has no volume. Restore it")), func(c *gather.ClaimFacts) { c.Claim.Status.Phase = corev1.ClaimLost }),
+			want:  Problem, reason: v1alpha1.ReasonVolumeLost, says: []string{"has lost its volume", "Restore it."},
+		},
+		"being deleted, held by a Pod": {
+			claim: with(boundClaim(), func(c *gather.ClaimFacts) { c.Claim.DeletionTimestamp = &now }), want: Waiting, says: []string{"is being deleted, and waits"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := &gather.Facts{Now: now.Time, Pod: tc.pod, Claims: []gather.ClaimFacts{tc.claim}, Registrations: []v1alpha1.ClusterRegistration{connected}}
+			if tc.member != nil {
+				facts.Registrations[0] = *tc.member
+			}
+			d := Of(facts)
+			if d.Verdict != tc.want {
+				t.Errorf("verdict is %s, want %s: %s", d.Verdict, tc.want, d.Summary)
+			}
+			if tc.reason != "" && (len(d.Causes) == 0 || d.Causes[0].Reason != tc.reason) {
+				t.Errorf("causes are %+v, the first one should be %s", d.Causes, tc.reason)
+			}
+			for _, part := range tc.says {
+				if text := d.Summary + ". " + d.ToDo; !strings.Contains(text, part) {
+					t.Errorf("%q lacks %q", text, part)
+				}
+			}
+			if d.Verdict == Problem && d.ToDo == "" {
+				t.Error("a problem without anything to do")
+			}
+		})
+	}
+}
+
+// TestSplit: a message is `what happened: why. What to do.`, and may quote others.
+func TestSplit(t *testing.T) {
+	for message, want := range map[string][2]string{
+		"":                                {"", ""},
+		"it failed":                       {"it failed", ""},
+		"it failed.":                      {"it failed", ""},
+		"it failed: no. Do this":          {"it failed: no", "Do this."},
+		"it failed: v1.36.3 of a.b.c":     {"it failed: v1.36.3 of a.b.c", ""},
+		"it failed. Do this. Or do that.": {"it failed", "Do this. Or do that."},
+		"it failed: \"no. Retries later. Sorry\". Change it": {"it failed: \"no. Retries later. Sorry\"", "Change it."},
+		"is unknown, did you mean x? Delete it":              {"is unknown, did you mean x?", "Delete it."},
+		"it failed. `kubectl get x` shows":                   {"it failed", "`kubectl get x` shows."},
+	} {
+		if what, toDo := split(message); what != want[0] || toDo != want[1] {
+			t.Errorf("split(%q) is %q, %q; want %q", message, what, toDo, want)
+		}
+	}
+}
+
+// TestReasons: whatever Xylem reports on a claim that waits, why names it, and what to do unless
+// that is nothing.
+func TestReasons(t *testing.T) {
+	for reason, toDo := range toDoOfXylem {
+		d := Of(&gather.Facts{
+			Now: now.Time, Registrations: []v1alpha1.ClusterRegistration{member(metav1.ConditionTrue, v1alpha1.ReasonConnected, "")},
+			Claims: []gather.ClaimFacts{pendingClaim(claimCondition(v1alpha1.ClaimPlaced, reason, "it happened"))},
+		})
+		if reason == v1alpha1.ReasonPromised {
+			continue // says what a claim is, and no problem
+		}
+		if d.Verdict != Problem || d.Causes[0].Reason != reason || !strings.HasSuffix(d.Summary, "it happened") {
+			t.Errorf("%s: %s: %+v", reason, d.Summary, d.Causes)
+		}
+		if nothing := toDo == "Nothing." || strings.HasPrefix(toDo, "What the message"); d.ToDo == "" && !nothing {
+			t.Errorf("%s: says nothing to do, though REASONS.md has %q", reason, toDo)
+		}
+	}
+}

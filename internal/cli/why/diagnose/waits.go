@@ -1,0 +1,71 @@
+package diagnose
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/mirror/hostclass"
+	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+)
+
+// waits is what the subject waits for, and what the user can do, if nothing reports a problem.
+func (w *walk) waits() (waits, toDo string) {
+	if w.terminating() {
+		return "its deletion has not finished, and nothing reports why", "`kubectl xylem tree` shows its finalizers. Xylem reports a deletion that takes longer than expected."
+	}
+	for i := range w.facts.Claims {
+		c := &w.facts.Claims[i]
+		if c.Claim != nil && c.Claim.Status.Phase != corev1.ClaimBound {
+			if waits, toDo := w.claimWaits(c); waits != "" {
+				return waits, toDo
+			}
+		}
+	}
+	if w.facts.Pod != nil {
+		return w.podWaits(w.facts.Pod)
+	}
+	return "Kubernetes has not updated its status yet", ""
+}
+
+// claimWaits: empty if the claim only waits for the Pod that is asked about.
+func (w *walk) claimWaits(c *gather.ClaimFacts) (waits, toDo string) {
+	pods := c.Pods
+	if w.facts.Pod != nil {
+		pods = []gather.PodFacts{*w.facts.Pod}
+	}
+	id := w.facts.MemberOf(c)
+	switch {
+	case c.Class != nil && hostclass.Mirrors(c.Class) && len(pods) == 0:
+		return "no Pod uses it yet, and its class binds a claim to a member once the first Pod is scheduled", "Create a Pod that uses it."
+	case id == "":
+		return "", ""
+	case c.Leaf == nil && c.LeafKnown:
+		return fmt.Sprintf("Xylem has not created claim %q%s yet", c.Key.Name, w.inMember(id)), ""
+	case c.Leaf != nil && c.Leaf.Status.Phase == corev1.ClaimBound:
+		return fmt.Sprintf("the volume of claim %q exists%s, and the host has not bound it yet", c.Key.Name, w.inMember(id)), ""
+	}
+	return fmt.Sprintf("the volume of claim %q has not been provisioned%s yet", c.Key.Name, w.inMember(id)), ""
+}
+
+func (w *walk) podWaits(p *gather.PodFacts) (waits, toDo string) {
+	id := w.facts.MemberOfPod(p)
+	switch {
+	case p.Pod.Spec.NodeName == "" && id == "":
+		return "the scheduler has not chosen a node yet", ""
+	case p.Pod.Spec.NodeName == "":
+		return fmt.Sprintf("the scheduler is about to bind it to the virtual node%s", ofMember(w, id)), ""
+	case id == "":
+		return fmt.Sprintf("the kubelet of node %q has not started it yet", p.Pod.Spec.NodeName), ""
+	case podstatus.Pushed(p.Pod) != corev1.ConditionTrue:
+		return "Xylem has not created the Pod" + w.inMember(id) + " yet", ""
+	case p.Leaf != nil && p.Leaf.Spec.NodeName == "":
+		return "the scheduler has not chosen a node" + w.inMember(id) + " yet", ""
+	}
+	return "the containers have not started" + w.inMember(id) + " yet", ""
+}
+
+func ofMember(w *walk, id string) string {
+	return fmt.Sprintf(" of member %q", w.facts.NameOf(id, nil))
+}

@@ -1,0 +1,125 @@
+package stories_test
+
+import (
+	"context"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
+	"github.com/xylem-io/xylem/test/controlplane"
+)
+
+// why expects `kubectl xylem why` to name a cause first, with a next step, and to exit with 1. It
+// notes the two sentences in the report.
+func (s *story) why(ctx context.Context, kind, name, reason string, parts ...string) {
+	GinkgoHelper()
+	var d *diagnose.Diagnosis
+	var printed string
+	Eventually(func(g Gomega) {
+		var code int
+		d, code = s.diagnosed(ctx, g, kind, name)
+		g.Expect(code).To(Equal(1))
+		g.Expect(d.Verdict).To(Equal(diagnose.Problem))
+		g.Expect(d.Causes[0].Reason).To(Equal(reason), "%+v", d.Causes)
+		g.Expect(d.ToDo).NotTo(BeEmpty(), d.Summary)
+		printed, _, _ = s.plugin(ctx, "why", kind, name)
+		for _, part := range parts {
+			g.Expect(d.Summary + ". " + d.ToDo).To(ContainSubstring(part))
+		}
+	}).WithContext(ctx).Should(Succeed())
+	Expect(printed).To(HavePrefix(d.Subject + " "))
+	Expect(printed).To(ContainSubstring("\nTo do: "))
+	Expect(printed).To(ContainSubstring("\nEvidence:\n"))
+	AddReportEntry("kubectl xylem why", d.Summary+". "+d.ToDo)
+}
+
+// diagnosed is what `kubectl xylem why` answers, and its exit code.
+func (s *story) diagnosed(ctx context.Context, g Gomega, kind, name string) (*diagnose.Diagnosis, int) {
+	out, complaints, code := s.plugin(ctx, "why", "-o", "json", kind, name)
+	g.Expect(complaints).To(BeEmpty())
+	var d diagnose.Diagnosis
+	g.Expect(json.Unmarshal([]byte(out), &d)).To(Succeed())
+	g.Expect(d.TypeMeta).To(Equal(metav1.TypeMeta{APIVersion: "cli.xylem.io/v1alpha1", Kind: "Diagnosis"}))
+	return &d, code
+}
+
+var _ = Describe("kubectl xylem why", func() {
+	It("says that all is well, and exits with 0", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		s.bound(ctx, "data")
+		for kind, says := range map[string]string{"pod": `runs in member "` + one + `"`, "pvc": `is bound to volume "pvc-`} {
+			Eventually(func(g Gomega) {
+				out, complaints, code := s.plugin(ctx, "why", kind+"/"+map[string]string{"pod": "app", "pvc": "data"}[kind])
+				g.Expect(code).To(BeZero(), out+complaints)
+				g.Expect(out).To(ContainSubstring(says))
+				g.Expect(out).NotTo(ContainSubstring("Evidence"))
+			}).WithContext(ctx).Should(Succeed())
+		}
+	}, SpecTimeout(storyTime))
+
+	It("exits with 2 where it cannot find out: a Pod that is not there, with the name that was meant; a kind without a diagnosis", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		_, complaints, code := s.plugin(ctx, "why", "pvc", "dat")
+		Expect(code).To(Equal(2))
+		Expect(complaints).To(ContainSubstring(`did you mean "data"?`))
+		_, complaints, code = s.plugin(ctx, "why", "deployment/web")
+		Expect(code).To(Equal(2))
+		Expect(complaints).To(ContainSubstring("kubectl xylem tree deployment/web --problems"))
+	}, SpecTimeout(storyTime))
+
+	It("tells a claim that waits for its first Pod from one that has a problem", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		Eventually(func(g Gomega) {
+			d, code := s.diagnosed(ctx, g, "pvc", "data")
+			g.Expect(code).To(Equal(1))
+			g.Expect(d.Verdict).To(Equal(diagnose.Waiting))
+			g.Expect(d.Summary).To(ContainSubstring("no Pod uses it yet"))
+			g.Expect(d.ToDo).To(Equal("Create a Pod that uses it."))
+		}).WithContext(ctx).Should(Succeed())
+	}, SpecTimeout(storyTime))
+
+	It("names what Xylem never sees: a claim or a class that does not exist, a class of another provisioner, a gate", Label(mistakes), func(ctx SpecContext) {
+		s := begin(ctx)
+		s.pod(ctx, "no-claim", using("missing"))
+		s.why(ctx, "Pod", "no-claim", "NotFound", `claim "`+s.namespace+`/missing" does not exist in the host`, "Create it")
+
+		s.claim(ctx, "classless", ofClass("no-such-class"))
+		s.pod(ctx, "classless", using("classless"))
+		s.why(ctx, "Pod", "classless", "NotFound", `the host has no StorageClass "no-such-class"`)
+		s.why(ctx, "PersistentVolumeClaim", "classless", "NotFound", `the host has no StorageClass "no-such-class"`)
+
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "foreign-" + s.namespace}, Provisioner: "disk.example.com"}
+		Expect(x.Host.API.Create(ctx, class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, class)).To(Succeed()) })
+		s.claim(ctx, "foreign", ofClass(class.Name))
+		s.why(ctx, "PersistentVolumeClaim", "foreign", "Foreign", `provisioner "disk.example.com"`, v1alpha1.ProvisionerName)
+
+		s.claim(ctx, "data")
+		s.pod(ctx, "gated", using("data"), func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/later"}} })
+		s.why(ctx, "Pod", "gated", corev1.PodReasonSchedulingGated, "schedulingGates")
+	}, SpecTimeout(storyTime))
+
+	It("names a member that is away first, on a Pod that ran there and on its claim", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeTwo))
+		s.running(ctx, "app", nodeTwo)
+		s.bound(ctx, "data")
+		back := cutOff(ctx, two, controlplane.Cut)
+		s.why(ctx, "Pod", "app", v1alpha1.ReasonMemberAway, two)
+		s.why(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonMemberAway)
+		back()
+		Expect(x.AwaitReady(ctx, two)).To(Succeed())
+	}, SpecTimeout(storyTime))
+})
