@@ -39,14 +39,14 @@ const (
 	// manager's namespace.
 	ReasonSecretNotFound = "SecretNotFound"
 	// ReasonKubeconfigInvalid: the kubeconfig cannot be parsed, or is incomplete. To do:
-	// write a complete kubeconfig; the message says what is missing.
+	// write a complete kubeconfig; the message names what is missing.
 	ReasonKubeconfigInvalid = "KubeconfigInvalid"
 	// ReasonKubeconfigRefused: the kubeconfig contains something that could run or read
 	// something in the manager's Pod; the message names it. To do: use only the server, its
 	// CA, and a token or certificate, all inline.
 	ReasonKubeconfigRefused = "KubeconfigRefused"
 	// ReasonUnreachable: the member does not answer. To do: check the network and the
-	// member's API server. Nothing in the member is lost meanwhile.
+	// member's API server. Nothing in the member is lost.
 	ReasonUnreachable = "Unreachable"
 	// ReasonAnswersRefused: the member's answers, or all its objects together, would take
 	// more of the manager's memory than one member may, or do not come from an API server.
@@ -77,11 +77,11 @@ const (
 	ReasonHostCloned = "HostCloned"
 	// ReasonHostRestored: the member is connected, but the host's record is older than the
 	// member's: destruction is suspended. To do: see internal/RECOVERY.md, and confirm as
-	// the message says.
+	// the message describes.
 	ReasonHostRestored = "HostRestored"
 	// ReasonMemberRestored: the member is connected, but its fence is older than the host's
 	// record: destruction is suspended. To do: see internal/RECOVERY.md, and confirm as the
-	// message says.
+	// message describes.
 	ReasonMemberRestored = "MemberRestored"
 	// ReasonNodeNameTaken: a node of that name exists, and Xylem did not create it. To do:
 	// delete that node, or register the cluster with another spec.node.name.
@@ -100,7 +100,7 @@ const (
 	// into the Secret.
 	ReasonPolicyNotInForce = "PolicyNotInForce"
 	// ReasonPolicyNotProven: the dry run failed for another reason, which the message
-	// gives. To do: what the message says; the manager retries for a minute, and at its
+	// gives. To do: follow the message; the manager retries for a minute, and at its
 	// next connection.
 	ReasonPolicyNotProven = "PolicyNotProven"
 )
@@ -113,7 +113,7 @@ const (
 	// To do: re-create the claim with spec.volumeName to use one again, or delete it in the
 	// member.
 	ReasonOrphanedVolumes = "OrphanedVolumes"
-	// ReasonNotAccounted: Xylem could not read the volumes; the message says since when. To
+	// ReasonNotAccounted: Xylem could not read the volumes; the message shows since when. To
 	// do: nothing, Xylem retries. If it lasts, see Connected.
 	ReasonNotAccounted = "NotAccounted"
 	// ReasonProgressing: no deletion is stuck. To do: nothing.
@@ -148,7 +148,7 @@ const (
 	// ReasonTokenRenewed: the manager renewed the token in time. To do: nothing.
 	ReasonTokenRenewed = "TokenRenewed"
 	// ReasonTokenNotRenewed: the token is due for renewal, and the renewal failed; the
-	// message says why, and how long the token is valid. To do: give the member's account
+	// message shows why, and how long the token is valid. To do: give the member's account
 	// the rights of config/member again. If the token has expired, register the member
 	// again.
 	ReasonTokenNotRenewed = "TokenNotRenewed"
@@ -170,7 +170,7 @@ const (
 	// ReasonNotConnected: the member is not connected. To do: see the condition Connected.
 	ReasonNotConnected = "NotConnected"
 
-	// ReasonDeregistering: the deletion is in progress; the message says how far it is. To
+	// ReasonDeregistering: the deletion is in progress; the message shows how far it is. To
 	// do: nothing.
 	ReasonDeregistering = "Deregistering"
 	// ReasonConfirmationNeeded: Pods still run in the member. To do: set the annotation

@@ -53,11 +53,11 @@ const (
 	ReasonNamespaceReserved = "NamespaceReserved"
 	// ReasonMemberAway: the member that was chosen, or that has the Pod or its volume, is not
 	// connected. It is also the reason of the condition Ready of that member's Pods, and of its
-	// Node. To do: what the message says; `kubectl describe clusterregistration` has the cause.
+	// Node. To do: follow the message; `kubectl describe clusterregistration` has the cause.
 	ReasonMemberAway = "MemberAway"
 	// ReasonPlacedElsewhere: another member has a volume for the claim, or may have one. To
 	// do: run the Pod there. If that member is lost permanently, abandon the volume or force
-	// the deregistration, as the message says.
+	// the deregistration, as the message describes.
 	ReasonPlacedElsewhere = "PlacedElsewhere"
 	// ReasonClassKeepsOff: the class's allowedTopologies exclude the member whose node was
 	// chosen. To do: re-create the Pod on another node, or change the class.
@@ -78,7 +78,7 @@ const (
 	// ReasonNoneConnected: none of the registered clusters is connected. To do: `kubectl
 	// get clusterregistrations` shows the causes.
 	ReasonNoneConnected = "NoMemberConnected"
-	// ReasonNotOffered: a Pod waits, and no member has the class. To do: the message says
+	// ReasonNotOffered: a Pod waits, and no member has the class. To do: see the message for
 	// what each member lacks.
 	ReasonNotOffered = "ClassNotOffered"
 	// ReasonDataSourceUnsupported: the claim has a data source: another claim, a snapshot
@@ -107,12 +107,12 @@ const (
 	ReasonVolumeReplaced = "VolumeReplaced"
 	// ReasonVolumeKept: Xylem does not delete a claim in the member, because a
 	// PersistentVolume of the host represents its volume, or may do so; on that
-	// PersistentVolume if the claim is gone. To do: what the message says.
+	// PersistentVolume if the claim is gone. To do: follow the message.
 	ReasonVolumeKept = "VolumeKept"
 	// ReasonVolumeMismatch: the claim and its counterpart are bound to different volumes,
 	// another claim in the member uses the volume, somebody removed Xylem's stamp from it,
 	// two PersistentVolumes of the host represent it (on one of these if its claim is gone),
-	// or the volume that the claim asks for does not suit it. To do: what the message says:
+	// or the volume that the claim asks for does not suit it. To do: follow the message:
 	// find out which one holds the data before you delete either, or ask for what the
 	// volume has.
 	ReasonVolumeMismatch = "VolumeMismatch"
@@ -130,7 +130,7 @@ const (
 	ReasonAdoptionUnconfirmed = "AdoptionUnconfirmed"
 	// ReasonSuspended: Xylem has to delete something in the member first, and deletes
 	// nothing since one of the two clusters was restored from an older state. To do:
-	// confirm the restore as the registration's Connected condition says.
+	// confirm the restore as the registration's Connected condition describes.
 	ReasonSuspended = "DestructionSuspended"
 )
 
@@ -139,7 +139,7 @@ const (
 	// ReasonPromised: there is no disk yet. The member that the first Pod is scheduled to
 	// provisions one. To do: nothing.
 	ReasonPromised = "Promised"
-	// ReasonFulfilled: the disk exists; the message says where. To do: nothing.
+	// ReasonFulfilled: the disk exists; the message shows where. To do: nothing.
 	ReasonFulfilled = "Fulfilled"
 	// ReasonBroken: a Pod waits for the disk, and the member does not provision it, or has
 	// lost it. The message quotes the member. To do: as for the reason that the message
@@ -194,7 +194,7 @@ const (
 	// ReasonPushed: the Pod runs in the member, or is about to. The message has the UID of
 	// its leaf Pod. To do: nothing.
 	ReasonPushed = "Pushed"
-	// ReasonWithdrawn: Xylem withdrew the Pod from the member; the message says why. To do:
+	// ReasonWithdrawn: Xylem withdrew the Pod from the member; the message shows why. To do:
 	// nothing.
 	ReasonWithdrawn = "Withdrawn"
 	// ReasonDaemonSet: Xylem does not push Pods of DaemonSets. To do: run the DaemonSet in
@@ -223,7 +223,7 @@ const (
 	// host does not have. To do: create it, or mark the reference as optional.
 	ReasonReferenceMissing = "ReferenceMissing"
 	// ReasonNamespaceRefused: the member rejects the creation of the Pod's namespace. To
-	// do: its admin can allow it, or create the namespace and label it as the message says.
+	// do: its admin can allow it, or create the namespace and label it as the message describes.
 	ReasonNamespaceRefused = "NamespaceRefusedByMember"
 	// ReasonReferenceForbidden: the manager's account may not get a ConfigMap or Secret that
 	// the Pod refers to. To do: list its namespace in the chart's rbac.secretNamespaces.
@@ -243,14 +243,14 @@ const (
 	// member.
 	ReasonVolumesApart = "VolumesApart"
 	// ReasonNoMemberFits: every member lacks something that the Pod needs; the message has the
-	// cause for each. To do: what the message says of one of them.
+	// cause for each. To do: remove the cause for one of them.
 	ReasonNoMemberFits = "NoMemberFits"
 	// ReasonFieldsLeftOut: the Pod runs in the member without the fields that the message
 	// names. To do: nothing, if it does not need them; internal/mirror/FIELDS.md has the causes.
 	ReasonFieldsLeftOut = "FieldsLeftOut"
 	// ReasonEphemeralContainersNotRun: somebody added ephemeral containers to a Pod that runs
-	// in a member, as `kubectl debug` does, and Xylem could not add them there. To do: what the
-	// message says, such as to have the member's admin grant the right.
+	// in a member, as `kubectl debug` does, and Xylem could not add them there. To do: follow
+	// the message, for example ask the member's admin to grant the right.
 	ReasonEphemeralContainersNotRun = "EphemeralContainersNotRun"
 	// ReasonEvicted: Xylem evicted the Pod, since its member is being deregistered. To do:
 	// nothing, its owner creates another one.

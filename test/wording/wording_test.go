@@ -15,7 +15,9 @@ import (
 // what they do instead. One that is not needed fails the test.
 var exceptions = map[string]string{
 	"internal/cli/tree/gather.Plain":    "puts text on one line, for a terminal",
-	"internal/cli/tree/render.wrap":     "wraps text, for a terminal",
+	"internal/cli/tree/render.Wrap":     "wraps text, for a terminal",
+	"internal/cli/why/diagnose.split":   "prints what happened and what to do on lines of their own",
+	"internal/cli/why/diagnose.Ended":   "ends a sentence, for display",
 	"internal/mirror/sanitize.Plain":    "removes control characters and cuts, for display",
 	"internal/mirror/report.Tried.With": "keeps what one member said for display, without what others said before it",
 }

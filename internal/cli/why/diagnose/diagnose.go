@@ -313,14 +313,16 @@ func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1
 	if toDo == "" {
 		toDo = cmp.Or(toDoOfKubernetes[reason], toDoOfXylem[reason])
 	}
-	toDo = strings.TrimPrefix(toDo, "What the message says; ")
-	if strings.HasPrefix(toDo, "What the message") || toDo == "Nothing." {
+	if toDo == nothing {
 		toDo = ""
 	}
 	w.causes = append(w.causes, Cause{
 		Ref: refOf(n), Reason: reason, What: cmp.Or(what, reason), ToDo: toDo, Since: since, stage: at,
 	})
 }
+
+// nothing is what REASONS.md has for reasons that need no action.
+const nothing = "Nothing."
 
 func refOf(n *model.Node) Ref { return Ref{n.Kind, n.Namespace, n.Name, n.Cluster} }
 
