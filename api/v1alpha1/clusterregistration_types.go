@@ -189,6 +189,15 @@ type StorageSpec struct {
 	// +listMapKey=host
 	Classes []ClassMapping `json:"classes,omitempty"`
 
+	// attributesClasses maps the names of VolumeAttributesClasses in the same way: it takes
+	// precedence over the parameter xylem.io/member-attributes-class, and that over the
+	// prefix. A changed mapping applies when a claim's volumeAttributesClassName changes.
+	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=host
+	AttributesClasses []ClassMapping `json:"attributesClasses,omitempty"`
+
 	// prefix of host class names: with virtual-disk-, the default, host class
 	// virtual-disk-ssd maps to the member's class ssd. An empty prefix disables the rule.
 	// +optional

@@ -110,6 +110,11 @@ const (
 	// member's PV controller queues the claim again.
 	AnnotationVolumeUID = Prefix + "volume-uid"
 
+	// AnnotationAttributesClasses is on leaf claims: which VolumeAttributesClass of the host
+	// each one of the member that Xylem set stands for, as a JSON object. A status that names
+	// the member's class shows the host's by it.
+	AnnotationAttributesClasses = Prefix + "attributes-classes"
+
 	// AnnotationPushed is on leaf Pods: what Xylem pushed of the mutable fields, to
 	// distinguish the root's changes from the member's.
 	AnnotationPushed = Prefix + "pushed"
@@ -228,6 +233,9 @@ const (
 	ParameterProvisioning = Prefix + "provisioning"
 	ParameterMemberClass  = Prefix + "member-class"
 	ParameterRelease      = Prefix + "release"
+
+	// ParameterMemberAttributesClass is a parameter of VolumeAttributesClasses.
+	ParameterMemberAttributesClass = Prefix + "member-attributes-class"
 
 	// ParameterReleaseGrace is how long a disk of a class with ParameterRelease
 	// ReleaseWhenUnused stays after its last Pod: a Go duration.

@@ -84,8 +84,18 @@ const (
 	// ReasonDataSourceUnsupported: the claim has a data source: another claim, a snapshot
 	// or a populator. To do: remove it, and copy the data in a Pod.
 	ReasonDataSourceUnsupported = "DataSourceUnsupported"
-	// ReasonModifyUnsupported: the claim requests another VolumeAttributesClass. To do: set
-	// it back; it can be chosen at creation only.
+	// ReasonAttributesClassNotFound: the member has no VolumeAttributesClass that the
+	// claim's maps to, or does not let Xylem read it. To do: create the class there, or map
+	// one in the registration (spec.storage.attributesClasses). A claim that waits for its
+	// volume goes to another member that suits.
+	ReasonAttributesClassNotFound = "AttributesClassNotFound"
+	// ReasonAttributesClassMismatch: the claim's VolumeAttributesClass is of another driver:
+	// in the host, not of csi.xylem.io; in the member, not of the volume's driver. To do:
+	// name another class, or map another one in the registration.
+	ReasonAttributesClassMismatch = "AttributesClassMismatch"
+	// ReasonModifyUnsupported: the claim names no VolumeAttributesClass, and its volume in
+	// the member has one, which Kubernetes does not let anybody take off. To do: name the
+	// class that the volume is to have.
 	ReasonModifyUnsupported = "ModifyVolumeUnsupported"
 	// ReasonSelectorUnsupported: the claim of a promise has a selector, but promises have
 	// no labels to select. To do: remove spec.selector.
@@ -161,6 +171,9 @@ const (
 	// ReasonExpansionPushed: Xylem requested the expansion of the volume in the member. To
 	// do: nothing.
 	ReasonExpansionPushed = "ExpansionPushed"
+	// ReasonModificationPushed: Xylem asked the member to change the volume's attributes, or
+	// to cancel such a change. To do: nothing; the claim's status shows how it goes.
+	ReasonModificationPushed = "ModificationPushed"
 	// ReasonHeldBack: the host's PV controller has many volumes to bind, and Xylem places
 	// claims as fast as it binds them. To do: nothing; if it lasts, check
 	// kube-controller-manager.

@@ -285,6 +285,11 @@ func (in *StorageSpec) DeepCopyInto(out *StorageSpec) {
 		*out = make([]ClassMapping, len(*in))
 		copy(*out, *in)
 	}
+	if in.AttributesClasses != nil {
+		in, out := &in.AttributesClasses, &out.AttributesClasses
+		*out = make([]ClassMapping, len(*in))
+		copy(*out, *in)
+	}
 	if in.Prefix != nil {
 		in, out := &in.Prefix, &out.Prefix
 		*out = new(string)

@@ -93,7 +93,7 @@ func BenchmarkTranslations(b *testing.B) {
 			return pvc.StatusCurrent(e.rootClaim, pvc.TranslateStatus(e.rootClaim, e.leafClaim))
 		},
 		"PodStatusApply": func() bool { return podstatus.Apply(e.rootPod, e.leafPod.Status) != nil },
-		"VolumeDrift":    func() bool { return hostpv.Drift(e.hostPV, e.leafPV).Capacity == nil },
+		"VolumeDrift":    func() bool { return hostpv.Drift(e.hostPV, e.leafPV, "").Capacity == nil },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -239,7 +239,7 @@ func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T,
 var sometimesTheSame = []string{
 	"annotations", "labels", "tolerations", "affinity.podAntiAffinity", "podIP", "podIPs",
 	"initContainers[].volumeMounts", "containers[].volumeMounts", "ephemeralContainers[].volumeMounts",
-	"topologySpreadConstraints[].labelSelector",
+	"topologySpreadConstraints[].labelSelector", "currentVolumeAttributesClassName", "modifyVolumeStatus",
 }
 
 func checkRefused(t *testing.T, path string, err error) {

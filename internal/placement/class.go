@@ -14,26 +14,60 @@ import (
 )
 
 // ClassFor is the member's class for claims of a host class, and by which
-// rule, in words for messages. The first that applies:
+// rule, in words for messages; see mapped.
+func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
+	return m.mapped(named{
+		kind: "StorageClass", name: host.Name, rules: m.Rules.classes, field: "storage.classes",
+		parameter: v1alpha1.ParameterMemberClass, parameters: host.Parameters,
+	})
+}
+
+// AttributesClassFor is the member's VolumeAttributesClass for claims that name one of the
+// host, and by which rule; see mapped. The host need not have an object of that name: then
+// host is nil, and has no parameters.
+func (m Member) AttributesClassFor(name string, host *storagev1.VolumeAttributesClass) (member, rule string) {
+	n := named{
+		kind: "VolumeAttributesClass", name: name, rules: m.Rules.attributesClasses, field: "storage.attributesClasses",
+		parameter: v1alpha1.ParameterMemberAttributesClass,
+	}
+	if host != nil {
+		n.parameters = host.Parameters
+	}
+	return m.mapped(n)
+}
+
+// named is a class of the host, of any kind, and what maps it to one of a member.
+type named struct {
+	kind, name string
+	// rules are the registration's exact ones of that kind, in field.
+	rules map[string]string
+	field string
+	// parameter of the host's class that names the member's, among parameters.
+	parameter  string
+	parameters map[string]string
+}
+
+// mapped is the member's class for one of the host, and by which rule, in words for
+// messages. The first that applies:
 //
-//  1. the registration's exact rule for the host class (spec.storage.classes),
-//  2. the host class's parameter xylem.io/member-class,
+//  1. the registration's exact rule for the host class (spec.storage.classes and the like),
+//  2. the host class's parameter (xylem.io/member-class and the like),
 //  3. the registration's prefix (spec.storage.prefix): the name without it,
 //  4. the same name.
 //
 // All of these are an admin's to write, and nothing else is examined: who makes
 // a claim chooses among the host's classes, never among the member's.
-func (m Member) ClassFor(host *storagev1.StorageClass) (name, rule string) {
-	if name := m.Rules.classes[host.Name]; name != "" {
-		return name, fmt.Sprintf("rule in storage.classes of ClusterRegistration %q", m.Registration)
+func (m Member) mapped(n named) (name, rule string) {
+	if name := n.rules[n.name]; name != "" {
+		return name, fmt.Sprintf("rule in %s of ClusterRegistration %q", n.field, m.Registration)
 	}
-	if name := host.Parameters[v1alpha1.ParameterMemberClass]; name != "" {
-		return name, fmt.Sprintf("parameter %s of StorageClass %q", v1alpha1.ParameterMemberClass, host.Name)
+	if name := n.parameters[n.parameter]; name != "" {
+		return name, fmt.Sprintf("parameter %s of %s %q", n.parameter, n.kind, n.name)
 	}
-	if name, found := strings.CutPrefix(host.Name, m.Rules.prefix); found && m.Rules.prefix != "" && len(validation.IsDNS1123Subdomain(name)) == 0 {
+	if name, found := strings.CutPrefix(n.name, m.Rules.prefix); found && m.Rules.prefix != "" && len(validation.IsDNS1123Subdomain(name)) == 0 {
 		return name, fmt.Sprintf("prefix %q in ClusterRegistration %q", m.Rules.prefix, m.Registration)
 	}
-	return host.Name, "the same name"
+	return n.name, "the same name"
 }
 
 // allowsNode reports whether a class allows volumes on a node, as the scheduler does

@@ -63,6 +63,36 @@ func TestClassFor(t *testing.T) {
 	}
 }
 
+// All kinds of classes are mapped by the same rules.
+func TestAttributesClassFor(t *testing.T) {
+	rules := v1alpha1.StorageSpec{
+		Classes:           []v1alpha1.ClassMapping{{Host: "gold", Member: "a-storage-class"}},
+		AttributesClasses: []v1alpha1.ClassMapping{{Host: "gold", Member: "by-rule"}},
+	}
+	parameters := map[string]string{"xylem.io/member-attributes-class": "by-parameter", "xylem.io/member-class": "a-storage-class"}
+	for name, tc := range map[string]struct {
+		host             string
+		parameters       map[string]string
+		wantName, wanted string
+	}{
+		"an exact rule wins":  {"gold", parameters, "by-rule", `rule in storage.attributesClasses of ClusterRegistration "cluster38"`},
+		"then the parameter":  {"virtual-disk-silver", parameters, "by-parameter", `parameter xylem.io/member-attributes-class of VolumeAttributesClass "virtual-disk-silver"`},
+		"then the prefix":     {"virtual-disk-silver", nil, "silver", `prefix "virtual-disk-" in ClusterRegistration "cluster38"`},
+		"then the name":       {"silver", nil, "silver", "the same name"},
+		"other keys are none": {"silver", map[string]string{"iops": "5000"}, "silver", "the same name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			name, rule := ruled(rules).AttributesClassFor(tc.host, &storagev1.VolumeAttributesClass{Parameters: tc.parameters})
+			if name != tc.wantName || rule != tc.wanted {
+				t.Errorf("got %q, %q; want %q, %q", name, rule, tc.wantName, tc.wanted)
+			}
+		})
+	}
+	if name, rule := ruled(rules).AttributesClassFor("virtual-disk-silver", nil); name != "silver" || rule == "" {
+		t.Errorf("without an object in the host: %q, %q", name, rule)
+	}
+}
+
 // FuzzClassFor: the order of the rules holds, whatever is in them, and the
 // same question has the same answer.
 func FuzzClassFor(f *testing.F) {

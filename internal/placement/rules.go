@@ -14,6 +14,8 @@ type Rules struct {
 	// of host classes have before the member class's own, empty for none.
 	classes map[string]string
 	prefix  string
+	// attributesClasses are the exact rules of VolumeAttributesClasses.
+	attributesClasses map[string]string
 	// allow has the patterns of which a namespace's name must match one, unless there
 	// are none; deny has those of which it must match none.
 	allow, deny []string
@@ -24,18 +26,25 @@ type Rules struct {
 // RulesOf reads the rules of a registration, the default ones included.
 func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 	rules := Rules{
-		classes: make(map[string]string, len(cr.Spec.Storage.Classes)), prefix: v1alpha1.DefaultClassPrefix,
-		allow: cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(),
+		classes: exact(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
+		attributesClasses: exact(cr.Spec.Storage.AttributesClasses),
+		allow:             cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(),
 		adopt: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
-	}
-	for _, rule := range cr.Spec.Storage.Classes {
-		rules.classes[rule.Host] = rule.Member
 	}
 	if prefix := cr.Spec.Storage.Prefix; prefix != nil {
 		rules.prefix = *prefix
 	}
 	if denied := cr.Spec.Namespaces.Deny; denied != nil {
 		rules.deny = *denied
+	}
+	return rules
+}
+
+// exact are the exact rules, host class to member class.
+func exact(mappings []v1alpha1.ClassMapping) map[string]string {
+	rules := make(map[string]string, len(mappings))
+	for _, m := range mappings {
+		rules[m.Host] = m.Member
 	}
 	return rules
 }

@@ -8,11 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
 // StampedLeaf is the leaf PV with the stamp of its leaf claim's root, with policy Retain, and
@@ -95,7 +97,7 @@ func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 		if s.overrules() {
 			retain(after)
 		}
-		change := hostpv.Drift(s.Host, s.Leaf)
+		change := hostpv.Drift(s.Host, s.Leaf, s.attributesClass())
 		if change.Capacity != nil {
 			after.Spec.Capacity = change.Capacity
 		}
@@ -103,6 +105,15 @@ func (s *Observed) CurrentHost() *corev1.PersistentVolume {
 			after.Spec.VolumeAttributesClassName = change.VolumeAttributesClassName
 		}
 	})
+}
+
+// attributesClass is the host's name of the leaf PV's VolumeAttributesClass; empty if it has
+// none, or if its leaf claim, which has the name, is gone.
+func (s *Observed) attributesClass() string {
+	if !s.Held() {
+		return ""
+	}
+	return pvc.HostAttributesClass(s.Claim, ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""))
 }
 
 // changed is a copy of a PV with a change made to it; nil if that changes nothing. As a

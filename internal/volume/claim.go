@@ -208,11 +208,24 @@ func (s *Observed) LeafClaim() (*corev1.PersistentVolumeClaim, *mirror.Refusal) 
 		return leaf, nil
 	}
 	leaf = pvc.WithVolume(leaf, s.Name)
+	// The member binds the two only if they name the same one; the root's follows then.
+	if has := ptr.Deref(s.Leaf.Spec.VolumeAttributesClassName, ""); has != "" {
+		leaf = pvc.WithAttributesClass(leaf, has, s.hostAttributesClass(has))
+	}
 	// A volume that is still to grow binds at its present size, and grows then.
 	if capacity := s.Leaf.Spec.Capacity[corev1.ResourceStorage]; leaf.Spec.Resources.Requests.Storage().Cmp(capacity) > 0 {
 		leaf.Spec.Resources.Requests[corev1.ResourceStorage] = capacity
 	}
 	return leaf, nil
+}
+
+// hostAttributesClass is the host's name of the VolumeAttributesClass that a volume in use had:
+// the host PV has it.
+func (s *Observed) hostAttributesClass(member string) string {
+	if s.Host == nil {
+		return member
+	}
+	return ptr.Deref(s.Host.Spec.VolumeAttributesClassName, member)
 }
 
 // ReportRefused says why there can be no leaf claim; nil if there can. Only root_pvc knows.

@@ -6,11 +6,11 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
 )
 
 func refuse(reason, format string, args ...any) *mirror.Refusal {
@@ -160,10 +160,10 @@ func (s *Observed) ReportClaimLost() *mirror.Refusal {
 	return refuse(v1alpha1.ReasonVolumeLost, "the claim's counterpart in member %q has lost volume %q. Check that volume and the counterpart there", s.Member.Registration, s.Name)
 }
 
-// ReportModified says that the attributes class is not changed.
-func (s *Observed) ReportModified() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonModifyUnsupported, "changing volumeAttributesClassName of a bound claim to %q is not supported: in member %q it stays %q. Set it back",
-		ptr.Deref(s.Root.Spec.VolumeAttributesClassName, ""), s.Member.Registration, ptr.Deref(s.Claim.Spec.VolumeAttributesClassName, ""))
+// ReportAttributesFixed says that a VolumeAttributesClass cannot be taken off.
+func (s *Observed) ReportAttributesFixed() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonModifyUnsupported, "the claim names no VolumeAttributesClass, and its volume in member %q has %q, which Kubernetes does not let anybody take off. "+
+		"Set volumeAttributesClassName to the class that the volume is to have", s.Member.Registration, pvc.HostAttributesClass(s.Claim, *s.Claim.Status.CurrentVolumeAttributesClassName))
 }
 
 // ReportUnsupported says what a reclaim policy is taken for.

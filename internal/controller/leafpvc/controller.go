@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/index"
@@ -51,11 +52,13 @@ func Setup(link *member.Link, o Options) error {
 	)
 }
 
-// ofStatus: of a claim, its volume, its request and its status count.
+// ofStatus: of a claim, its volume, its request and its status count, and which classes of the
+// host the leaf's volume attributes are.
 func ofStatus(before, after client.Object) bool {
 	was, known := before.(*corev1.PersistentVolumeClaim)
 	is, ok := after.(*corev1.PersistentVolumeClaim)
 	return !known || !ok || was.UID != is.UID || was.Spec.VolumeName != is.Spec.VolumeName ||
+		was.Annotations[v1alpha1.AnnotationAttributesClasses] != is.Annotations[v1alpha1.AnnotationAttributesClasses] ||
 		!equality.Semantic.DeepEqual(was.Spec.Resources, is.Spec.Resources) || !equality.Semantic.DeepEqual(was.Status, is.Status)
 }
 

@@ -35,6 +35,8 @@ func (r *reconciler) act(ctx context.Context, o observe.Claim, plan lifecycle.Pl
 		return r.create(ctx, o)
 	case lifecycle.Grow:
 		return r.grow(ctx, o)
+	case lifecycle.Modify:
+		return r.modify(ctx, o)
 	case lifecycle.Touch:
 		return r.touch(ctx, o)
 	case lifecycle.Label:
@@ -138,7 +140,11 @@ func (r *reconciler) create(ctx context.Context, o observe.Claim) error {
 	if mirrored, err := r.mirroredFor(ctx, o.Root); err != nil || mirrored {
 		return err // by an earlier leaf claim's volume (I3)
 	}
-	err := r.Leaf.Create(ctx, actor, leaf)
+	leaf, err := r.withAttributesClass(ctx, o, leaf)
+	if err != nil {
+		return err
+	}
+	err = r.Leaf.Create(ctx, actor, leaf)
 	if err == nil {
 		return r.setPlaced(ctx, o.Root, nil)
 	}

@@ -492,7 +492,13 @@ func TestDecide(t *testing.T) {
 		"bound, and the leaf of an earlier root is still here":                     {seen(leafBound, stampedVolume, bound, rootNewer), decision{}},
 		"the user asks for more":                                                   {seen(leafBound, bound, grown("2Gi")), decision{step: lifecycle.Grow, to: "2Gi"}},
 		"the user asks for more before the leaf is bound":                          {seen(leafBound, bound, grown("2Gi"), pointsBack("leaf-uid"), nudged), decision{}},
-		"the user asks for other volume attributes":                                {seen(leafBound, bound, func(o *scene) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), says(v1alpha1.ReasonModifyUnsupported)},
+		"the user asks for other volume attributes":                                {seen(leafBound, bound, func(o *scene) { o.root.Spec.VolumeAttributesClassName = ptr.To("fast") }), takes(lifecycle.Modify)},
+		"the user asks for volume attributes, and the leaf is not bound yet":       {seen(leafBound, bound, pointsBack("leaf-uid"), nudged, attributes("gold", "", "", ""), func(o *scene) { o.leaf.Status.Phase = corev1.ClaimPending }), decision{}},
+		"the leaf has the member's class for the user's":                           {seen(leafBound, bound, attributes("gold", "m-gold", "gold", "m-gold")), takes(lifecycle.None)},
+		"another class of the user's is the same one there":                        {seen(leafBound, bound, attributes("silver", "m-gold", "gold", "m-gold")), takes(lifecycle.Modify)},
+		"somebody in the member changed the class":                                 {seen(leafBound, bound, attributes("gold", "m-lead", "gold", "m-gold")), takes(lifecycle.Modify)},
+		"the user takes back a class that was never applied":                       {seen(leafBound, bound, attributes("", "m-gold", "gold", "")), takes(lifecycle.Modify)},
+		"the user names no class, and the member applied one":                      {seen(leafBound, bound, attributes("", "m-gold", "", "m-gold")), says(v1alpha1.ReasonModifyUnsupported)},
 
 		// Bound elsewhere.
 		"bound elsewhere, nothing here":                              {seen(boundTo("pv-9")), decision{}},
@@ -676,6 +682,25 @@ func TestObserveKeepsTheRoot(t *testing.T) {
 	if o := seen(leafBound, bound, handedOn, otherPushed, leafDeleted, rootNewer); o.Root.UID != "newer" || o.Leaf.UID != "leaf-uid" {
 		t.Errorf("root is %s, leaf claim %s", o.Root.UID, o.Leaf.UID)
 	}
+}
+
+// attributes sets the VolumeAttributesClasses of the root, of the leaf, the host's name that the
+// latter is noted for, and the one that the member applied.
+func attributes(root, leaf, noted, applied string) func(*scene) {
+	return func(o *scene) {
+		if noted != "" {
+			o.leaf = pvc.WithAttributesClass(o.leaf, "m-gold", noted)
+		}
+		o.root.Spec.VolumeAttributesClassName, o.leaf.Spec.VolumeAttributesClassName = orNil(root), orNil(leaf)
+		o.leaf.Status.CurrentVolumeAttributesClassName = orNil(applied)
+	}
+}
+
+func orNil(name string) *string {
+	if name == "" {
+		return nil
+	}
+	return &name
 }
 
 // adopting are the rules of a registration by which an admin lets a claim have a volume.

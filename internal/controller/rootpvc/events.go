@@ -24,6 +24,17 @@ func (r *reconciler) eventGrown(root *corev1.PersistentVolumeClaim, to resource.
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonExpansionPushed, "Expand", "requested member %q to expand the volume to %s", r.Registration, to.String())
 }
 
+// eventModified: class is the member's name of the class, empty where the change is canceled.
+func (r *reconciler) eventModified(root *corev1.PersistentVolumeClaim, class string) {
+	if class == "" {
+		r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonModificationPushed, "Modify",
+			"asked member %q to cancel the change of the volume's attributes", r.Registration)
+		return
+	}
+	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonModificationPushed, "Modify",
+		"asked member %q to give the volume the attributes of its VolumeAttributesClass %q", r.Registration, class)
+}
+
 func (r *reconciler) eventAdopted(root *corev1.PersistentVolumeClaim, volume string) {
 	r.Recorder.Eventf(root, nil, corev1.EventTypeNormal, v1alpha1.ReasonVolumeAdopted, "Adopt",
 		"the claim now has volume %q in member %q, which an earlier claim of its name had", volume, r.Registration)

@@ -183,16 +183,21 @@ func TestVolumeDrift(t *testing.T) {
 	cases := map[string]struct {
 		leaf func(*corev1.PersistentVolume)
 		host func(*corev1.PersistentVolume)
-		want Change
+		// attributes is the host's name of the leaf's volume attributes class.
+		attributes string
+		want       Change
 	}{
 		"none":                    {},
 		"grown":                   {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("20Gi") }, want: Change{Capacity: mirrortest.Storage("20Gi")}},
 		"the same in other words": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = mirrortest.Storage("10240Mi") }},
 		"a leaf without capacity": {leaf: func(v *corev1.PersistentVolume) { v.Spec.Capacity = nil }},
-		"other attributes":        {leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") }, want: Change{VolumeAttributesClassName: mirrortest.Ptr("silver")}},
+		"other attributes":        {attributes: "silver", want: Change{VolumeAttributesClassName: mirrortest.Ptr("silver")}},
+		"the same attributes":     {attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") }},
+		"attributes whose name in the host is not known": {
+			leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("member-silver") },
+		},
 		"other attributes, before it is bound": {
-			leaf: func(v *corev1.PersistentVolume) { v.Spec.VolumeAttributesClassName = mirrortest.Ptr("silver") },
-			host: func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumePending },
+			attributes: "silver", host: func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumePending },
 		},
 	}
 	for name, c := range cases {
@@ -205,7 +210,7 @@ func TestVolumeDrift(t *testing.T) {
 			if c.host != nil {
 				c.host(host)
 			}
-			got := Drift(host, leaf)
+			got := Drift(host, leaf, c.attributes)
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

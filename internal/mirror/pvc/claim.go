@@ -13,7 +13,8 @@ import (
 
 // Translate is the leaf claim of a root claim, origin included, with the
 // member's class: by the decisions of FIELDS.md. It carries nothing of any
-// binding: no volume name, no bind annotations, no selected node. The error, if
+// binding: no volume name, no bind annotations, no selected node; and no
+// VolumeAttributesClass, which WithAttributesClass sets. The error, if
 // any, is a *Refusal.
 func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Member) (*corev1.PersistentVolumeClaim, error) {
 	leaf := &corev1.PersistentVolumeClaim{ObjectMeta: fields.LeafMeta(root.ObjectMeta), Spec: *root.Spec.DeepCopy()}
@@ -24,6 +25,7 @@ func Translate(root *corev1.PersistentVolumeClaim, class *string, m mirror.Membe
 		}
 	}
 	leaf.Spec.StorageClassName = fields.Clone(class)
+	leaf.Spec.VolumeAttributesClassName = nil
 	mirror.OriginFor(m.HostID, root).Stamp(leaf)
 	return leaf, nil
 }

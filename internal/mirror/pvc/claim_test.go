@@ -53,11 +53,10 @@ func TestTranslateClaim(t *testing.T) {
 			Annotations: map[string]string{"note": "kept", "xylem.io/root": "shop/disk", "xylem.io/root-uid": "claim-uid"},
 		},
 		Spec: corev1.PersistentVolumeClaimSpec{
-			AccessModes:               []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod},
-			Resources:                 corev1.VolumeResourceRequirements{Requests: mirrortest.Storage("5Gi")},
-			StorageClassName:          mirrortest.Ptr("gp3"),
-			VolumeMode:                mirrortest.Ptr(corev1.PersistentVolumeBlock),
-			VolumeAttributesClassName: mirrortest.Ptr("gold"),
+			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOncePod},
+			Resources:        corev1.VolumeResourceRequirements{Requests: mirrortest.Storage("5Gi")},
+			StorageClassName: mirrortest.Ptr("gp3"),
+			VolumeMode:       mirrortest.Ptr(corev1.PersistentVolumeBlock),
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

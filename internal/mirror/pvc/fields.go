@@ -25,7 +25,7 @@ var Table = fields.Table{
 		{Path: "volumeMode", Decision: fields.Keep, Why: "Block stays Block"},
 		{Path: "dataSource", Decision: fields.Refuse, Why: NoDataSource},
 		{Path: "dataSourceRef", Decision: fields.Refuse, Why: NoDataSource},
-		{Path: "volumeAttributesClassName", Decision: fields.Keep, Why: "the class of the same name, which the member needs"},
+		{Path: "volumeAttributesClassName", Decision: fields.Translate, Why: "the member's class: by the registration's exact rule, else the class's parameter, else the registration's prefix, else the same name; later changes are carried over"},
 	},
 }
 
@@ -43,8 +43,8 @@ var StatusTable = fields.Table{
 		{Path: "conditions", Decision: fields.Translate, Why: "those of resizing and of volume attributes, which a resizer and a kubelet set; the host owns the others"},
 		{Path: "allocatedResources", Decision: fields.Translate, Why: "storage only: the state of a resize, at most what the root requests, since the host's quotas count it"},
 		{Path: "allocatedResourceStatuses", Decision: fields.Translate, Why: "storage only: the state of a resize"},
-		{Path: "currentVolumeAttributesClassName", Decision: fields.Keep, Why: "the member's resizer applied it"},
-		{Path: "modifyVolumeStatus", Decision: fields.Keep, Why: "the state of a change of volume attributes"},
+		{Path: "currentVolumeAttributesClassName", Decision: fields.Translate, Why: "the member's resizer applied it; by the host's name of the class, since the host's quotas count it"},
+		{Path: "modifyVolumeStatus", Decision: fields.Translate, Why: "the state of a change of volume attributes; by the host's name of the class"},
 		{Path: "healthStatus", Decision: fields.Drop, Why: "alpha: hosts before 1.37 reject a status that has it"},
 	},
 }

@@ -32,6 +32,7 @@ func TranslateStatus(root, leaf *corev1.PersistentVolumeClaim) corev1.Persistent
 		return corev1.PersistentVolumeClaimStatus{}
 	}
 	want := ownClaimStatus(leaf)
+	hostAttributesClasses(leaf, &want)
 	want.AllocatedResources = sanitize.Capped(want.AllocatedResources, root.Spec.Resources.Requests)
 	return want
 }

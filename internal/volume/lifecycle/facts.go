@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
-	"k8s.io/utils/ptr"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/hostclass"
@@ -148,10 +147,8 @@ var (
 		_, grown := pvc.Growth(s.Root, s.Claim)
 		return grown
 	}}
-	modified = fact{"root claim asks for another volumeAttributesClass", "", func(s *volume.Observed) bool {
-		return s.Claim.Status.Phase == corev1.ClaimBound &&
-			ptr.Deref(s.Root.Spec.VolumeAttributesClassName, "") != ptr.Deref(s.Claim.Spec.VolumeAttributesClassName, "")
-	}}
+	modified        = fact{"root claim names another VolumeAttributesClass", "", func(s *volume.Observed) bool { return pvc.AttributesOf(s.Root, s.Claim) == pvc.AttributesChange }}
+	attributesFixed = fact{"root claim names no VolumeAttributesClass, and the member applied one", "", func(s *volume.Observed) bool { return pvc.AttributesOf(s.Root, s.Claim) == pvc.AttributesFixed }}
 )
 
 func deleting(obj metav1.Object) bool { return obj.GetDeletionTimestamp() != nil }

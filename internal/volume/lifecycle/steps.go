@@ -40,6 +40,7 @@ const (
 	Repoint           Step = "Repoint"
 	Touch             Step = "Touch"
 	Grow              Step = "Grow"
+	Modify            Step = "Modify"
 	SetDelete         Step = "SetDelete"
 	DeleteClaim       Step = "DeleteClaim"
 	DeleteStale       Step = "DeleteStale"
@@ -103,6 +104,7 @@ var steps = []struct {
 	{Withdraw, "delete a leaf claim that has no volume", evidence("Withdrawing", "LivePodsOfClaim", "RootGone", "RootUnchanged", "NothingMade", "MemberCurrent")},
 	{Touch, "have the member's PV controller look at the leaf claim again", Needs{}},
 	{Grow, "raise the leaf claim's request", Needs{}},
+	{Modify, "name the root claim's VolumeAttributesClass, by the member's name of it", Needs{}},
 	{AdoptClaim, "give the leaf claim to the claim that asks for its volume", Needs{}},
 	{Adopt, "create the host PV for the claim that asks for the volume", Needs{}},
 	{CreateHost, "create the host PV", Needs{}},

@@ -122,7 +122,8 @@ var volumes = []section{
 		{phase: Mirrored, when: []fact{outdated, not(abandoned), either(releasing, provisioned)}, step: UpdateHost, owner: LeafPV},
 		{phase: Bound, when: []fact{grown}, step: Grow, owner: RootPVC},
 		{phase: Idle, when: []fact{scratch, not(abandoned), finalizer, not(used)}, owner: RootPV, reason: v1alpha1.ReasonReleaseRefused, report: (*volume.Observed).ReportKept, until: "the policies change, or a Pod uses it"},
-		{phase: Bound, when: []fact{modified}, owner: RootPVC, reason: v1alpha1.ReasonModifyUnsupported, report: (*volume.Observed).ReportModified, until: "the claim asks for the class that it has"},
+		{phase: Bound, when: []fact{modified}, step: Modify, owner: RootPVC},
+		{phase: Bound, when: []fact{attributesFixed}, owner: RootPVC, reason: v1alpha1.ReasonModifyUnsupported, report: (*volume.Observed).ReportAttributesFixed, until: "the claim names a class"},
 		{phase: Bound, owner: RootPVC, until: "the claim changes"},
 	}},
 }

@@ -93,17 +93,6 @@ var _ = Describe("A claim that no member can provision", func() {
 		Expect(s.book(one, "copy").Calls(ledger.CreateVolume)).To(BeZero())
 	}, SpecTimeout(storyTime))
 
-	It("because its volume attributes would change reports it, and stays as it is", func(ctx SpecContext) {
-		s := begin(ctx)
-		s.claim(ctx, "data")
-		s.pod(ctx, "app", using("data"), on(nodeOne))
-		s.running(ctx, "app")
-		patch(ctx, x.Host, s.newClaim("data"), `{"spec":{"volumeAttributesClassName":"gold"}}`)
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("ModifyVolumeUnsupported", "gold"))
-		s.noted(ctx, "PersistentVolumeClaim", "data", "ModifyVolumeUnsupported")
-		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("Spec.VolumeAttributesClassName", BeNil()))
-	}, SpecTimeout(storyTime))
-
 	It("because it is bound to a volume that only the host has is reported by the Pod that would use it in a member", func(ctx SpecContext) {
 		s := begin(ctx)
 		class := "by-hand"

@@ -229,7 +229,7 @@ func read[T any, P interface {
 
 func (s *story) key(obj client.Object, name string) client.ObjectKey {
 	switch obj.(type) {
-	case *corev1.PersistentVolume, *corev1.Node, *corev1.Namespace, *storagev1.StorageClass, *v1alpha1.ClusterRegistration:
+	case *corev1.PersistentVolume, *corev1.Node, *corev1.Namespace, *storagev1.StorageClass, *storagev1.VolumeAttributesClass, *v1alpha1.ClusterRegistration:
 		return client.ObjectKey{Name: name}
 	}
 	return client.ObjectKey{Namespace: s.namespace, Name: name}

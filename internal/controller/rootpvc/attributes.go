@@ -1,0 +1,111 @@
+package rootpvc
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+	"github.com/xylem-io/xylem/internal/volume/observe"
+)
+
+// VolumeAttributesClasses are read live, one by one, when a leaf claim is to name one: few
+// claims do, and a watch of a kind that a cluster may not serve would keep a link from its start.
+// +kubebuilder:rbac:groups=storage.k8s.io,resources=volumeattributesclasses,verbs=get
+
+// withAttributesClass is a leaf claim that is about to be created, with the member's class for
+// the root's, unless it is for a volume that exists: that has its own already.
+func (r *reconciler) withAttributesClass(ctx context.Context, o observe.Claim, leaf *corev1.PersistentVolumeClaim) (*corev1.PersistentVolumeClaim, error) {
+	if leaf.Spec.VolumeName != "" || ptr.Deref(o.Root.Spec.VolumeAttributesClassName, "") == "" {
+		return leaf, nil
+	}
+	class, err := index.Find[storagev1.StorageClass](ctx, r.Cache, index.Named(ptr.Deref(leaf.Spec.StorageClassName, "")))
+	if err != nil {
+		return nil, err
+	}
+	driver := ""
+	if class != nil {
+		driver = class.Provisioner
+	}
+	name, err := r.attributesClass(ctx, o, driver)
+	if err != nil {
+		return nil, err
+	}
+	return pvc.WithAttributesClass(leaf, name, *o.Root.Spec.VolumeAttributesClassName), nil
+}
+
+// modify has the leaf claim name the member's class for the root's. To name the former one
+// again cancels a change that fails; so does to name none, if there was none before.
+func (r *reconciler) modify(ctx context.Context, o observe.Claim) error {
+	host, name := ptr.Deref(o.Root.Spec.VolumeAttributesClassName, ""), ""
+	if host != "" {
+		driver := ""
+		if csi := o.Observed.Leaf.Spec.CSI; csi != nil {
+			driver = csi.Driver
+		}
+		var err error
+		if name, err = r.attributesClass(ctx, o, driver); err != nil {
+			return err
+		}
+	}
+	if err := r.Leaf.Patch(ctx, actor, o.Leaf, pvc.WithAttributesClass(o.Leaf, name, host)); err != nil {
+		return r.refusedByMember(ctx, o.Root, "modify", err)
+	}
+	r.eventModified(o.Root, name)
+	return nil
+}
+
+// attributesClass is the name of the member's class for the root's. One that is missing, or
+// of another driver than the volume's, is reported, and looked for again at a bounded rate.
+func (r *reconciler) attributesClass(ctx context.Context, o observe.Claim, driver string) (string, error) {
+	name, problem, err := r.lookUpAttributesClass(ctx, *o.Root.Spec.VolumeAttributesClassName, driver)
+	if err != nil || problem == nil {
+		return name, err
+	}
+	if err := r.reportProblem(ctx, o, problem); err != nil {
+		return "", err
+	}
+	return "", problem
+}
+
+func (r *reconciler) lookUpAttributesClass(ctx context.Context, name, driver string) (string, *mirror.Refusal, error) {
+	host, err := index.Find[storagev1.VolumeAttributesClass](ctx, r.HostLive, index.Named(name))
+	if err != nil {
+		return "", nil, err
+	}
+	if host != nil && host.DriverName != v1alpha1.ProvisionerName {
+		return "", refusal(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q of the host is of driver %q, and the claim's volume of %q. Name a class of the latter",
+			name, host.DriverName, v1alpha1.ProvisionerName), nil
+	}
+	mapped, rule := r.Place().AttributesClassFor(name, host)
+	class, err := index.Find[storagev1.VolumeAttributesClass](ctx, r.Live, index.Named(mapped))
+	switch {
+	case apierrors.IsForbidden(err):
+		return "", refusal(v1alpha1.ReasonAttributesClassNotFound, "member %q does not let Xylem read VolumeAttributesClass %q (by %s). Ask the member's admin to apply Xylem's roles for members again",
+			r.Registration, mapped, rule), nil
+	case err != nil:
+		return "", nil, err
+	case class == nil:
+		return "", refusal(v1alpha1.ReasonAttributesClassNotFound, "no VolumeAttributesClass %q in member %q (by %s). Create it there, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+			mapped, r.Registration, rule, r.Registration), nil
+	case driver != class.DriverName:
+		return "", refusal(v1alpha1.ReasonAttributesClassMismatch, "VolumeAttributesClass %q in member %q (by %s) is of driver %q, and the claim's volume of %q. Name a class of that driver, or map another one in ClusterRegistration %q, spec.storage.attributesClasses",
+			mapped, r.Registration, rule, sanitize.Plain(class.DriverName, wordsLimit), sanitize.Plain(driver, wordsLimit), r.Registration), nil
+	}
+	return mapped, nil, nil
+}
+
+// wordsLimit in bytes of a name that a member chose.
+const wordsLimit = 253
+
+func refusal(reason, format string, args ...any) *mirror.Refusal {
+	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}

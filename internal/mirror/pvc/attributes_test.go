@@ -1,0 +1,115 @@
+package pvc
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xylem-io/xylem/internal/mirror/mirrortest"
+)
+
+// classed is a bound leaf claim that names a class, noted as a host's.
+func classed(member, host string) *corev1.PersistentVolumeClaim {
+	leaf := WithAttributesClass(mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{}), member, host)
+	leaf.Status.Phase = corev1.ClaimBound
+	return leaf
+}
+
+func named(class string) *string {
+	if class == "" {
+		return nil
+	}
+	return &class
+}
+
+func TestAttributesOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		root, leaf, noted, applied string
+		phase                      corev1.PersistentVolumeClaimPhase
+		want                       AttributesClass
+	}{
+		"none":                        {},
+		"the same":                    {root: "gold", leaf: "m-gold", noted: "gold"},
+		"the same, and noted nowhere": {root: "gold", leaf: "gold"},
+		"one, where there was none":   {root: "gold", want: AttributesChange},
+		"another":                     {root: "silver", leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesChange},
+		"another, which is the same one in the member": {root: "lead", leaf: "m-gold", noted: "gold", want: AttributesChange},
+		"somebody in the member chose another":         {root: "gold", leaf: "m-lead", want: AttributesChange},
+		"another, not bound yet":                       {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimPending},
+		"another, lost":                                {root: "silver", leaf: "m-gold", noted: "gold", phase: corev1.ClaimLost},
+		"taken back before it was applied":             {leaf: "m-gold", noted: "gold", want: AttributesChange},
+		"not to be taken off":                          {leaf: "m-gold", noted: "gold", applied: "m-gold", want: AttributesFixed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root, leaf := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{VolumeAttributesClassName: named(tc.root)}), classed("", "")
+			if tc.noted != "" {
+				leaf = classed(tc.leaf, tc.noted)
+			}
+			leaf.Spec.VolumeAttributesClassName, leaf.Status.CurrentVolumeAttributesClassName = named(tc.leaf), named(tc.applied)
+			if tc.phase != "" {
+				leaf.Status.Phase = tc.phase
+			}
+			if got := AttributesOf(root, leaf); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// The host's quotas count all of the names of a claim: they are the host's, through a change,
+// one that fails, and its end.
+func TestStatusHasTheHostsNames(t *testing.T) {
+	leaf := classed("m-gold", "gold")
+	leaf.Status.CurrentVolumeAttributesClassName = named("m-gold")
+	changing := WithAttributesClass(leaf, "m-silver", "silver")
+	changing.Status.ModifyVolumeStatus = &corev1.ModifyVolumeStatus{TargetVolumeAttributesClassName: "m-silver", Status: corev1.PersistentVolumeClaimModifyVolumeInfeasible}
+	back := WithAttributesClass(changing, "m-gold", "gold")
+	settled := back.DeepCopy()
+	settled.Status.ModifyVolumeStatus = nil
+	over := WithAttributesClass(settled, "m-gold", "gold")
+	strange := leaf.DeepCopy()
+	strange.Status.CurrentVolumeAttributesClassName = named("m-lead")
+	broken := leaf.DeepCopy()
+	broken.Annotations["xylem.io/attributes-classes"] = "["
+	none := WithAttributesClass(classed("m-gold", "gold"), "", "")
+	for name, tc := range map[string]struct {
+		leaf            *corev1.PersistentVolumeClaim
+		current, target string
+	}{
+		"at rest":                    {leaf, "gold", ""},
+		"changing":                   {changing, "gold", "silver"},
+		"canceled":                   {back, "gold", "silver"},
+		"over":                       {over, "gold", ""},
+		"somebody else's class":      {strange, "m-lead", ""},
+		"notes that cannot be read":  {broken, "m-gold", ""},
+		"canceled, with none before": {none, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := mirrortest.RootClaim(corev1.PersistentVolumeClaimSpec{})
+			root.Status.Phase = corev1.ClaimBound
+			got := TranslateStatus(root, tc.leaf)
+			if diff := cmp.Diff(named(tc.current), got.CurrentVolumeAttributesClassName); diff != "" {
+				t.Errorf("current -want +got:\n%s", diff)
+			}
+			if target := targetOf(&got); target != tc.target {
+				t.Errorf("target is %q, want %q", target, tc.target)
+			}
+		})
+	}
+	if none.Annotations["xylem.io/attributes-classes"] != "" || none.Spec.VolumeAttributesClassName != nil {
+		t.Errorf("left: %v, %v", none.Annotations, none.Spec)
+	}
+	if raw := over.Annotations["xylem.io/attributes-classes"]; raw != `{"m-gold":"gold"}` {
+		t.Errorf("notes that nothing needs any more are kept: %s", raw)
+	}
+	if leaf.Annotations["xylem.io/attributes-classes"] != `{"m-gold":"gold"}` {
+		t.Error("the claim itself was changed")
+	}
+	hostile := leaf.DeepCopy()
+	hostile.Annotations["xylem.io/attributes-classes"] = `{"m-gold":"` + strings.Repeat("x", 10_000) + `"}`
+	if got := HostAttributesClass(hostile, "m-gold"); len(got) > nameLimit+len("…") {
+		t.Errorf("%d bytes of a member's", len(got))
+	}
+}

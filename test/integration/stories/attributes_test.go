@@ -1,0 +1,179 @@
+package stories_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// attributes creates a VolumeAttributesClass in a cluster, for the story.
+func attributes(ctx context.Context, c *harness.Cluster, name, driver string, parameters map[string]string) {
+	GinkgoHelper()
+	class := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DriverName: driver, Parameters: parameters}
+	Expect(c.API.Create(ctx, class)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(c.API.Delete(ctx, class))).To(Succeed()) }, NodeTimeout(settle))
+}
+
+// hostAttributes creates a class in the host that a parameter maps to one of the members.
+func hostAttributes(ctx context.Context, name, member string) {
+	GinkgoHelper()
+	attributes(ctx, x.Host, name, v1alpha1.ProvisionerName, map[string]string{v1alpha1.ParameterMemberAttributesClass: member})
+}
+
+// ofAttributes names a VolumeAttributesClass.
+func ofAttributes(name string) claimOption {
+	return func(c *corev1.PersistentVolumeClaim) { c.Spec.VolumeAttributesClassName = &name }
+}
+
+// applied matches a claim whose status shows a class as applied, and no change under way.
+func applied(name string) gomegatypes.GomegaMatcher {
+	return And(HaveField("Status.CurrentVolumeAttributesClassName", HaveValue(Equal(name))), HaveField("Status.ModifyVolumeStatus", BeNil()))
+}
+
+var _ = Describe("The VolumeAttributesClass of a claim", func() {
+	change := func(ctx context.Context, s *story, to string) {
+		GinkgoHelper()
+		patch(ctx, x.Host, s.newClaim("data"), `{"spec":{"volumeAttributesClassName":"`+to+`"}}`)
+	}
+	driverOf := func(ctx context.Context) string {
+		GinkgoHelper()
+		var class storagev1.StorageClass
+		Expect(x.Member(one).API.Get(ctx, client.ObjectKey{Name: classMirror}, &class)).To(Succeed())
+		return class.Provisioner
+	}
+
+	It("is chosen, changed, and shown by the host's names", func(ctx SpecContext) {
+		s := begin(ctx)
+		gold, silver := s.namespace+"-gold", s.namespace+"-silver"
+		for _, name := range []string{"a-" + gold, "a-" + silver} {
+			attributes(ctx, x.Member(one), name, driverOf(ctx), map[string]string{"iops": name})
+		}
+		hostAttributes(ctx, gold, "a-"+gold)
+		hostAttributes(ctx, silver, "a-"+silver)
+		s.claim(ctx, "data", ofAttributes(gold))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app")
+		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(gold))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", applied("a-"+gold))
+
+		change(ctx, s, silver)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(silver))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", applied("a-"+silver))
+		until[corev1.PersistentVolume](ctx, s, x.Host, claim.Spec.VolumeName, HaveField("Spec.VolumeAttributesClassName", HaveValue(Equal(silver))))
+		s.noted(ctx, "PersistentVolumeClaim", "data", "ModificationPushed", one, "a-"+silver)
+		Expect(s.book(one, "data").Calls(ledger.ModifyVolume)).To(Equal(1))
+	}, SpecTimeout(storyTime))
+
+	It("may be named when there was none before, without an object in the host", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.namespace + "-gold"
+		attributes(ctx, x.Member(one), class, driverOf(ctx), map[string]string{"iops": "1"})
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app")
+		change(ctx, s, class)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(class))
+	}, SpecTimeout(storyTime))
+
+	It("is reported if the driver cannot do it, and the change can be canceled", Serial, func(ctx SpecContext) {
+		s := begin(ctx)
+		gold, lead := s.namespace+"-gold", s.namespace+"-lead"
+		for _, name := range []string{gold, lead} {
+			attributes(ctx, x.Member(one), "a-"+name, driverOf(ctx), map[string]string{"iops": name})
+			hostAttributes(ctx, name, "a-"+name)
+		}
+		s.claim(ctx, "data", ofAttributes(gold))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app")
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(gold))
+		infeasible()
+		change(ctx, s, lead)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(
+			HaveField("Status.CurrentVolumeAttributesClassName", HaveValue(Equal(gold))),
+			HaveField("Status.ModifyVolumeStatus", HaveValue(And(HaveField("TargetVolumeAttributesClassName", lead), HaveField("Status", corev1.PersistentVolumeClaimModifyVolumeInfeasible)))),
+			HaveField("Status.Conditions", ContainElement(And(HaveField("Type", corev1.PersistentVolumeClaimVolumeModifyVolumeError), HaveField("Message", ContainSubstring(noSuchAttributes))))),
+		))
+		Expect(x.Fleet.Member(one).SetFaults()).To(Succeed())
+		change(ctx, s, gold)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("Spec.VolumeAttributesClassName", HaveValue(Equal("a-"+gold))))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(gold))
+	}, SpecTimeout(storyTime))
+
+	It("that the member lacks is reported, and applied when it comes", func(ctx SpecContext) {
+		s := begin(ctx)
+		class := s.namespace + "-gold"
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app")
+		change(ctx, s, class)
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("AttributesClassNotFound", class, one, "spec.storage.attributesClasses"))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Member(one), "data", HaveField("Spec.VolumeAttributesClassName", BeNil()))
+		attributes(ctx, x.Member(one), class, driverOf(ctx), map[string]string{"iops": "1"})
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", And(applied(class), Not(tells("AttributesClassNotFound"))))
+	}, SpecTimeout(2*storyTime))
+
+	It("of another driver is reported, on either side, and no volume is made with it", func(ctx SpecContext) {
+		s := begin(ctx)
+		foreign, elsewhere := s.namespace+"-foreign", s.namespace+"-elsewhere"
+		attributes(ctx, x.Host, foreign, "host.example.com", map[string]string{"iops": "1"})
+		attributes(ctx, x.Member(one), elsewhere, "other.example.com", map[string]string{"iops": "1"})
+		s.claim(ctx, "data", ofAttributes(foreign))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", tells("AttributesClassMismatch", foreign, "host.example.com", v1alpha1.ProvisionerName))
+		s.claim(ctx, "more", ofAttributes(elsewhere))
+		s.pod(ctx, "more", using("more"), on(nodeOne))
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "more", tells("AttributesClassMismatch", elsewhere, one, "other.example.com"))
+		s.barrier(ctx, nodeOne)
+		for _, claim := range []string{"data", "more"} {
+			Expect(s.book(one, claim).Calls(ledger.CreateVolume)).To(BeZero())
+		}
+	}, SpecTimeout(storyTime))
+
+	It("is held against a quota by the host's name", func(ctx SpecContext) {
+		s := begin(ctx)
+		gold, silver := s.namespace+"-gold", s.namespace+"-silver"
+		for _, name := range []string{gold, silver} {
+			attributes(ctx, x.Member(one), "a-"+name, driverOf(ctx), map[string]string{"iops": name})
+			hostAttributes(ctx, name, "a-"+name)
+		}
+		s.claim(ctx, "data", ofAttributes(gold))
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app")
+		change(ctx, s, silver)
+		claim := until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "data", applied(silver))
+		Expect([]string{ptr.Deref(claim.Spec.VolumeAttributesClassName, ""), *claim.Status.CurrentVolumeAttributesClassName}).To(HaveEach(silver))
+		Expect(x.Host.API.Create(ctx, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "silver"}, Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{corev1.ResourcePersistentVolumeClaims: resource.MustParse("5")},
+			ScopeSelector: &corev1.ScopeSelector{MatchExpressions: []corev1.ScopedResourceSelectorRequirement{{
+				ScopeName: corev1.ResourceQuotaScopeVolumeAttributesClass, Operator: corev1.ScopeSelectorOpIn, Values: []string{silver},
+			}}},
+		}})).To(Succeed())
+		until[corev1.ResourceQuota](ctx, s, x.Host, "silver", WithTransform(func(q *corev1.ResourceQuota) int64 {
+			return q.Status.Used.Name(corev1.ResourcePersistentVolumeClaims, resource.DecimalSI).Value()
+		}, BeEquivalentTo(1)))
+	}, SpecTimeout(storyTime))
+})
+
+// noSuchAttributes is what the driver says of attributes that it cannot give a volume.
+const noSuchAttributes = "no such attributes"
+
+// infeasible makes the driver of a member refuse all changes of attributes for good.
+func infeasible() {
+	GinkgoHelper()
+	Expect(x.Fleet.Member(one).SetFaults(csidriver.Fault{Method: ledger.ModifyVolume, Code: codes.InvalidArgument, Message: noSuchAttributes})).To(Succeed())
+	DeferCleanup(func() { Expect(x.Fleet.Member(one).SetFaults()).To(Succeed()) })
+}
