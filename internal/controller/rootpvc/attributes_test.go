@@ -1,0 +1,113 @@
+package rootpvc
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror/pvc"
+	"github.com/xylem-io/xylem/internal/placement"
+)
+
+// attributesClasses answers live reads of VolumeAttributesClasses.
+type attributesClasses struct {
+	client.Reader
+	drivers    map[string]string // of each class, by its name
+	parameters map[string]string // of all of them
+	err        error
+}
+
+func (c attributesClasses) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+	class, ok := into.(*storagev1.VolumeAttributesClass)
+	switch driver, there := c.drivers[key.Name]; {
+	case c.err != nil:
+		return c.err
+	case !ok || !there:
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "volumeattributesclasses"}, key.Name)
+	default:
+		*class = storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: key.Name}, DriverName: driver, Parameters: c.parameters}
+		return nil
+	}
+}
+
+// Which class of the member a claim is to get, and in which words none.
+func TestLookUpAttributesClass(t *testing.T) {
+	const disk = "disk.example.com"
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "volumeattributesclasses"}, "gold", errors.New("no"))
+	down := errors.New("connection refused")
+	parameter := map[string]string{v1alpha1.ParameterMemberAttributesClass: "m-gold"}
+	for name, tc := range map[string]struct {
+		host, member attributesClasses
+		want, reason string
+		says         []string
+		err          error
+	}{
+		"no object in the host":             {member: attributesClasses{drivers: map[string]string{"gold": disk}}, want: "gold"},
+		"the host's parameter":              {host: attributesClasses{drivers: map[string]string{"gold": "csi.xylem.io"}, parameters: parameter}, member: attributesClasses{drivers: map[string]string{"m-gold": disk}}, want: "m-gold"},
+		"the host's is of another driver":   {host: attributesClasses{drivers: map[string]string{"gold": disk}}, member: attributesClasses{drivers: map[string]string{"gold": disk}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{`"gold" of the host`, disk, "csi.xylem.io"}},
+		"the member lacks it":               {reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{`"gold" in member "cluster38"`, "the same name", "spec.storage.attributesClasses"}},
+		"the member's is of another driver": {member: attributesClasses{drivers: map[string]string{"gold": "other.example.com"}}, reason: v1alpha1.ReasonAttributesClassMismatch, says: []string{"other.example.com", disk}},
+		"the member grants no right":        {member: attributesClasses{err: forbidden}, reason: v1alpha1.ReasonAttributesClassNotFound, says: []string{"does not let Xylem read", "apply Xylem's roles"}},
+		"the member does not answer":        {member: attributesClasses{err: down}, err: down},
+		"the host does not answer":          {host: attributesClasses{err: down}, err: down},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rules := placement.RulesOf(&v1alpha1.ClusterRegistration{})
+			r := &reconciler{Link: &member.Link{Member: here, Rules: rules, HostLive: tc.host, Live: tc.member}}
+			got, problem, err := r.lookUpAttributesClass(t.Context(), "gold", disk)
+			if !errors.Is(err, tc.err) || err == nil && tc.err != nil {
+				t.Fatalf("error is %v, want %v", err, tc.err)
+			}
+			if got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+			if problem == nil {
+				if tc.reason != "" {
+					t.Errorf("nothing is reported, want %s", tc.reason)
+				}
+				return
+			}
+			if problem.Reason != tc.reason {
+				t.Errorf("reason is %s, want %q", problem.Reason, tc.reason)
+			}
+			for _, part := range tc.says {
+				if !strings.Contains(problem.Message, part) {
+					t.Errorf("%q lacks %q", problem.Message, part)
+				}
+			}
+		})
+	}
+}
+
+// A leaf claim for a volume that exists names that one's class: the member binds no other.
+func TestLeafClaimOfAVolumeHasItsClass(t *testing.T) {
+	o := seen(bound, func(o *scene) {
+		class := "gold"
+		o.leafVolume.Spec.VolumeAttributesClassName = orNil("m-gold")
+		o.root.Spec.VolumeAttributesClassName = &class
+		for i := range o.hosts {
+			o.hosts[i].Spec.VolumeAttributesClassName = &class
+		}
+	})
+	leaf, refusal := o.Observed.LeafClaim()
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	if got := leaf.Spec.VolumeAttributesClassName; got == nil || *got != "m-gold" {
+		t.Errorf("class is %v", got)
+	}
+	leaf.Status.Phase = corev1.ClaimBound
+	if got := pvc.AttributesOf(o.Root, leaf); got != pvc.AttributesKept {
+		t.Errorf("it would be changed at once: %v", got)
+	}
+}
