@@ -25,7 +25,12 @@ func attributes(ctx context.Context, c *harness.Cluster, name, driver string, pa
 	GinkgoHelper()
 	class := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DriverName: driver, Parameters: parameters}
 	Expect(c.API.Create(ctx, class)).To(Succeed())
-	DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(c.API.Delete(ctx, class))).To(Succeed()) }, NodeTimeout(settle))
+	DeferCleanup(deleted(c, class), NodeTimeout(settle))
+}
+
+// deleted deletes an object of a cluster, at the end of a story.
+func deleted(c *harness.Cluster, obj client.Object) func(SpecContext) {
+	return func(ctx SpecContext) { Expect(client.IgnoreNotFound(c.API.Delete(ctx, obj))).To(Succeed()) }
 }
 
 // hostAttributes creates a class in the host that a parameter maps to one of the members.
