@@ -1,0 +1,26 @@
+package member
+
+import (
+	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+)
+
+// What is read of a member by a kind that the mapper lacks fails with every request.
+func TestMapperHasWhatIsReadLive(t *testing.T) {
+	for kind, want := range map[string]string{"VolumeAttributesClass": "volumeattributesclasses", "StorageClass": "storageclasses", "CSIStorageCapacity": "csistoragecapacities"} {
+		t.Run(kind, func(t *testing.T) {
+			mapping, err := Mapper().RESTMapping(storagev1.SchemeGroupVersion.WithKind(kind).GroupKind(), "v1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if mapping.Resource.Resource != want {
+				t.Errorf("resource is %q, want %q", mapping.Resource.Resource, want)
+			}
+			if root := kind != "CSIStorageCapacity"; (mapping.Scope == meta.RESTScopeRoot) != root {
+				t.Errorf("scope is %s", mapping.Scope.Name())
+			}
+		})
+	}
+}
