@@ -18,6 +18,8 @@ var exceptions = map[string]string{
 	"internal/cli/tree/render.Wrap":     "wraps text, for a terminal",
 	"internal/cli/why/diagnose.split":   "prints what happened and what to do on lines of their own",
 	"internal/cli/why/diagnose.Ended":   "ends a sentence, for display",
+	"internal/mirror/hostpv.Drift":      "compares names of VolumeAttributesClasses, which a member sends as text",
+	"internal/mirror/pvc.AttributesOf":  "compares names of VolumeAttributesClasses, which a member sends as text",
 	"internal/mirror/sanitize.Plain":    "removes control characters and cuts, for display",
 	"internal/mirror/report.Tried.With": "keeps what one member said for display, without what others said before it",
 }
