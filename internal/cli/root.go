@@ -12,6 +12,7 @@ import (
 	"github.com/xylem-io/xylem/internal/cli/command"
 	"github.com/xylem-io/xylem/internal/cli/deregister"
 	"github.com/xylem-io/xylem/internal/cli/register"
+	"github.com/xylem-io/xylem/internal/cli/status"
 	"github.com/xylem-io/xylem/internal/cli/tree"
 	"github.com/xylem-io/xylem/internal/cli/why"
 )
@@ -60,7 +61,7 @@ func NewCommand(env *command.Env) *cobra.Command {
 	root.SetErr(env.ErrOut)
 	env.AddFlags(root.PersistentFlags())
 	for _, add := range []func(*command.Env) *cobra.Command{
-		register.NewCommand, deregister.NewCommand, tree.NewCommand, why.NewCommand, newVersion,
+		register.NewCommand, deregister.NewCommand, tree.NewCommand, why.NewCommand, status.NewCommand, newVersion,
 	} {
 		root.AddCommand(add(env))
 	}

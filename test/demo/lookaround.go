@@ -77,6 +77,7 @@ func (d *demo) environment() (path string, err error) {
 func pasted(env string) []string {
 	return []string{
 		". " + env,
+		"kubectl xylem status",
 		"kubectl get clusterregistrations,nodes",
 		"kubectl xylem tree pvc/nginx-pvc -n " + space,
 		"kubectl xylem why pvc/nginx-pvc -n " + space,

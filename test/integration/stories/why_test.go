@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/status"
 	"github.com/xylem-io/xylem/internal/cli/why/diagnose"
 	"github.com/xylem-io/xylem/test/controlplane"
 )
@@ -119,6 +120,36 @@ var _ = Describe("kubectl xylem why", func() {
 		back := cutOff(ctx, two, controlplane.Cut)
 		s.why(ctx, "Pod", "app", v1alpha1.ReasonMemberAway, two)
 		s.why(ctx, "PersistentVolumeClaim", "data", v1alpha1.ReasonMemberAway)
+		back()
+		Expect(x.AwaitReady(ctx, two)).To(Succeed())
+	}, SpecTimeout(storyTime))
+})
+
+var _ = Describe("kubectl xylem status", func() {
+	It("shows members, Pods that wait, and the volumes that were provisioned", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.claim(ctx, "data")
+		s.pod(ctx, "app", using("data"), on(nodeOne))
+		s.running(ctx, "app", nodeOne)
+		s.bound(ctx, "data")
+		s.claim(ctx, "other", ofClass(classImmediate))
+		s.pod(ctx, "stuck", using("other"))
+		s.shown(ctx, "Pod", "stuck", v1alpha1.ReasonImmediate)
+
+		out, complaints, code := s.plugin(ctx, "status", "-o", "json")
+		Expect(code).To(BeZero(), complaints)
+		var f status.Fleet
+		Expect(json.Unmarshal([]byte(out), &f)).To(Succeed())
+		Expect(f.Missing).To(BeEmpty())
+		Expect(f.Members).To(ContainElement(And(HaveField("Name", one), HaveField("Ready", true), HaveField("Version", HavePrefix("v1.")), HaveField("Node", nodeOne))))
+		Expect(f.Pods).To(ContainElement(And(HaveField("Namespace", s.namespace), HaveField("Name", "stuck"), HaveField("Reason", v1alpha1.ReasonImmediate))))
+		Expect(f.Provisioned.TenMinutes).To(BeNumerically(">=", 1))
+
+		back := cutOff(ctx, two, controlplane.Cut)
+		out, _, code = s.plugin(ctx, "status")
+		Expect(code).To(BeZero())
+		Expect(out).To(MatchRegexp(`(?m)^`+two+` +Unreachable `), out)
+		Expect(out).To(ContainSubstring("! "+two+": Connected=False Unreachable"), out)
 		back()
 		Expect(x.AwaitReady(ctx, two)).To(Succeed())
 	}, SpecTimeout(storyTime))

@@ -1,0 +1,199 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/printers"
+
+	"github.com/xylem-io/xylem/internal/cli/command"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+	"github.com/xylem-io/xylem/internal/cli/tree/render"
+)
+
+const (
+	// podsShown at most; -o json has all of them.
+	podsShown = 10
+	// watchEvery is how often the fleet is read with --watch.
+	watchEvery = 2 * time.Second
+)
+
+type options struct {
+	env    *command.Env
+	output command.Output
+	watch  bool
+}
+
+// NewCommand is the command status.
+func NewCommand(env *command.Env) *cobra.Command {
+	o := &options{env: env}
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show all members at a glance: versions, volumes, orphans, tokens, and what waits",
+		Long: `Show every member with its state, its Kubernetes version and virtual node, how many volumes it has (bound,
+pending, being deleted, orphaned), and when the manager's token for it expires; then the conditions that an admin
+has to look at, the Pods that wait, and how many volumes were provisioned lately.
+
+Only the host is read. The right to list ClusterRegistrations is needed; what else cannot be read is named.
+
+-o json and yaml print one object of ` + model.APIVersion + `, kind ` + Kind + `, with the fields members, pods, provisioned and
+missing. Fields may be added, and keep their names and meaning.`,
+		Example: `  kubectl xylem status
+  kubectl xylem status --watch
+  kubectl xylem status -o json | jq -r '.members[] | select(.ready | not) | .name'`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
+	}
+	o.output.AddFlags(c)
+	c.Flags().BoolVarP(&o.watch, "watch", "w", false, "Print the status again whenever it has changed, until Ctrl-C.")
+	return c
+}
+
+func (o *options) run(ctx context.Context) error {
+	if err := o.output.Validate(); err != nil {
+		return err
+	}
+	host, err := o.env.HostCluster()
+	if err != nil {
+		return err
+	}
+	before := ""
+	for {
+		f, err := read(ctx, host, o.env.Clock.Now())
+		if err != nil {
+			return err
+		}
+		if o.output.Format != "" {
+			return o.output.Print(o.env.MachineOut(), f)
+		}
+		p := page{paint: o.env.PaintOf(o.env.Out), width: o.env.Width(o.env.Out), now: o.env.Clock.Now()}
+		if o.watch {
+			p.now = p.now.Truncate(time.Minute) // a greater age is no change
+		}
+		if printed := p.print(f); printed != before {
+			before = printed
+			if o.watch {
+				printed = fmt.Sprintf("\n%s\n%s", o.env.Clock.Now().Format(time.TimeOnly), printed)
+			}
+			fmt.Fprint(o.env.Out, printed)
+		}
+		if !o.watch {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-o.env.Clock.After(watchEvery):
+		}
+	}
+}
+
+// page prints the fleet for people.
+type page struct {
+	paint command.Paint
+	// width of the terminal in characters; 0 is no limit.
+	width int
+	now   time.Time
+}
+
+func (p page) print(f *Fleet) string {
+	var out strings.Builder
+	if len(f.Members) == 0 {
+		return "No cluster is registered. Register one with `kubectl xylem register NAME`.\n"
+	}
+	p.members(&out, f.Members)
+	for _, m := range f.Members {
+		for _, c := range m.Problems {
+			p.paragraph(&out, p.paint.Bad("! "), fmt.Sprintf("%s: %s=%s %s (%s): %s", m.Name, c.Type, c.Status, c.Reason, p.ago(c.Since), c.Message))
+		}
+	}
+	if len(f.Pods) > 0 {
+		fmt.Fprintf(&out, "\nPods that wait: %d\n", len(f.Pods))
+		w := printers.GetNewTabWriter(&out)
+		for _, pod := range f.Pods[:min(podsShown, len(f.Pods))] {
+			fmt.Fprintf(w, "  %s/%s\t%s\t%s\n", pod.Namespace, pod.Name, pod.Reason, p.ago(pod.Since))
+		}
+		_ = w.Flush() // to a strings.Builder, which never fails
+		if more := len(f.Pods) - podsShown; more > 0 {
+			fmt.Fprintf(&out, "  and %d more\n", more)
+		}
+		fmt.Fprintf(&out, "  kubectl xylem why pod %s -n %s\n", f.Pods[0].Name, f.Pods[0].Namespace)
+	}
+	if !f.missed("PersistentVolumes") {
+		fmt.Fprintf(&out, "\nVolumes provisioned: %d in the last 10 minutes, %d in the last hour, %d in the last day\n", f.Provisioned.TenMinutes, f.Provisioned.Hour, f.Provisioned.Day)
+	}
+	for i, m := range f.Missing {
+		if i == 0 {
+			fmt.Fprintln(&out)
+		}
+		p.paragraph(&out, p.paint.Bad("! "), fmt.Sprintf("not read: %s: %s", m.What, m.Why))
+	}
+	return out.String()
+}
+
+func (f *Fleet) missed(what string) bool {
+	for _, m := range f.Missing {
+		if m.What == what {
+			return true
+		}
+	}
+	return false
+}
+
+func (p page) members(out *strings.Builder, members []Member) {
+	w := printers.GetNewTabWriter(out)
+	fmt.Fprintln(w, "MEMBER\tSTATE\tVERSION\tNODE\tBOUND\tPENDING\tDELETING\tORPHANED\tTOKEN\tAGE")
+	ready := 0
+	for _, m := range members {
+		if m.Ready {
+			ready++
+		}
+		v := m.Volumes
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", m.Name, m.Reason, orNone(m.Version), m.Node, v.Bound, v.Pending, v.Deleting, v.Orphaned,
+			p.token(m.TokenExpires), duration.HumanDuration(p.now.Sub(m.Created.Time)))
+	}
+	_ = w.Flush() // to a strings.Builder, which never fails
+	fmt.Fprintf(out, "%d of %d ready\n", ready, len(members))
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+func (p page) token(expires *metav1.Time) string {
+	switch {
+	case expires == nil:
+		return "-"
+	case !expires.After(p.now):
+		return "expired"
+	}
+	return duration.HumanDuration(expires.Sub(p.now)) + " left"
+}
+
+func (p page) ago(t metav1.Time) string {
+	if t.IsZero() {
+		return "at an unknown time"
+	}
+	return duration.HumanDuration(p.now.Sub(t.Time)) + " ago"
+}
+
+// paragraph prints a text within the width, after a mark of two characters.
+func (p page) paragraph(out io.Writer, mark, text string) {
+	width := p.width
+	if width > 0 {
+		width -= 2
+	}
+	for _, line := range render.Wrap(text, width) {
+		fmt.Fprintln(out, mark+line)
+		mark = "  "
+	}
+}

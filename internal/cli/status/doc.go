@@ -1,0 +1,2 @@
+// Package status is `kubectl xylem status`: the fleet at a glance, from the host's objects alone.
+package status

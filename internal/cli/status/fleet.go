@@ -1,0 +1,141 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/gather"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+)
+
+// Kind of what -o json and yaml print, in model.APIVersion. Fields are added, and never renamed
+// or removed, within a version.
+const Kind = "FleetStatus"
+
+// Fleet is the state of all members.
+type Fleet struct {
+	metav1.TypeMeta `json:",inline"`
+	Members         []Member `json:"members"`
+	// Pods that wait because of Xylem or of a member, the oldest first.
+	Pods []Pod `json:"pods,omitempty"`
+	// Provisioned volumes, by when their PersistentVolumes were created in the host.
+	Provisioned Throughput `json:"provisioned"`
+	// Missing is what could not be read.
+	Missing []model.Missing `json:"missing,omitempty"`
+}
+
+// DeepCopyObject makes a Fleet a runtime.Object, for kubectl's printers. Nothing changes a Fleet, so
+// copies may share their contents.
+func (f *Fleet) DeepCopyObject() runtime.Object {
+	shared := *f
+	return &shared
+}
+
+// Member is one registration.
+type Member struct {
+	Name string `json:"name"`
+	// Ready is that of the registration; Reason is why it is not, or what else has to be known.
+	Ready  bool   `json:"ready"`
+	Reason string `json:"reason"`
+	// Version of the member's Kubernetes.
+	Version string                `json:"version,omitempty"`
+	Node    string                `json:"node"`
+	Volumes v1alpha1.VolumeCounts `json:"volumes"`
+	// TokenExpires is when the manager's token expires; absent for other credentials.
+	TokenExpires *metav1.Time `json:"tokenExpires,omitempty"`
+	Created      metav1.Time  `json:"created"`
+	// Problems are the conditions that an admin has to look at.
+	Problems []model.Condition `json:"problems,omitempty"`
+}
+
+// Pod waits.
+type Pod struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Reason and Message are those of Xylem's condition.
+	Reason  string      `json:"reason"`
+	Message string      `json:"message"`
+	Since   metav1.Time `json:"since"`
+}
+
+// Throughput counts the volumes that were created within a time.
+type Throughput struct {
+	TenMinutes int `json:"tenMinutes"`
+	Hour       int `json:"hour"`
+	Day        int `json:"day"`
+}
+
+// count a volume that was created at a time.
+func (t *Throughput) count(age time.Duration) {
+	const day = 24 * time.Hour
+	if age <= 10*time.Minute {
+		t.TenMinutes++
+	}
+	if age <= time.Hour {
+		t.Hour++
+	}
+	if age <= day {
+		t.Day++
+	}
+}
+
+// memberOf is what is shown of a registration.
+func memberOf(r *v1alpha1.ClusterRegistration) Member {
+	m := Member{
+		Name: r.Name, Node: r.NodeName(), Version: gather.Plain(r.Status.KubernetesVersion), Volumes: r.Status.Volumes,
+		TokenExpires: r.Status.TokenExpires, Created: r.CreationTimestamp, Reason: "Unknown",
+	}
+	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil {
+		m.Ready, m.Reason = ready.Status == metav1.ConditionTrue, gather.Plain(ready.Reason)
+	}
+	for i := range r.Status.Conditions {
+		c := &r.Status.Conditions[i]
+		if concerns(c, ready) {
+			m.Problems = append(m.Problems, model.Condition{
+				Type: c.Type, Status: string(c.Status), Reason: gather.Plain(c.Reason), Message: gather.Plain(c.Message), Since: c.LastTransitionTime,
+			})
+		}
+	}
+	return m
+}
+
+// concerns reports whether an admin has to look at a condition. Ready repeats the message of
+// another condition, except at deregistration; while destruction is suspended, Connected is True
+// with a reason of its own.
+func concerns(c, ready *metav1.Condition) bool {
+	switch c.Type {
+	case v1alpha1.ConditionConnected:
+		return c.Status != metav1.ConditionTrue || c.Reason != v1alpha1.ReasonConnected
+	case v1alpha1.ConditionReady:
+		return c.Reason == v1alpha1.ReasonConfirmationNeeded || c.Reason == v1alpha1.ReasonDraining || c.Reason == v1alpha1.ReasonMemberUnreachable
+	case v1alpha1.ConditionNodeReady, v1alpha1.ConditionSynced:
+		return c.Status == metav1.ConditionFalse && ready != nil && ready.Reason == c.Reason
+	}
+	return c.Status == metav1.ConditionFalse
+}
+
+// waiting is what is shown of a Pod; false if Xylem reports nothing on it.
+func waiting(pod *corev1.Pod) (Pod, bool) {
+	for _, c := range pod.Status.Conditions {
+		ours := c.Type == v1alpha1.PodPlaceable || c.Type == v1alpha1.PodPushed || c.Type == corev1.PodReady && c.Reason == v1alpha1.ReasonMemberAway
+		if ours && c.Status == corev1.ConditionFalse {
+			return Pod{pod.Namespace, pod.Name, gather.Plain(c.Reason), gather.Plain(c.Message), c.LastTransitionTime}, true
+		}
+	}
+	return Pod{}, false
+}
+
+// sortByAge puts the Pods that have waited longest first.
+func sortByAge(pods []Pod) {
+	slices.SortFunc(pods, func(a, b Pod) int {
+		return cmp.Or(a.Since.Compare(b.Since.Time), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+}

@@ -1,0 +1,133 @@
+package status
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/cli/tree/model"
+)
+
+var now = time.Date(2026, 11, 25, 5, 0, 0, 0, time.UTC)
+
+func registration(conditions ...metav1.Condition) *v1alpha1.ClusterRegistration {
+	r := &v1alpha1.ClusterRegistration{ObjectMeta: metav1.ObjectMeta{Name: "cluster38", CreationTimestamp: metav1.NewTime(now.Add(-50 * time.Hour))}}
+	r.Status.Conditions = conditions
+	return r
+}
+
+func condition(kind string, status metav1.ConditionStatus, reason string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: "the message of " + reason, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute))}
+}
+
+func TestMemberOf(t *testing.T) {
+	connected := condition(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected)
+	ready := condition(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)
+	for name, tc := range map[string]struct {
+		registration *v1alpha1.ClusterRegistration
+		ready        bool
+		reason       string
+		problems     []string // reasons
+	}{
+		"new":   {registration(), false, "Unknown", nil},
+		"ready": {registration(connected, ready), true, v1alpha1.ReasonReady, nil},
+		"away, reported once": {registration(
+			condition(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable),
+			condition(v1alpha1.ConditionNodeReady, metav1.ConditionFalse, v1alpha1.ReasonMemberAway),
+			condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonUnreachable),
+		), false, v1alpha1.ReasonUnreachable, []string{v1alpha1.ReasonUnreachable}},
+		"orphans": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionFalse, v1alpha1.ReasonOrphanedVolumes)),
+			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonOrphanedVolumes}},
+		"stuck": {registration(connected, ready, condition(v1alpha1.ConditionDeletionsProgressing, metav1.ConditionFalse, v1alpha1.ReasonStuckDeletion)),
+			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonStuckDeletion}},
+		"not accounted yet is no problem": {registration(connected, ready, condition(v1alpha1.ConditionVolumesAccounted, metav1.ConditionUnknown, v1alpha1.ReasonNotLookedAt)),
+			true, v1alpha1.ReasonReady, nil},
+		"destruction is suspended": {registration(condition(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored), ready),
+			true, v1alpha1.ReasonReady, []string{v1alpha1.ReasonHostRestored}},
+		"to be confirmed": {registration(connected, condition(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonConfirmationNeeded)),
+			false, v1alpha1.ReasonConfirmationNeeded, []string{v1alpha1.ReasonConfirmationNeeded}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := memberOf(tc.registration)
+			if m.Ready != tc.ready || m.Reason != tc.reason {
+				t.Errorf("ready %t (%s), want %t (%s)", m.Ready, m.Reason, tc.ready, tc.reason)
+			}
+			var reasons []string
+			for _, p := range m.Problems {
+				reasons = append(reasons, p.Reason)
+			}
+			if strings.Join(reasons, " ") != strings.Join(tc.problems, " ") {
+				t.Errorf("problems %v, want %v", reasons, tc.problems)
+			}
+		})
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	is := func(kind corev1.PodConditionType, status corev1.ConditionStatus, reason string) *corev1.Pod {
+		return &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: kind, Status: status, Reason: reason}}}}
+	}
+	for name, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want bool
+	}{
+		"no condition":              {&corev1.Pod{}, false},
+		"no node":                   {is(v1alpha1.PodPlaceable, corev1.ConditionFalse, v1alpha1.ReasonNoCapacity), true},
+		"pushed":                    {is(v1alpha1.PodPushed, corev1.ConditionTrue, v1alpha1.ReasonPushed), false},
+		"not pushed":                {is(v1alpha1.PodPushed, corev1.ConditionFalse, v1alpha1.ReasonPodUnsupported), true},
+		"its member is away":        {is(corev1.PodReady, corev1.ConditionFalse, v1alpha1.ReasonMemberAway), true},
+		"not ready by itself":       {is(corev1.PodReady, corev1.ConditionFalse, "ContainersNotReady"), false},
+		"the host's scheduler only": {is(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, got := waiting(tc.pod); got != tc.want {
+				t.Errorf("waits: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestPrint(t *testing.T) {
+	expired, left := metav1.NewTime(now.Add(-time.Minute)), metav1.NewTime(now.Add(29*24*time.Hour))
+	f := &Fleet{
+		Members: []Member{
+			{Name: "a", Ready: true, Reason: "Ready", Version: "v1.36.3", Node: "kosmos-a", Volumes: v1alpha1.VolumeCounts{Bound: 12, Orphaned: 1}, TokenExpires: &left, Created: metav1.NewTime(now.Add(-48 * time.Hour)),
+				Problems: []model.Condition{{Type: v1alpha1.ConditionVolumesAccounted, Status: "False", Reason: v1alpha1.ReasonOrphanedVolumes, Message: "one", Since: metav1.NewTime(now.Add(-time.Minute))}}},
+			{Name: "b", Reason: "Unreachable", Node: "kosmos-b", TokenExpires: &expired},
+			{Name: "c", Ready: true, Reason: "Ready", Node: "kosmos-c"},
+		},
+		Missing: []model.Missing{{What: "PersistentVolumes", Why: "forbidden"}},
+	}
+	for i := range podsShown + 2 {
+		f.Pods = append(f.Pods, Pod{Namespace: "shop", Name: "app-" + string(rune('a'+i)), Reason: "NoCapacity", Since: metav1.NewTime(now.Add(-time.Hour))})
+	}
+	printed := page{now: now}.print(f)
+	for _, want := range []string{
+		"2 of 3 ready", "29d left", "expired", "! a: VolumesAccounted=False OrphanedVolumes (60s ago): one",
+		"Pods that wait: 12", "and 2 more", "kubectl xylem why pod app-a -n shop", "! not read: PersistentVolumes: forbidden",
+	} {
+		if !strings.Contains(printed, want) {
+			t.Errorf("%q is missing in\n%s", want, printed)
+		}
+	}
+	if strings.Contains(printed, "provisioned:") {
+		t.Error("a throughput of what could not be read")
+	}
+	if printed := (page{now: now}).print(&Fleet{}); !strings.Contains(printed, "kubectl xylem register NAME") {
+		t.Errorf("without members, it has no next step: %s", printed)
+	}
+}
+
+func TestThroughput(t *testing.T) {
+	var got Throughput
+	for _, age := range []time.Duration{time.Minute, 10 * time.Minute, 11 * time.Minute, 2 * time.Hour, 30 * time.Hour} {
+		got.count(age)
+	}
+	if want := (Throughput{TenMinutes: 2, Hour: 3, Day: 4}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+}
