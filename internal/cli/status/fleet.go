@@ -90,7 +90,7 @@ func (t *Throughput) count(age time.Duration) {
 func memberOf(r *v1alpha1.ClusterRegistration) Member {
 	m := Member{
 		Name: r.Name, Node: r.NodeName(), Version: gather.Plain(r.Status.KubernetesVersion), Volumes: r.Status.Volumes,
-		TokenExpires: r.Status.TokenExpires, Created: r.CreationTimestamp, Reason: "Unknown",
+		TokenExpires: r.Status.TokenExpires, Created: r.CreationTimestamp, Reason: string(metav1.ConditionUnknown),
 	}
 	ready := meta.FindStatusCondition(r.Status.Conditions, v1alpha1.ConditionReady)
 	if ready != nil {
