@@ -117,7 +117,7 @@ func (p page) print(f *Fleet) string {
 		fmt.Fprintf(&out, "\nPods that wait: %d\n", len(f.Pods))
 		w := printers.GetNewTabWriter(&out)
 		for _, pod := range f.Pods[:min(podsShown, len(f.Pods))] {
-			fmt.Fprintf(w, "  %s/%s\t%s\t%s\n", pod.Namespace, pod.Name, pod.Reason, p.ago(pod.Since))
+			fmt.Fprintln(w, strings.Join([]string{"  " + pod.Namespace + "/" + pod.Name, pod.Reason, p.ago(pod.Since)}, "\t"))
 		}
 		_ = w.Flush() // to a strings.Builder, which never fails
 		if more := len(f.Pods) - podsShown; more > 0 {

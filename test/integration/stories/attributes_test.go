@@ -25,7 +25,7 @@ func attributes(ctx context.Context, c *harness.Cluster, name, driver string, pa
 	GinkgoHelper()
 	class := &storagev1.VolumeAttributesClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DriverName: driver, Parameters: parameters}
 	Expect(c.API.Create(ctx, class)).To(Succeed())
-	DeferCleanup(deleted(c, class), NodeTimeout(settle))
+	DeferCleanup(deleted(c, class), NodeTimeout(settle)) //nolint:contextcheck // A cleanup has a context of its own.
 }
 
 // deleted deletes an object of a cluster, at the end of a story.
