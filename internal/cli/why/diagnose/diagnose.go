@@ -29,6 +29,7 @@ const (
 	stageVolume                    // the volume of a claim, in the host or in the member
 	stagePlace                     // why no node suits the Pod
 	stagePush                      // why the Pod cannot be pushed
+	stageRelay                     // what the claim repeats of that, shortened
 	stageScheduler                 // the host's scheduler, in its own words
 	stageLeafClaim                 // the member's provisioner
 	stageLeafPod                   // the member's scheduler
@@ -175,8 +176,11 @@ func (w *walk) condition(n *model.Node, c *model.Condition) {
 		w.add(n, stageVolume, c.Reason, c.Message, c.Since)
 	case n.Kind == gather.KindClaim && render.Problem(*c):
 		at := stageClaim
-		if n.Cluster != "" {
+		switch {
+		case n.Cluster != "":
 			at = stageLeafClaim
+		case c.Reason == v1alpha1.ReasonPodRefused:
+			at = stageRelay
 		}
 		w.add(n, at, c.Reason, c.Message, c.Since)
 	case n.Kind != gather.KindPod:
@@ -311,7 +315,7 @@ func (w *walk) containers(n *model.Node, pod *corev1.Pod) {
 func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1.Time) {
 	what, toDo := split(message)
 	if toDo == "" {
-		toDo = cmp.Or(toDoOfKubernetes[reason], toDoOfXylem[reason])
+		toDo = toDoFor(reason, message)
 	}
 	if toDo == nothing {
 		toDo = ""
@@ -321,8 +325,27 @@ func (w *walk) add(n *model.Node, at stage, reason, message string, since metav1
 	})
 }
 
-// nothing is what REASONS.md has for reasons that need no action.
-const nothing = "Nothing."
+const (
+	// nothing is what REASONS.md has for reasons that need no action.
+	nothing = "Nothing."
+	// asFor another reason, or for the one that begins the message.
+	asFor      = "As for "
+	asForFirst = asFor + "the reason that the message begins with."
+)
+
+// toDoFor is the next step for a reason whose message has none.
+func toDoFor(reason, message string) string {
+	toDo := cmp.Or(toDoOfKubernetes[reason], toDoOfXylem[reason])
+	switch other, refers := strings.CutPrefix(toDo, asFor); {
+	case !refers:
+		return toDo
+	case toDo == asForFirst:
+		other, message, _ = strings.Cut(message, ": ")
+		return toDoFor(other, message)
+	default:
+		return toDoFor(strings.TrimSuffix(other, "."), message)
+	}
+}
 
 func refOf(n *model.Node) Ref { return Ref{n.Kind, n.Namespace, n.Name, n.Cluster} }
 
@@ -332,19 +355,19 @@ var boundary = regexp.MustCompile(`[.?] +([A-Z][a-z-]+|` + "`" + `)`)
 
 // remedies are the words that begin what to do. A message may quote others, whose sentences begin
 // otherwise.
-var remedies = sets.New("Add", "Apply", "Ask", "Bring", "Change", "Check", "Choose", "Confirm", "Copy", "Correct", "Create", "Delete", "Fix", "Free", "Give", "If",
-	"Install", "Its", "Let", "Make", "Nothing", "Put", "Raise", "Re-create", "Register", "Remove", "Rename", "Request", "Restore", "Run", "See", "Set", "Stop",
-	"To", "Try", "Uncordon", "Use", "Wait", "Write", "`")
+var remedies = sets.New("Add", "Apply", "Ask", "Bring", "Change", "Check", "Choose", "Confirm", "Copy", "Correct", "Create", "Delete", "Deregister", "End", "Find",
+	"Fix", "Free", "Give", "Have", "If", "Install", "Its", "Leave", "Let", "Make", "Name", "Nothing", "Put", "Raise", "Re-create", "Register",
+	"Remove", "Rename", "Request", "Rescue", "Restore", "Run", "See", "Set", "Stop", "To", "Try", "Uncordon", "Use", "Wait", "Write", "`")
 
 // split a message into what happened, and what to do.
 func split(message string) (what, toDo string) {
 	message = strings.TrimSpace(message)
 	found := boundary.FindAllStringSubmatchIndex(message, -1)
-	if len(found) == 0 {
+	at := slices.IndexFunc(found, func(m []int) bool { return remedies.Has(message[m[2]:m[3]]) })
+	if at < 0 {
 		return strings.TrimSuffix(message, "."), ""
 	}
-	at := slices.IndexFunc(found, func(m []int) bool { return remedies.Has(message[m[2]:m[3]]) })
-	end, next := found[max(0, at)][0], found[max(0, at)][2]
+	end, next := found[at][0], found[at][2]
 	return strings.TrimSuffix(message[:end+1], "."), Ended(message[next:])
 }
 

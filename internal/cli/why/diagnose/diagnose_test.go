@@ -144,6 +144,19 @@ func TestOf(t *testing.T) {
 			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonOutOfSpace, "no space left")),
 			want:  Problem, reason: v1alpha1.ReasonOutOfSpace, says: []string{"no space left", "free or add capacity"},
 		},
+		"what the Pod reports precedes what the claim repeats of it": {
+			pod:   pod(corev1.PodPending, memberNode, podCondition(v1alpha1.PodPushed, v1alpha1.ReasonRefusedByMember, "the member does not let Xylem create the Pod. Change the Pod")),
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": the member does not let Xyl…`)),
+			want:  Problem, reason: v1alpha1.ReasonRefusedByMember, says: []string{"does not let Xylem create the Pod. Change the Pod."},
+		},
+		"a reason that refers to another": {
+			claim: pendingClaim(claimCondition(v1alpha1.ClaimPlaced, v1alpha1.ReasonPodRefused, `Pod "app": exceeded quota`)),
+			want:  Problem, reason: v1alpha1.ReasonPodRefused, says: []string{toDoOfXylem[v1alpha1.ReasonRefusedByMember]},
+		},
+		"a reason that refers to the one in its message": {
+			claim: boundClaim(claimCondition(v1alpha1.ClaimPromise, v1alpha1.ReasonBroken, v1alpha1.ReasonOutOfSpace+": no space left")),
+			want:  Problem, reason: v1alpha1.ReasonBroken, says: []string{toDoOfXylem[v1alpha1.ReasonOutOfSpace]},
+		},
 		"an image that cannot be pulled": {
 			pod: waitingContainer(pod(corev1.PodPending, memberNode, pushed), "ImagePullBackOff", `Back-off pulling image "mian"`), claim: boundClaim(),
 			want: Problem, reason: "ImagePullBackOff", says: []string{`container "main" waits with ImagePullBackOff: Back-off pulling image "mian"`, "imagePullSecrets"},
@@ -194,15 +207,16 @@ func TestOf(t *testing.T) {
 // TestSplit: a message is `what happened: why. What to do.`, and may quote others.
 func TestSplit(t *testing.T) {
 	for message, want := range map[string][2]string{
-		"":                                {"", ""},
-		"it failed":                       {"it failed", ""},
-		"it failed.":                      {"it failed", ""},
-		"it failed: no. Do this":          {"it failed: no", "Do this."},
-		"it failed: v1.36.3 of a.b.c":     {"it failed: v1.36.3 of a.b.c", ""},
-		"it failed. Do this. Or do that.": {"it failed", "Do this. Or do that."},
-		"it failed: \"no. Retries later. Sorry\". Change it": {"it failed: \"no. Retries later. Sorry\"", "Change it."},
-		"is unknown, did you mean x? Delete it":              {"is unknown, did you mean x?", "Delete it."},
-		"it failed. `kubectl get x` shows":                   {"it failed", "`kubectl get x` shows."},
+		"":                                 {"", ""},
+		"it failed":                        {"it failed", ""},
+		"it failed.":                       {"it failed", ""},
+		"it failed: no. Try this":          {"it failed: no", "Try this."},
+		"it failed: v1.36.3 of a.b.c":      {"it failed: v1.36.3 of a.b.c", ""},
+		"it failed. Try this. Or do that.": {"it failed", "Try this. Or do that."},
+		"it failed: \"no. Retries later. Sorry\". Change it":   {"it failed: \"no. Retries later. Sorry\"", "Change it."},
+		`none is Ready. Pod "app": member "a" does not let it`: {`none is Ready. Pod "app": member "a" does not let it`, ""},
+		"is unknown, did you mean x? Delete it":                {"is unknown, did you mean x?", "Delete it."},
+		"it failed. `kubectl get x` shows":                     {"it failed", "`kubectl get x` shows."},
 	} {
 		if what, toDo := split(message); what != want[0] || toDo != want[1] {
 			t.Errorf("split(%q) is %q, %q; want %q", message, what, toDo, want)
@@ -224,7 +238,10 @@ func TestReasons(t *testing.T) {
 		if d.Verdict != Problem || d.Causes[0].Reason != reason || !strings.HasSuffix(d.Summary, "it happened") {
 			t.Errorf("%s: %s: %+v", reason, d.Summary, d.Causes)
 		}
-		if d.ToDo == "" && toDo != nothing {
+		if strings.HasPrefix(d.ToDo, asFor) {
+			t.Errorf("%s: refers the user to another reason", reason)
+		}
+		if d.ToDo == "" && toDo != nothing && toDo != asForFirst {
 			t.Errorf("%s: says nothing to do, though REASONS.md has %q", reason, toDo)
 		}
 	}
