@@ -206,6 +206,16 @@ type StorageSpec struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)*([a-z0-9][-a-z0-9]*)?$`
 	Prefix *string `json:"prefix,omitempty"`
 
+	// snapshotClasses maps host VolumeSnapshotClass names to those of the member. It takes
+	// precedence over the class parameter xylem.io/member-snapshot-class, which takes
+	// precedence over the prefix. If none of these applies, the member's class has the same
+	// name.
+	// +optional
+	// +kubebuilder:validation:MaxItems=256
+	// +listType=map
+	// +listMapKey=host
+	SnapshotClasses []ClassMapping `json:"snapshotClasses,omitempty"`
+
 	// reflect publishes classes of the member in the host.
 	// +optional
 	// +kubebuilder:default={}
@@ -214,12 +224,12 @@ type StorageSpec struct {
 
 // ClassMapping maps one host class to one member class.
 type ClassMapping struct {
-	// host is the class that claims of the host name.
+	// host is the class that objects of the host name.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	Host string `json:"host"`
-	// member is the class of the leaf claim.
+	// member is the class of their leaf objects.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -275,10 +285,20 @@ type ClusterRegistrationStatus struct {
 	// +listType=map
 	// +listMapKey=volume
 	Orphans []OrphanedVolume `json:"orphans,omitempty"`
+	// snapshots counts the snapshots of this host in the member.
+	// +optional
+	// +kubebuilder:default={}
+	Snapshots SnapshotCounts `json:"snapshots,omitzero"`
+	// orphanedSnapshots lists orphaned snapshots, 32 at most, the oldest finding first.
+	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=content
+	OrphanedSnapshots []OrphanedSnapshot `json:"orphanedSnapshots,omitempty"`
 	// observedGeneration is the generation of the spec that this status describes.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// conditions: Connected, NodeReady, Synced, VolumesAccounted,
+	// conditions: Connected, NodeReady, Synced, VolumesAccounted, SnapshotsAccounted,
 	// DeletionsProgressing, ClassesReflected, TokenFresh, Ready.
 	// +optional
 	// +listType=map
@@ -318,6 +338,41 @@ type OrphanedVolume struct {
 	// +kubebuilder:validation:MaxLength=512
 	Claim string `json:"claim"`
 	// reason: RootGone, RootReplaced, SurplusVolume or WithdrawnLate.
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason"`
+	// since is when Xylem found it.
+	Since metav1.Time `json:"since"`
+}
+
+// SnapshotCounts counts snapshots by state.
+type SnapshotCounts struct {
+	// ready snapshots can be restored from.
+	// +optional
+	// +kubebuilder:default=0
+	Ready int32 `json:"ready"`
+	// pending snapshots are being taken, or cannot be used.
+	// +optional
+	// +kubebuilder:default=0
+	Pending int32 `json:"pending"`
+	// deleting snapshots are being deleted.
+	// +optional
+	// +kubebuilder:default=0
+	Deleting int32 `json:"deleting"`
+	// orphaned snapshots have no content in the host. Xylem does not destroy them.
+	// +optional
+	// +kubebuilder:default=0
+	Orphaned int32 `json:"orphaned"`
+}
+
+// OrphanedSnapshot is a snapshot in a member that no content of the host represents.
+type OrphanedSnapshot struct {
+	// content is the name of the VolumeSnapshotContent in the member.
+	// +kubebuilder:validation:MaxLength=253
+	Content string `json:"content"`
+	// snapshot is the host's VolumeSnapshot that it was taken for, <namespace>/<name>.
+	// +kubebuilder:validation:MaxLength=512
+	Snapshot string `json:"snapshot"`
+	// reason: RootGone or RootReplaced.
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason"`
 	// since is when Xylem found it.

@@ -12,6 +12,9 @@ const (
 	// ConditionVolumesAccounted: every leaf volume of this host in the member has a root.
 	// Unknown if Xylem cannot tell.
 	ConditionVolumesAccounted = "VolumesAccounted"
+	// ConditionSnapshotsAccounted: the host has a content for every snapshot of this host in
+	// the member. Unknown if Xylem cannot tell. Only set while the host serves snapshots.
+	ConditionSnapshotsAccounted = "SnapshotsAccounted"
 	// ConditionDeletionsProgressing: no deletion takes longer than expected.
 	ConditionDeletionsProgressing = "DeletionsProgressing"
 	// ConditionClassesReflected: the selected classes of the member are published in the
@@ -105,15 +108,20 @@ const (
 	ReasonPolicyNotProven = "PolicyNotProven"
 )
 
-// Reasons of the VolumesAccounted and DeletionsProgressing conditions.
+// Reasons of the VolumesAccounted, SnapshotsAccounted and DeletionsProgressing conditions.
 const (
-	// ReasonAllAccounted: there is no orphaned volume. To do: nothing.
+	// ReasonAllAccounted: there is no orphaned volume or snapshot. To do: nothing.
 	ReasonAllAccounted = "AllAccounted"
 	// ReasonOrphanedVolumes: there are orphaned volumes; the message names the first ones.
 	// To do: re-create the claim with spec.volumeName to use one again, or delete it in the
 	// member.
 	ReasonOrphanedVolumes = "OrphanedVolumes"
-	// ReasonNotAccounted: Xylem could not read the volumes; the message shows since when. To
+	// ReasonOrphanedSnapshots: there are orphaned snapshots; the message names the first
+	// ones. To do: if nobody needs the data, set their policy to Delete in the member, and
+	// delete them there.
+	ReasonOrphanedSnapshots = "OrphanedSnapshots"
+	// ReasonNotAccounted: Xylem could not read the volumes or snapshots; the message shows
+	// since when. To
 	// do: nothing, Xylem retries. If it lasts, see Connected.
 	ReasonNotAccounted = "NotAccounted"
 	// ReasonProgressing: no deletion is stuck. To do: nothing.

@@ -80,7 +80,8 @@ const (
 	AnnotationRootUID = Prefix + "root-uid"
 
 	// AnnotationPlacedIn is on root claims: the cluster ID of the only member that may
-	// have a volume for them.
+	// have a volume for them. On VolumeSnapshotContents of the host: the cluster ID of the
+	// member that has, or may have, their snapshot.
 	AnnotationPlacedIn = Prefix + "placed-in"
 
 	// AnnotationSteeredTo is on root claims that Xylem reassigned to another member than
@@ -144,7 +145,7 @@ const (
 	AnnotationReleasing = Prefix + "releasing"
 
 	// AnnotationAbandon, "true" on a host PV, abandons the leaf volume: Xylem forgets it
-	// and keeps its data. An abandoned promise that another member may fulfill has the ID
+	// and keeps its data. So it does on a VolumeSnapshotContent of the host. An abandoned promise that another member may fulfill has the ID
 	// of the cluster that had it instead.
 	AnnotationAbandon = Prefix + "abandon"
 
@@ -202,8 +203,18 @@ const (
 	// abandoned: names of the member's volumes, separated by commas, or * for all.
 	AnnotationAdopt = Prefix + "adopt"
 
-	// AnnotationClusterGone is on host PVs whose member was deregistered: the
-	// name that it was registered under.
+	// AnnotationDeletionPolicy is on stamped VolumeSnapshotContents of a member: the
+	// deletion policy that the member had given them. While in use, they have policy
+	// Retain.
+	AnnotationDeletionPolicy = Prefix + "deletion-policy"
+
+	// AnnotationLeafSnapshotUID is on VolumeSnapshotContents of the host: the UID of the
+	// VolumeSnapshot that Xylem created for them in the member. The member's snapshot
+	// controller names its content after it.
+	AnnotationLeafSnapshotUID = Prefix + "leaf-snapshot-uid"
+
+	// AnnotationClusterGone is on host PVs, and on VolumeSnapshotContents of the host, whose
+	// member was deregistered: the name that it was registered under.
 	AnnotationClusterGone = Prefix + "cluster-gone"
 )
 
@@ -218,13 +229,14 @@ const (
 	FinalizerRegistration = Prefix + "registration"
 )
 
-// Volume attributes of a host PV that mirrors a leaf volume.
+// Volume attributes of a host PV that mirrors a leaf volume, and annotations of a
+// VolumeSnapshotContent of the host that represents a snapshot in a member.
 const (
-	// AttributeDriver is the CSI driver (or volume plugin) behind the leaf PV.
+	// AttributeDriver is the CSI driver (or volume plugin) behind the leaf object.
 	AttributeDriver = Prefix + "driver"
-	// AttributeHandle is the volume handle there.
+	// AttributeHandle is the handle there.
 	AttributeHandle = Prefix + "handle"
-	// AttributeLeafUID is the UID of the leaf PV.
+	// AttributeLeafUID is the UID of the leaf PV, or of the leaf content.
 	AttributeLeafUID = Prefix + "leaf-uid"
 )
 
@@ -236,6 +248,9 @@ const (
 
 	// ParameterMemberAttributesClass is a parameter of VolumeAttributesClasses.
 	ParameterMemberAttributesClass = Prefix + "member-attributes-class"
+
+	// ParameterMemberSnapshotClass of a VolumeSnapshotClass names the member's.
+	ParameterMemberSnapshotClass = Prefix + "member-snapshot-class"
 
 	// ParameterReleaseGrace is how long a disk of a class with ParameterRelease
 	// ReleaseWhenUnused stays after its last Pod: a Go duration.

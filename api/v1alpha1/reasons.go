@@ -365,6 +365,46 @@ const (
 	ReasonWithdrawnLate = "WithdrawnLate"
 )
 
+// Reasons of events on VolumeSnapshots. The message is also in status.error of the snapshot
+// and of its content. Nothing of them is destroyed.
+const (
+	// ReasonSnapshotClassNotFound: the member has no VolumeSnapshotClass that the snapshot's
+	// class maps to. To do: create the class there, or map one in the registration
+	// (spec.storage.snapshotClasses).
+	ReasonSnapshotClassNotFound = "SnapshotClassNotFound"
+	// ReasonSnapshotClassMismatch: the member's class is of another driver than the claim's
+	// volume. To do: map a class of that driver.
+	ReasonSnapshotClassMismatch = "SnapshotClassMismatch"
+	// ReasonSnapshotsUnsupported: the member does not serve snapshots, or does not let Xylem
+	// read them. To do: install the VolumeSnapshot CustomResourceDefinitions and the
+	// snapshot-controller there, and grant the rights of config/member. Xylem notices it.
+	ReasonSnapshotsUnsupported = "SnapshotsUnsupported"
+	// ReasonSnapshotSourceInvalid: the content's source is not the volume of the snapshot's
+	// claim, or that is no volume of Xylem's; or the content was created for a snapshot that
+	// exists already. To do: use a class of the driver that the claim's volume has.
+	ReasonSnapshotSourceInvalid = "SnapshotSourceInvalid"
+	// ReasonSnapshotSourceNotReady: the claim has no disk in a member at present. To do: what
+	// the message says. Xylem takes the snapshot when the disk is there.
+	ReasonSnapshotSourceNotReady = "SnapshotSourceNotReady"
+	// ReasonSnapshotLost: the member no longer has the snapshot, or the object by which it
+	// can be restored. Xylem takes no other one in its place. To do: what the message says.
+	ReasonSnapshotLost = "SnapshotLost"
+	// ReasonSnapshotReplaced: the member has another snapshot under the name of this one.
+	// Xylem does not use it, and keeps the data of both. To do: rescue the data that you
+	// need in the member, then delete the snapshot.
+	ReasonSnapshotReplaced = "SnapshotReplaced"
+	// ReasonSnapshotTerminating: somebody deleted the snapshot in the member. Xylem keeps
+	// its data. To do: restore what you need, then delete the snapshot.
+	ReasonSnapshotTerminating = "SnapshotTerminating"
+	// ReasonSnapshotAbandoned: the snapshot's member was deregistered, or an admin abandoned
+	// the snapshot. Its data are still in the member. To do: register the cluster again, or
+	// delete the snapshot.
+	ReasonSnapshotAbandoned = "SnapshotAbandoned"
+	// ReasonOrphanedSnapshot: of the event on the registration: no content in the host
+	// represents a snapshot in the member. To do: as for OrphanedSnapshots.
+	ReasonOrphanedSnapshot = "OrphanedSnapshot"
+)
+
 // Reasons of events on other objects.
 const (
 	// ReasonForcedDeregistration: on the registration: Xylem abandoned the member without
