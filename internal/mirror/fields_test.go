@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
 	"github.com/xylem-io/xylem/internal/mirror/pvc"
 	"github.com/xylem-io/xylem/internal/mirror/refs"
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
 var update = flag.Bool("update", false, "write FIELDS.md anew")
@@ -191,6 +193,18 @@ func TestTablesTellTheTruth(t *testing.T) {
 			return &host.Spec, nil
 		})
 	})
+	t.Run("snapshot", func(t *testing.T) {
+		checkTable(t, snapshot.Table, func(spec *snapshotv1.VolumeSnapshotSpec) (*snapshotv1.VolumeSnapshotSpec, error) {
+			return &snapshot.Translate(&snapshotv1.VolumeSnapshot{Spec: *spec}, "x", mirrortest.Member).Spec, nil
+		})
+	})
+	t.Run("snapshot status", func(t *testing.T) {
+		checkTable(t, snapshot.StatusTable, func(status *snapshotv1.VolumeSnapshotContentStatus) (*snapshotv1.VolumeSnapshotContentStatus, error) {
+			leaf := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Status: status}
+			host := &snapshotv1.VolumeSnapshotContent{Status: &snapshotv1.VolumeSnapshotContentStatus{}}
+			return snapshot.Mirrored(host, leaf, mirrortest.Member), nil
+		})
+	})
 }
 
 func checkTable[T any](t *testing.T, table fields.Table, translate func(*T) (*T, error)) {
@@ -240,6 +254,7 @@ var sometimesTheSame = []string{
 	"annotations", "labels", "tolerations", "affinity.podAntiAffinity", "podIP", "podIPs",
 	"initContainers[].volumeMounts", "containers[].volumeMounts", "ephemeralContainers[].volumeMounts",
 	"topologySpreadConstraints[].labelSelector", "currentVolumeAttributesClassName", "modifyVolumeStatus",
+	"restoreSize", "error", "volumeSnapshotClassName",
 }
 
 func checkRefused(t *testing.T, path string, err error) {
@@ -255,5 +270,5 @@ func checkRefused(t *testing.T, path string, err error) {
 
 // Tables are all decisions, in the order of FIELDS.md.
 func Tables() []fields.Table {
-	return []fields.Table{fields.MetaTable, podspec.Table, podstatus.Table, pvc.Table, pvc.StatusTable, hostpv.Table}
+	return []fields.Table{fields.MetaTable, podspec.Table, podstatus.Table, pvc.Table, pvc.StatusTable, hostpv.Table, snapshot.Table, snapshot.StatusTable}
 }

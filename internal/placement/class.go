@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -29,6 +30,20 @@ func (m Member) AttributesClassFor(name string, host *storagev1.VolumeAttributes
 	n := named{
 		kind: "VolumeAttributesClass", name: name, rules: m.Rules.attributesClasses, field: "storage.attributesClasses",
 		parameter: v1alpha1.ParameterMemberAttributesClass,
+	}
+	if host != nil {
+		n.parameters = host.Parameters
+	}
+	return m.mapped(n)
+}
+
+// SnapshotClassFor is the member's VolumeSnapshotClass for snapshots that name one of the
+// host, and by which rule; see mapped. The host's class may be gone since the snapshot was
+// created: then host is nil, and has no parameters.
+func (m Member) SnapshotClassFor(name string, host *snapshotv1.VolumeSnapshotClass) (member, rule string) {
+	n := named{
+		kind: "VolumeSnapshotClass", name: name, rules: m.Rules.snapshotClasses, field: "storage.snapshotClasses",
+		parameter: v1alpha1.ParameterMemberSnapshotClass,
 	}
 	if host != nil {
 		n.parameters = host.Parameters

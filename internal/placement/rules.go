@@ -16,6 +16,8 @@ type Rules struct {
 	prefix  string
 	// attributesClasses are the exact rules of VolumeAttributesClasses.
 	attributesClasses map[string]string
+	// snapshotClasses are the exact rules of VolumeSnapshotClasses.
+	snapshotClasses map[string]string
 	// allow has the patterns of which a namespace's name must match one, unless there
 	// are none; deny has those of which it must match none.
 	allow, deny []string
@@ -28,6 +30,7 @@ func RulesOf(cr *v1alpha1.ClusterRegistration) Rules {
 	rules := Rules{
 		classes: exact(cr.Spec.Storage.Classes), prefix: v1alpha1.DefaultClassPrefix,
 		attributesClasses: exact(cr.Spec.Storage.AttributesClasses),
+		snapshotClasses:   exact(cr.Spec.Storage.SnapshotClasses),
 		allow:             cr.Spec.Namespaces.Allow, deny: v1alpha1.DefaultDeniedNamespaces(),
 		adopt: strings.FieldsFunc(cr.Annotations[v1alpha1.AnnotationAdopt], func(c rune) bool { return c == ',' || unicode.IsSpace(c) }),
 	}

@@ -19,7 +19,7 @@ var MetaTable = Table{
 		{"name", Keep, "Xylem finds the leaf by its root's name"},
 		{"namespace", Keep, "a leaf lives in the namespace of the same name"},
 		{"labels", Translate, "copied, so that selectors match leaves as they match roots, except `xylem.io/*`; Xylem adds the origin's labels, including `app.kubernetes.io/managed-by`"},
-		{"annotations", Translate, "copied, except `xylem.io/*`, kubectl's last-applied configuration, and the keys in which Kubernetes keeps a cluster's own state (`pv.kubernetes.io/*`, `volume.kubernetes.io/*` and their beta forms, `kubernetes.io/config.*`); Xylem adds the origin's annotations"},
+		{"annotations", Translate, "copied, except `xylem.io/*`, kubectl's last-applied configuration, and the keys in which Kubernetes keeps a cluster's own state (`pv.kubernetes.io/*`, `volume.kubernetes.io/*` and their beta forms, `snapshot.storage.kubernetes.io/*`, `kubernetes.io/config.*`); Xylem adds the origin's annotations"},
 		{"generateName", Drop, "the API server has generated the name already"},
 		{"selfLink", Drop, "removed from Kubernetes"},
 		{"uid", Drop, "each cluster assigns its own; the origin has the root's"},
@@ -53,6 +53,7 @@ var statePrefixes = []string{
 	"volume.kubernetes.io/",
 	"volume.beta.kubernetes.io/",
 	"volume.alpha.kubernetes.io/",
+	"snapshot.storage.kubernetes.io/",
 	"kubernetes.io/config.",
 }
 

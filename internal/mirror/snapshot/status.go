@@ -1,0 +1,71 @@
+package snapshot
+
+import (
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/fields"
+	"github.com/xylem-io/xylem/internal/mirror/sanitize"
+)
+
+// errorLimit in bytes of an error that a status shows.
+const errorLimit = 4096
+
+// Handle is what a status of the host has as the handle of a leaf content.
+func Handle(clusterID, leaf string) string { return clusterID + "/" + leaf }
+
+// Mirrored is the status of a content of the host that its leaf content gives it.
+func Mirrored(content, leaf *snapshotv1.VolumeSnapshotContent, m mirror.Member) *snapshotv1.VolumeSnapshotContentStatus {
+	said := leaf.Status
+	if said == nil {
+		said = &snapshotv1.VolumeSnapshotContentStatus{}
+	}
+	handle := HandleOf(leaf)
+	status := &snapshotv1.VolumeSnapshotContentStatus{
+		CreationTime: fields.Clone(said.CreationTime),
+		RestoreSize:  fields.Clone(said.RestoreSize),
+		ReadyToUse:   ptr.To(handle != "" && ptr.Deref(said.ReadyToUse, false)),
+	}
+	if status.RestoreSize != nil && *status.RestoreSize < 0 {
+		status.RestoreSize = nil
+	}
+	if handle != "" {
+		status.SnapshotHandle = ptr.To(Handle(m.ClusterID, leaf.Name))
+	}
+	if said.Error != nil {
+		status.Error = &snapshotv1.VolumeSnapshotError{Time: said.Error.Time.DeepCopy(), Message: ptr.To(sanitize.Plain(ptr.Deref(said.Error.Message, ""), errorLimit))}
+	}
+	if content.Status == nil && handle == "" && status.Error == nil {
+		return nil
+	}
+	return status
+}
+
+// Failed is the status of a content of the host while something is wrong: what is known of the
+// snapshot stays. The time is that of the first report of the same message.
+func Failed(content *snapshotv1.VolumeSnapshotContent, problem *mirror.Refusal, now time.Time) *snapshotv1.VolumeSnapshotContentStatus {
+	status := &snapshotv1.VolumeSnapshotContentStatus{}
+	if content.Status != nil {
+		status = content.Status.DeepCopy()
+	}
+	message := sanitize.Plain(problem.Message, errorLimit)
+	if status.Error == nil || ptr.Deref(status.Error.Message, "") != message {
+		status.Error = &snapshotv1.VolumeSnapshotError{Time: ptr.To(metav1.NewTime(now).Rfc3339Copy()), Message: &message}
+	}
+	status.ReadyToUse = ptr.To(false)
+	return status
+}
+
+// Waiting is the status of a content of the host of which the member has nothing yet.
+func Waiting(content *snapshotv1.VolumeSnapshotContent) *snapshotv1.VolumeSnapshotContentStatus {
+	if content.Status == nil {
+		return nil
+	}
+	status := content.Status.DeepCopy()
+	status.Error = nil
+	return status
+}
