@@ -43,6 +43,8 @@ type Config struct {
 	// Router of the host's events; Recorder of events on its objects.
 	Router   *route.Router
 	Recorder events.EventRecorder
+	// HostSnapshots are the host's snapshots, which it may not serve.
+	HostSnapshots *route.Optional
 	// AllowInsecure lets kubeconfigs skip the verification of the server.
 	AllowInsecure bool
 	// AllowLoopback lets kubeconfigs lead to this machine itself.

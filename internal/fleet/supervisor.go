@@ -350,12 +350,16 @@ func (s *supervisor) link(ctx context.Context, r Registration, c *member.Connect
 		Restores:   fence.Restores,
 		Unrestored: fence.MemberCurrent,
 		Note:       fence.Note,
-		Limiter:    c.Limiter,
-		Log:        s.log,
-		PublishTo:  func(facts member.NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },
+		Snapshots:  member.NewSnapshots(), HostSnapshots: s.fleet.HostSnapshots,
+		Limiter:   c.Limiter,
+		Log:       s.log,
+		PublishTo: func(facts member.NodeFacts) { s.update(func(state *State) { state.Node = &facts }) },
 	}
 	if err := s.fleet.Session(ctx, l); err != nil {
 		return nil, fmt.Errorf("set up the controllers of the member: %w", err)
+	}
+	if l.HostSnapshots != nil {
+		l.Run(func(ctx context.Context) error { return s.snapshots(ctx, l, c, held) })
 	}
 	return l, nil
 }

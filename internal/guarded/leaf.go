@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -38,8 +39,9 @@ func (l *Leaf) Create(ctx context.Context, by Actor, obj client.Object) error {
 
 // Patch changes a stamped object from before to after; PatchVolume changes a PV.
 func (l *Leaf) Patch(ctx context.Context, by Actor, before, after client.Object) error {
-	if _, volume := before.(*corev1.PersistentVolume); volume {
-		return foreign(before, "what changes of a volume is checked")
+	switch before.(type) {
+	case *corev1.PersistentVolume, *snapshotv1.VolumeSnapshotContent:
+		return foreign(before, "what changes of a volume or snapshot is checked")
 	}
 	if err := l.owned(before); err != nil {
 		return err
@@ -59,13 +61,14 @@ func (l *Leaf) AddEphemeralContainers(ctx context.Context, by Actor, before, aft
 }
 
 // Delete deletes a stamped object that holds no data, or a namespace, which its caller has
-// found empty. DeleteClaim deletes a claim, and nothing deletes a PV.
+// found empty. DeleteClaim deletes a claim, DeleteSnapshot and DeleteContent what is of a
+// snapshot, and nothing deletes a PV.
 func (l *Leaf) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	if err := l.owned(obj); err != nil {
 		return err
 	}
 	switch obj.(type) {
-	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolume:
+	case *corev1.PersistentVolumeClaim, *corev1.PersistentVolume, *snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent:
 		return fmt.Errorf("delete %T %s without evidence: %w", obj, client.ObjectKeyFromObject(obj), proof.ErrUnproven)
 	case *corev1.Namespace:
 		if err := l.mayDestroy(ctx); err != nil {

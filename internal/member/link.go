@@ -53,6 +53,10 @@ type Link struct {
 	Cache cache.Cache
 	// Workloads is a cache of the member's other Pods, reduced to what they request.
 	Workloads cache.Cache
+	// Snapshots of the member, which it may not serve; those of the host are in Host, once
+	// HostSnapshots serves them.
+	Snapshots     *Snapshots
+	HostSnapshots *route.Optional
 	// Live reads from the member, bypassing caches.
 	Live client.Reader
 	// Discovery and Metadata read, live, what the member has of any kind: to prove

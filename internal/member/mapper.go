@@ -1,6 +1,7 @@
 package member
 
 import (
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +13,7 @@ import (
 // Mapper maps the kinds that are used in members, so that connecting to one
 // takes no discovery.
 func Mapper() meta.RESTMapper {
-	versions := []schema.GroupVersion{corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion}
+	versions := []schema.GroupVersion{corev1.SchemeGroupVersion, storagev1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, authorizationv1.SchemeGroupVersion, snapshotv1.SchemeGroupVersion}
 	m := meta.NewDefaultRESTMapper(versions)
 	for _, kind := range []string{"Pod", "PersistentVolumeClaim", "ConfigMap", "Secret", "Event", "ServiceAccount"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
@@ -25,5 +26,9 @@ func Mapper() meta.RESTMapper {
 	m.Add(storagev1.SchemeGroupVersion.WithKind("CSIStorageCapacity"), meta.RESTScopeNamespace)
 	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	m.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
+	m.Add(snapshotv1.SchemeGroupVersion.WithKind("VolumeSnapshot"), meta.RESTScopeNamespace)
+	for _, kind := range []string{"VolumeSnapshotContent", "VolumeSnapshotClass"} {
+		m.Add(snapshotv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeRoot)
+	}
 	return m
 }

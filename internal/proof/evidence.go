@@ -20,6 +20,12 @@ const (
 	DeleteClaim Action = iota
 	// SetDelete sets a leaf PV's reclaim policy to Delete.
 	SetDelete
+	// DeleteSnapshot deletes a leaf VolumeSnapshot.
+	DeleteSnapshot
+	// SetContentDelete sets the deletion policy of a leaf VolumeSnapshotContent to Delete.
+	SetContentDelete
+	// DeleteContent deletes a leaf VolumeSnapshotContent.
+	DeleteContent
 )
 
 // Evidence is what a destructive write is decided on. Its proofs are fields, in the order of

@@ -3,15 +3,19 @@ package route
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	volumehelpers "k8s.io/component-helpers/storage/volume"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
 // AnnSelectedNode is where kube-scheduler asks for a claim's volume on a node.
@@ -102,6 +106,20 @@ func ownersOf(obj client.Object) []key {
 			// it in another.
 			keys = append(keys, key{kind: byAll})
 		}
+	case *snapshotv1.VolumeSnapshotContent:
+		if !snapshot.Own(obj) {
+			return nil
+		}
+		if cluster, _, found := strings.Cut(ptr.Deref(obj.Spec.Source.VolumeHandle, ""), "/"); snapshot.PlacedIn(obj) != "" {
+			add(byCluster, snapshot.PlacedIn(obj))
+		} else if found {
+			add(byCluster, cluster)
+		} else {
+			// The handle of a promise names no member; its volume does.
+			keys = append(keys, key{kind: byAll})
+		}
+	case *snapshotv1.VolumeSnapshot:
+		return nil // its content names its member
 	case *storagev1.StorageClass, *corev1.Namespace:
 		keys = append(keys, key{kind: byAll})
 	default:

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,14 +36,19 @@ func kinds() []client.Object {
 	}
 }
 
+// optional are the kinds that are routed once the host serves them.
+func optional() []client.Object {
+	return []client.Object{&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}}
+}
+
 // Router hands the host's events to subscriptions.
 type Router struct {
 	cache cache.Cache
+
+	mu sync.RWMutex
 	// objects that there are, by kind: indexed by owner, and not copied.
 	objects map[reflect.Type]toolscache.Indexer
-
-	mu    sync.RWMutex
-	sinks map[reflect.Type]map[key]map[*sink]struct{}
+	sinks   map[reflect.Type]map[key]map[*sink]struct{}
 }
 
 type sink struct {
@@ -62,8 +68,14 @@ const byOwner = "xylem.by-owner"
 
 // Setup adds the permanent handlers, and the index by owner, to the host's informers;
 // before these start.
-func (r *Router) Setup(ctx context.Context) error {
-	for _, object := range kinds() {
+func (r *Router) Setup(ctx context.Context) error { return r.route(ctx, kinds()) }
+
+// SetupOptional does the same for the kinds that the host may not serve, once it does. The
+// subscriptions that there are get the objects that there are.
+func (r *Router) SetupOptional(ctx context.Context) error { return r.route(ctx, optional()) }
+
+func (r *Router) route(ctx context.Context, kinds []client.Object) error {
+	for _, object := range kinds {
 		found, err := r.cache.GetInformer(ctx, object)
 		if err != nil {
 			return fmt.Errorf("route %T: get its informer: %w", object, err)
@@ -75,11 +87,13 @@ func (r *Router) Setup(ctx context.Context) error {
 		}
 		byOwners := toolscache.Indexers{byOwner: ownerNames}
 		if informer, ok := found.(toolscache.SharedIndexInformer); ok {
-			r.objects[reflect.TypeOf(object)], err = informer.GetIndexer(), informer.AddIndexers(byOwners)
+			err = informer.AddIndexers(byOwners)
+			r.has(object, informer.GetIndexer())
 		} else {
 			// One that puts namespaces together does not show its objects.
 			told := toolscache.NewIndexer(toolscache.DeletionHandlingMetaNamespaceKeyFunc, byOwners)
-			r.objects[reflect.TypeOf(object)], tell = told, keeping(told, tell)
+			r.has(object, told)
+			tell = keeping(told, tell)
 		}
 		if err != nil {
 			return fmt.Errorf("route %T: index it: %w", object, err)
@@ -89,6 +103,12 @@ func (r *Router) Setup(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (r *Router) has(object client.Object, objects toolscache.Indexer) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.objects[reflect.TypeOf(object)] = objects
 }
 
 // keeping has a store hold what an informer reports, before others are notified.
@@ -207,8 +227,13 @@ func (r *Router) subscribe(keys []key, t reflect.Type, s *sink) {
 // Each visits the objects of a host kind that concern a member, in one namespace or,
 // if that is empty, in all. They are the cache's own: not to be changed.
 func (r *Router) Each(owner Owner, object client.Object, namespace string, visit func(client.Object)) error {
+	r.mu.RLock()
 	objects := r.objects[reflect.TypeOf(object)]
+	r.mu.RUnlock()
 	if objects == nil {
+		if slices.ContainsFunc(optional(), func(o client.Object) bool { return reflect.TypeOf(o) == reflect.TypeOf(object) }) {
+			return nil // the host does not serve it
+		}
 		return fmt.Errorf("%T is not a routed kind", object)
 	}
 	names := owner.keys()

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"reflect"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -74,6 +76,50 @@ func inform(ctx context.Context, c cache.Cache, kinds ...client.Object) error {
 		}
 	}
 	return nil
+}
+
+// NewSnapshots creates the cache of a member's snapshots. A watch that fails ends with failed:
+// the member may not serve them any more.
+func NewSnapshots(ctx context.Context, c *member.Connection, held *Held, scheme *runtime.Scheme, hostID string, failed func(error)) (cache.Cache, error) {
+	kinds := []client.Object{&snapshotv1.VolumeSnapshot{}, &snapshotv1.VolumeSnapshotContent{}, &snapshotv1.VolumeSnapshotClass{}}
+	byObject := map[client.Object]cache.ByObject{}
+	for _, kind := range kinds {
+		byObject[kind] = cache.ByObject{}
+	}
+	built, err := cache.New(c.Config, cache.Options{
+		HTTPClient:                  c.Watches,
+		Scheme:                      scheme,
+		Mapper:                      member.Mapper(),
+		ReaderFailOnMissingInformer: true,
+		DefaultWatchErrorHandler: func(ctx context.Context, r *toolscache.Reflector, err error) {
+			if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+				failed(err)
+			}
+			complain(ctx, r, err)
+		},
+		NewInformer: held.newInformer(map[reflect.Type]toolscache.TransformFunc{
+			reflect.TypeFor[*snapshotv1.VolumeSnapshot](): reduceSnapshot(hostID),
+		}),
+		ByObject: byObject,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the cache of the member's snapshots: %w", err)
+	}
+	if err := index.SetupSnapshots(ctx, built); err != nil {
+		return nil, err
+	}
+	return built, inform(ctx, built, kinds...)
+}
+
+// reduceSnapshot keeps of a VolumeSnapshot that is not this host's that its name is taken.
+func reduceSnapshot(hostID string) toolscache.TransformFunc {
+	return func(obj any) (any, error) {
+		vs, ok := obj.(*snapshotv1.VolumeSnapshot)
+		if !ok || vs.Labels[v1alpha1.LabelHost] == hostID {
+			return dropManagedFields(obj)
+		}
+		return &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: vs.Namespace, Name: vs.Name, UID: vs.UID, ResourceVersion: vs.ResourceVersion}}, nil
+	}
 }
 
 // NewWorkloads creates the cache of Pods that are not this host's: they take capacity

@@ -37,12 +37,30 @@ func Mirrored(content, leaf *snapshotv1.VolumeSnapshotContent, m mirror.Member) 
 		status.SnapshotHandle = ptr.To(Handle(m.ClusterID, leaf.Name))
 	}
 	if said.Error != nil {
-		status.Error = &snapshotv1.VolumeSnapshotError{Time: said.Error.Time.DeepCopy(), Message: ptr.To(sanitize.Plain(ptr.Deref(said.Error.Message, ""), errorLimit))}
+		status.Error = plain(said.Error)
 	}
 	if content.Status == nil && handle == "" && status.Error == nil {
 		return nil
 	}
 	return status
+}
+
+// Unanswered is the status of a content of the host while its leaf has no content: what the
+// member's snapshot-controller says of the leaf.
+func Unanswered(content *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) *snapshotv1.VolumeSnapshotContentStatus {
+	status := Waiting(content)
+	if leaf.Status == nil || leaf.Status.Error == nil {
+		return status
+	}
+	if status == nil {
+		status = &snapshotv1.VolumeSnapshotContentStatus{}
+	}
+	status.ReadyToUse, status.Error = ptr.To(false), plain(leaf.Status.Error)
+	return status
+}
+
+func plain(said *snapshotv1.VolumeSnapshotError) *snapshotv1.VolumeSnapshotError {
+	return &snapshotv1.VolumeSnapshotError{Time: said.Time.DeepCopy(), Message: ptr.To(sanitize.Plain(ptr.Deref(said.Message, ""), errorLimit))}
 }
 
 // Failed is the status of a content of the host while something is wrong: what is known of the

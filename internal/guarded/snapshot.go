@@ -1,0 +1,103 @@
+package guarded
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/proof"
+)
+
+// DeleteSnapshot deletes a stamped VolumeSnapshot, as it was seen, if the evidence covers it and
+// destruction is allowed.
+func (l *Leaf) DeleteSnapshot(ctx context.Context, leaf *snapshotv1.VolumeSnapshot, evidence proof.Evidence) error {
+	if err := l.covered(ctx, evidence, proof.DeleteSnapshot, leaf); err != nil {
+		return err
+	}
+	return l.delete(ctx, leaf, unchanged(leaf))
+}
+
+// SetContentDelete sets the deletion policy of a stamped content to Delete, if the evidence
+// covers it and destruction is allowed.
+func (l *Leaf) SetContentDelete(ctx context.Context, by Actor, content *snapshotv1.VolumeSnapshotContent, evidence proof.Evidence) error {
+	if err := l.covered(ctx, evidence, proof.SetContentDelete, content); err != nil {
+		return err
+	}
+	after := content.DeepCopy()
+	after.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentDelete
+	return l.patch(ctx, by, content, after)
+}
+
+// DeleteContent deletes a stamped content with policy Delete, if the evidence covers it and
+// destruction is allowed.
+func (l *Leaf) DeleteContent(ctx context.Context, content *snapshotv1.VolumeSnapshotContent, evidence proof.Evidence) error {
+	if err := l.covered(ctx, evidence, proof.DeleteContent, content); err != nil {
+		return err
+	}
+	return l.delete(ctx, content)
+}
+
+// PatchContent changes a content of a member: one that carries our stamp, or that of the given
+// VolumeSnapshot of Xylem's, UIDs matching. SetContentDelete sets its policy to Delete.
+func (l *Leaf) PatchContent(ctx context.Context, by Actor, before, after *snapshotv1.VolumeSnapshotContent, leaf *snapshotv1.VolumeSnapshot) error {
+	if l.owned(before) != nil && (leaf == nil || l.owned(leaf) != nil || !mirrorsnapshot.Binds(before, leaf.UID)) {
+		return foreign(before, "neither it nor its VolumeSnapshot carries our stamp")
+	}
+	if !mirrorsnapshot.Retained(after) {
+		return fmt.Errorf("set content %s to Delete without evidence: %w", before.Name, proof.ErrUnproven)
+	}
+	return l.patch(ctx, by, before, after)
+}
+
+// PatchContent changes a content of the host whose driver Xylem is: its annotations of
+// xylem.io, what a driver's csi-snapshotter writes, and its policy to Retain.
+func (r *Root) PatchContent(ctx context.Context, by Actor, before, after *snapshotv1.VolumeSnapshotContent) error {
+	if !mirrorsnapshot.Own(before) {
+		return foreign(before, "Xylem is not its driver")
+	}
+	allowed := before.DeepCopy()
+	allowed.Annotations = maps.Clone(after.Annotations)
+	for _, annotations := range []map[string]string{before.Annotations, after.Annotations} {
+		for key := range annotations {
+			if !strings.HasPrefix(key, v1alpha1.Prefix) && key != mirrorsnapshot.AnnBeingCreated && before.Annotations[key] != after.Annotations[key] {
+				return foreign(before, "only its xylem.io annotations and those of a csi-snapshotter are ours to change")
+			}
+		}
+	}
+	if !slices.Contains(after.Finalizers, mirrorsnapshot.FinalizerContent) && before.DeletionTimestamp != nil {
+		allowed = mirrorsnapshot.Release(allowed)
+	}
+	if mirrorsnapshot.Retained(after) {
+		allowed.Spec.DeletionPolicy = snapshotv1.VolumeSnapshotContentRetain
+	}
+	if !equality.Semantic.DeepEqual(allowed, after) {
+		return foreign(before, "only its annotations, the finalizer of its driver once it is deleted, and policy Retain are ours to change")
+	}
+	return r.patch(ctx, by, before, after)
+}
+
+// contentSize in bytes is about what a content takes that has a long error.
+const contentSize = 8 << 10
+
+// PatchContentStatus writes the status of a content of the host whose driver Xylem is, as its
+// csi-snapshotter would: unless somebody has written to it since it was seen.
+func (r *Root) PatchContentStatus(ctx context.Context, by Actor, before *snapshotv1.VolumeSnapshotContent, status *snapshotv1.VolumeSnapshotContentStatus) error {
+	if !mirrorsnapshot.Own(before) {
+		return foreign(before, "Xylem is not its driver")
+	}
+	if err := r.pace.WaitN(ctx, contentSize); err != nil {
+		return fmt.Errorf("wait for the member's share of bytes: %w", err)
+	}
+	after := before.DeepCopy()
+	after.Status = status
+	return r.patching(ctx, "patch_status", before, after, func() error {
+		return r.client.Status().Patch(ctx, after, preconditioned{before}, by.owner())
+	})
+}

@@ -1,0 +1,84 @@
+package index
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+const snapshotsByRootID = "xylem.snapshots-by-root-uid"
+
+// SetupSnapshots adds the indexes of the cache of a member's snapshots; before it starts.
+func SetupSnapshots(ctx context.Context, indexer client.FieldIndexer) error {
+	root := func(obj client.Object) []string { return nonEmpty(obj.GetAnnotations()[v1alpha1.AnnotationRootUID]) }
+	return setup(ctx, indexer, []field{
+		{&snapshotv1.VolumeSnapshot{}, snapshotsByRootID, root},
+		{&snapshotv1.VolumeSnapshotContent{}, snapshotsByRootID, root},
+	})
+}
+
+// LeafSnapshotsOf are the member's VolumeSnapshots that name a root by its UID.
+func LeafSnapshotsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshot, error) {
+	var list snapshotv1.VolumeSnapshotList
+	if err := r.List(ctx, &list, client.MatchingFields{snapshotsByRootID: string(root)}, ReadOnly); err != nil {
+		return nil, fmt.Errorf("list the leaf snapshots of %s: %w", root, err)
+	}
+	return list.Items, nil
+}
+
+// LeafContentsOf are the member's contents that name a root by its UID.
+func LeafContentsOf(ctx context.Context, r client.Reader, root types.UID) ([]snapshotv1.VolumeSnapshotContent, error) {
+	var list snapshotv1.VolumeSnapshotContentList
+	if err := r.List(ctx, &list, client.MatchingFields{snapshotsByRootID: string(root)}, ReadOnly); err != nil {
+		return nil, fmt.Errorf("list the leaf contents of %s: %w", root, err)
+	}
+	return list.Items, nil
+}
+
+// SnapshotsOfClaim are the host's VolumeSnapshots of a claim.
+func SnapshotsOfClaim(ctx context.Context, r client.Reader, claim types.NamespacedName) ([]snapshotv1.VolumeSnapshot, error) {
+	var list snapshotv1.VolumeSnapshotList
+	if err := r.List(ctx, &list, client.InNamespace(claim.Namespace), ReadOnly); err != nil {
+		return nil, fmt.Errorf("list the VolumeSnapshots in namespace %s: %w", claim.Namespace, err)
+	}
+	var found []snapshotv1.VolumeSnapshot
+	for i := range list.Items {
+		if name := list.Items[i].Spec.Source.PersistentVolumeClaimName; name != nil && *name == claim.Name {
+			found = append(found, list.Items[i])
+		}
+	}
+	return found, nil
+}
+
+// SnapshotsIn are the contents of the host whose snapshot a cluster has, or may have.
+func SnapshotsIn(ctx context.Context, r client.Reader, clusterID string) ([]snapshotv1.VolumeSnapshotContent, error) {
+	all, err := OwnContents(ctx, r)
+	var found []snapshotv1.VolumeSnapshotContent
+	for i := range all {
+		if snapshot.PlacedIn(&all[i]) == clusterID {
+			found = append(found, all[i])
+		}
+	}
+	return found, err
+}
+
+// OwnContents are the contents of the host whose driver Xylem is.
+func OwnContents(ctx context.Context, r client.Reader) ([]snapshotv1.VolumeSnapshotContent, error) {
+	var list snapshotv1.VolumeSnapshotContentList
+	if err := r.List(ctx, &list, ReadOnly); err != nil {
+		return nil, fmt.Errorf("list VolumeSnapshotContents: %w", err)
+	}
+	var found []snapshotv1.VolumeSnapshotContent
+	for i := range list.Items {
+		if snapshot.Own(&list.Items[i]) {
+			found = append(found, list.Items[i])
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,237 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/snapshot"
+)
+
+// InHost is the observation of a content of the host, without what is in a member, and the
+// cluster that it belongs to; nil if there is no content of that name whose driver Xylem is.
+func InHost(ctx context.Context, host client.Reader, name string) (s *snapshot.Observed, clusterID string, err error) {
+	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, host, index.Named(name))
+	if err != nil || content == nil || !mirrorsnapshot.Own(content) {
+		return nil, "", err
+	}
+	s = &snapshot.Observed{Host: content, UID: content.Spec.VolumeSnapshotRef.UID}
+	if s.Root, err = rootOf(ctx, host, mirrorsnapshot.RootOf(content), s.UID); err != nil {
+		return nil, "", err
+	}
+	if clusterID = mirrorsnapshot.PlacedIn(content); clusterID != "" {
+		return s, clusterID, nil
+	}
+	source, err := sourceOf(ctx, host, s.Root)
+	if err != nil {
+		return nil, "", err
+	}
+	clusterID, s.Invalid = snapshot.Resolve(content, s.Root, source)
+	return s, clusterID, nil
+}
+
+// rootOf is the host's VolumeSnapshot of a name and UID; nil if it is gone.
+func rootOf(ctx context.Context, host client.Reader, key types.NamespacedName, uid types.UID) (*snapshotv1.VolumeSnapshot, error) {
+	root, err := index.Find[snapshotv1.VolumeSnapshot](ctx, host, key)
+	if root != nil && root.UID != uid {
+		root = nil
+	}
+	return root, err
+}
+
+// sourceOf is the claim of a VolumeSnapshot in the host, and the claim's volume.
+func sourceOf(ctx context.Context, host client.Reader, root *snapshotv1.VolumeSnapshot) (source snapshot.Source, err error) {
+	if source.Claim, err = index.Find[corev1.PersistentVolumeClaim](ctx, host, snapshot.ClaimOf(root)); err != nil || source.Claim == nil {
+		return source, err
+	}
+	source.Volume, err = index.Find[corev1.PersistentVolume](ctx, host, index.Named(source.Claim.Spec.VolumeName))
+	return source, err
+}
+
+// Observer reads observations by a member's link.
+type Observer struct{ *member.Link }
+
+// OfContent is the observation of the snapshot whose content in the host has a name; nil if it is
+// of no concern to this member, or if it is not known yet what the member has.
+func (o Observer) OfContent(ctx context.Context, name string) (*snapshot.Observed, error) {
+	problem, known := o.Snapshots.Problem()
+	if o.HostSnapshots.Cache() == nil || !known {
+		return nil, nil //nolint:nilnil // absence is an answer, as with index.Find
+	}
+	s, cluster, err := InHost(ctx, o.Host, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case s != nil && (cluster != o.ClusterID || name != mirrorsnapshot.ContentName(s.UID)):
+		return nil, nil //nolint:nilnil // another member's, or host_snapshot's
+	case s == nil && problem != nil:
+		return nil, nil //nolint:nilnil // nothing is known of the member
+	case s == nil:
+		return o.unrepresented(ctx, mirrorsnapshot.SnapshotOf(name))
+	}
+	s.Member, s.Linked, s.Unavailable = o.Member, true, problem
+	s.Origin = mirror.Origin{HostID: o.HostID, Root: mirrorsnapshot.RootOf(s.Host), UID: s.UID}
+	if problem != nil {
+		return s, nil
+	}
+	return s, o.observeLeaves(ctx, s)
+}
+
+// unrepresented is the observation of leaves that no content of the host represents.
+func (o Observer) unrepresented(ctx context.Context, uid types.UID) (*snapshot.Observed, error) {
+	if uid == "" {
+		return nil, nil //nolint:nilnil // no snapshot-controller gave it that name
+	}
+	s := &snapshot.Observed{Member: o.Member, Linked: true, UID: uid}
+	var err error
+	if s.Leaf, s.Origin, err = o.leafOf(ctx, uid); err != nil {
+		return nil, err
+	}
+	if s.Content, err = o.contentOf(ctx, s); err != nil || s.Leaf == nil && s.Content == nil {
+		return nil, err
+	}
+	if s.Leaf == nil {
+		s.Origin, _ = mirror.OriginIn(o.HostID, s.Content)
+	}
+	s.Root, err = rootOf(ctx, o.Host, s.Origin.Root, uid)
+	return s, err
+}
+
+// leafOf is the leaf VolumeSnapshot with the stamp of a root of a UID; nil if there is none.
+func (o Observer) leafOf(ctx context.Context, uid types.UID) (*snapshotv1.VolumeSnapshot, mirror.Origin, error) {
+	leaves, err := index.LeafSnapshotsOf(ctx, o.Snapshots.Cache(), uid)
+	for i := range leaves {
+		if origin, ours := mirror.OriginIn(o.HostID, &leaves[i]); ours {
+			return &leaves[i], origin, nil
+		}
+	}
+	return nil, mirror.Origin{}, err
+}
+
+func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error {
+	cache, record := o.Snapshots.Cache(), s.Record()
+	there, err := index.Find[snapshotv1.VolumeSnapshot](ctx, cache, s.Origin.Root)
+	if err != nil {
+		return err
+	}
+	if there != nil {
+		origin, ours := mirror.OriginIn(o.HostID, there)
+		switch {
+		case !ours:
+			s.NameTaken = true
+		case origin.UID != s.UID:
+			s.Earlier = true
+		case record.Snapshot != "" && there.UID != record.Snapshot:
+			s.OtherLeaf = there
+		default:
+			s.Leaf = there
+		}
+	}
+	if s.Content, err = o.contentOf(ctx, s); err != nil {
+		return err
+	}
+	if s.Content != nil && record.Content != "" && s.Content.UID != record.Content {
+		s.Content, s.OtherContent = nil, s.Content
+	}
+	if s.Root == nil || s.Leaf != nil || record.Snapshot != "" {
+		return nil
+	}
+	return o.observeUnmet(ctx, s)
+}
+
+// contentOf is the leaf content of a snapshot: that of the leaf VolumeSnapshot that is there or
+// recorded, else one with the stamp.
+func (o Observer) contentOf(ctx context.Context, s *snapshot.Observed) (*snapshotv1.VolumeSnapshotContent, error) {
+	leaf := s.Record().Snapshot
+	if leaf == "" && s.Leaf != nil {
+		leaf = s.Leaf.UID
+	}
+	if leaf != "" {
+		content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.Snapshots.Cache(), index.Named(mirrorsnapshot.ContentName(leaf)))
+		if content != nil && !mirrorsnapshot.Binds(content, leaf) {
+			content = nil
+		}
+		return content, err
+	}
+	contents, err := index.LeafContentsOf(ctx, o.Snapshots.Cache(), s.UID)
+	for i := range contents {
+		origin, ours := mirror.OriginIn(o.HostID, &contents[i])
+		if ours && (s.Origin.UID == "" || origin == s.Origin) {
+			return &contents[i], nil
+		}
+	}
+	return nil, err
+}
+
+// observeUnmet finds the class and the leaf claim to take a snapshot with.
+func (o Observer) observeUnmet(ctx context.Context, s *snapshot.Observed) error {
+	source, err := sourceOf(ctx, o.Host, s.Root)
+	if err != nil {
+		return err
+	}
+	_, invalid := snapshot.Resolve(s.Host, s.Root, source)
+	if invalid != nil {
+		s.Unmet = invalid
+		return nil
+	}
+	leaf, err := o.leafVolume(ctx, s, source)
+	if err != nil || s.Unmet != nil {
+		return err
+	}
+	return o.observeClass(ctx, s, leaf)
+}
+
+// leafVolume is the leaf PV of a source, to which the leaf claim is bound.
+func (o Observer) leafVolume(ctx context.Context, s *snapshot.Observed, source snapshot.Source) (*corev1.PersistentVolume, error) {
+	_, name, uid, _ := hostpv.LeafOf(source.Volume)
+	leaf, err := index.Find[corev1.PersistentVolume](ctx, o.Cache, index.Named(name))
+	if err != nil {
+		return nil, err
+	}
+	claim, origin, err := index.Leaf[corev1.PersistentVolumeClaim](ctx, o.Cache, o.HostID, client.ObjectKeyFromObject(source.Claim))
+	if err != nil {
+		return nil, err
+	}
+	if leaf == nil || leaf.UID != uid || claim == nil || origin.UID != source.Claim.UID || !hostpv.HeldBy(leaf, claim) || claim.Status.Phase != corev1.ClaimBound {
+		s.Unmet = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotSourceNotReady, Message: fmt.Sprintf(
+			"in member %q, claim %q is not bound to its volume %q. `kubectl describe pvc %s` shows why", o.Registration, source.Claim.Name, name, source.Claim.Name)}
+	}
+	return leaf, nil
+}
+
+// observeClass finds the member's class, which has to be of the leaf volume's driver.
+func (o Observer) observeClass(ctx context.Context, s *snapshot.Observed, leaf *corev1.PersistentVolume) error {
+	name := ptr.Deref(s.Host.Spec.VolumeSnapshotClassName, "")
+	hostClass, err := index.Find[snapshotv1.VolumeSnapshotClass](ctx, o.Host, index.Named(name))
+	if err != nil {
+		return err
+	}
+	mapped, rule := o.Place().SnapshotClassFor(name, hostClass)
+	class, err := index.Find[snapshotv1.VolumeSnapshotClass](ctx, o.Snapshots.Cache(), index.Named(mapped))
+	if err != nil {
+		return err
+	}
+	driver, _ := hostpv.SourceOf(leaf)
+	switch {
+	case class == nil:
+		s.Unmet = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotClassNotFound, Message: fmt.Sprintf(
+			"no VolumeSnapshotClass %q in member %q (mapped from %q by %s). Create it there or change the mapping", mapped, o.Registration, name, rule)}
+	case class.Driver != driver:
+		s.Unmet = &mirror.Refusal{Reason: v1alpha1.ReasonSnapshotClassMismatch, Message: fmt.Sprintf(
+			"VolumeSnapshotClass %q in member %q (mapped from %q by %s) is of driver %q, and the claim's volume is of driver %q. Use a class that maps to one of that driver",
+			mapped, o.Registration, name, rule, class.Driver, driver)}
+	}
+	s.Class = mapped
+	return nil
+}

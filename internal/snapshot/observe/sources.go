@@ -1,0 +1,141 @@
+package observe
+
+import (
+	"context"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/route"
+)
+
+// Sources of the requests of a controller of a member's snapshots.
+func (o Observer) Sources() []source.Source {
+	return []source.Source{
+		o.RootSource(&snapshotv1.VolumeSnapshotContent{}, sameName),
+		o.RootEnds(&snapshotv1.VolumeSnapshot{}, ofSnapshot),
+		o.HostSnapshots.Source(&snapshotv1.VolumeSnapshotClass{}, o.unplaced),
+		o.RootSource(&corev1.PersistentVolume{}, o.Own(o.ofVolume), route.VolumeChanged),
+		o.LeafSource(&corev1.PersistentVolumeClaim{}, o.ofLeafClaim, route.Concerning(route.LeafClaimChanged)),
+		o.Snapshots.Source(&snapshotv1.VolumeSnapshot{}, o.ofLeaf),
+		o.Snapshots.Source(&snapshotv1.VolumeSnapshotContent{}, o.ofLeafContent),
+		o.Snapshots.Source(&snapshotv1.VolumeSnapshotClass{}, o.unplaced),
+		o.Snapshots.Changes(func(ctx context.Context, _ string) []reconcile.Request { return o.all(ctx, nil) }),
+	}
+}
+
+func named(uid types.UID) []reconcile.Request {
+	if uid == "" {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: index.Named(mirrorsnapshot.ContentName(uid))}}
+}
+
+func sameName(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: index.Named(obj.GetName())}}
+}
+
+func ofSnapshot(_ context.Context, obj client.Object) []reconcile.Request { return named(obj.GetUID()) }
+
+// ofLeaf enqueues the root of a leaf VolumeSnapshot, and what waits for its name.
+func (o Observer) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
+	var found []reconcile.Request
+	if origin, ours := mirror.OriginIn(o.HostID, obj); ours {
+		found = named(origin.UID)
+	}
+	return append(found, o.ofName(ctx, client.ObjectKeyFromObject(obj))...)
+}
+
+// ofName enqueues the content of the host's VolumeSnapshot of a name.
+func (o Observer) ofName(ctx context.Context, key types.NamespacedName) []reconcile.Request {
+	if o.HostSnapshots.Cache() == nil {
+		return nil
+	}
+	root, err := index.Find[snapshotv1.VolumeSnapshot](ctx, o.Host, key)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the root of a leaf snapshot", "root", key)
+	}
+	if root == nil {
+		return nil
+	}
+	return named(root.UID)
+}
+
+// ofLeafContent enqueues the root of a leaf content: by its stamp, or by that of its leaf
+// VolumeSnapshot, which has the root's name.
+func (o Observer) ofLeafContent(ctx context.Context, obj client.Object) []reconcile.Request {
+	content, ok := obj.(*snapshotv1.VolumeSnapshotContent)
+	if !ok {
+		return nil
+	}
+	var found []reconcile.Request
+	if origin, ours := mirror.OriginIn(o.HostID, content); ours {
+		found = named(origin.UID)
+	}
+	key := mirrorsnapshot.RootOf(content)
+	leaf, origin, err := index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.Snapshots.Cache(), o.HostID, key)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf snapshot of a content", "leaf", content.Name)
+	}
+	if leaf != nil {
+		return append(found, named(origin.UID)...)
+	}
+	return append(found, o.ofName(ctx, key)...)
+}
+
+// ofLeafClaim enqueues the snapshots of the root of a leaf claim.
+func (o Observer) ofLeafClaim(ctx context.Context, obj client.Object) []reconcile.Request {
+	return o.ofClaim(ctx, client.ObjectKeyFromObject(obj))
+}
+
+// ofVolume enqueues the snapshots of the claim of a host PV.
+func (o Observer) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil {
+		return nil
+	}
+	return o.ofClaim(ctx, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+}
+
+func (o Observer) ofClaim(ctx context.Context, claim types.NamespacedName) []reconcile.Request {
+	if o.HostSnapshots.Cache() == nil {
+		return nil
+	}
+	roots, err := index.SnapshotsOfClaim(ctx, o.Host, claim)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the snapshots of a claim", "root", claim)
+	}
+	var found []reconcile.Request
+	for i := range roots {
+		found = append(found, named(roots[i].UID)...)
+	}
+	return found
+}
+
+// unplaced enqueues the contents of the host of which nothing is in the member yet: another class
+// may suit them.
+func (o Observer) unplaced(ctx context.Context, _ client.Object) []reconcile.Request {
+	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool { return mirrorsnapshot.RecordOf(content).Snapshot == "" })
+}
+
+func (o Observer) all(ctx context.Context, which func(*snapshotv1.VolumeSnapshotContent) bool) []reconcile.Request {
+	var found []reconcile.Request
+	if err := o.Router.Each(o.Owner(), &snapshotv1.VolumeSnapshotContent{}, metav1.NamespaceAll, func(obj client.Object) {
+		content, ok := obj.(*snapshotv1.VolumeSnapshotContent)
+		if ok && (which == nil || which(content)) {
+			found = append(found, sameName(ctx, content)...)
+		}
+	}); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the snapshots of the member")
+	}
+	return found
+}

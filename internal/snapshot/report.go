@@ -1,0 +1,137 @@
+package snapshot
+
+import (
+	"fmt"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+func refuse(reason, format string, args ...any) *mirror.Refusal {
+	return &mirror.Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Resolve is the cluster that has the volume of a content of the host, or why Xylem can't take
+// its snapshot. The snapshot-controller copies the driver from the class and the handle from the
+// claim's volume, and compares neither with the other. So the content's own words count for
+// nothing: the claim of its VolumeSnapshot has to be bound to a volume of a member, and that has
+// to have the content's handle.
+func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeSnapshot, source Source) (clusterID string, problem *mirror.Refusal) {
+	invalid := func(format string, args ...any) (string, *mirror.Refusal) {
+		return "", refuse(v1alpha1.ReasonSnapshotSourceInvalid, format, args...)
+	}
+	notReady := func(format string, args ...any) (string, *mirror.Refusal) {
+		return "", refuse(v1alpha1.ReasonSnapshotSourceNotReady, format, args...)
+	}
+	if content.Spec.Source.VolumeHandle == nil {
+		return invalid("VolumeSnapshotContent %q has a snapshotHandle: Xylem takes snapshots of claims, and imports none. Create a VolumeSnapshot with source.persistentVolumeClaimName", content.Name)
+	}
+	claimName := ClaimOf(root)
+	if root == nil {
+		return notReady("VolumeSnapshot %q, which VolumeSnapshotContent %q was created for, no longer exists. Delete the content", mirrorsnapshot.RootOf(content), content.Name)
+	}
+	claim, volume := source.Claim, source.Volume
+	switch {
+	case claimName.Name == "":
+		return invalid("VolumeSnapshot %q has no source.persistentVolumeClaimName. Create one of a claim", root.Name)
+	case claim == nil:
+		return notReady("claim %q no longer exists. Delete the snapshot", claimName.Name)
+	case claim.Spec.VolumeName == "":
+		return notReady("claim %q is not bound. Start a Pod that uses it", claimName.Name)
+	case volume == nil || volume.Spec.ClaimRef == nil || volume.Spec.ClaimRef.UID != claim.UID:
+		return notReady("claim %q and PersistentVolume %q are not bound to each other. Check `kubectl describe pvc %s`", claimName.Name, claim.Spec.VolumeName, claimName.Name)
+	case volume.Spec.CSI == nil || volume.Spec.CSI.VolumeHandle != *content.Spec.Source.VolumeHandle:
+		return invalid("the source of VolumeSnapshotContent %q is not PersistentVolume %q, which claim %q is bound to. Delete the snapshot and create it again", content.Name, volume.Name, claimName.Name)
+	}
+	cluster, _, _, ours := hostpv.LeafOf(volume)
+	switch {
+	case ours:
+		return cluster, nil
+	case hostpv.IsUnfulfilled(volume):
+		return notReady("claim %q has no disk yet: PersistentVolume %q is a promise. Start a Pod that uses the claim", claimName.Name, volume.Name)
+	}
+	return invalid("PersistentVolume %q of claim %q is of driver %q, and VolumeSnapshotClass %q is of driver %q. Use a VolumeSnapshotClass of the volume's driver",
+		volume.Name, claimName.Name, driverOf(volume), ptr.Deref(content.Spec.VolumeSnapshotClassName, ""), content.Spec.Driver)
+}
+
+func driverOf(volume *corev1.PersistentVolume) string {
+	if volume.Spec.CSI == nil {
+		return ""
+	}
+	return volume.Spec.CSI.Driver
+}
+
+// ReportInvalid says why the source cannot be used.
+func (s *Observed) ReportInvalid() *mirror.Refusal { return s.Invalid }
+
+// ReportAway says why the member does not answer.
+func (s *Observed) ReportAway() *mirror.Refusal { return s.Away }
+
+// ReportUnavailable says why the member's snapshots cannot be read.
+func (s *Observed) ReportUnavailable() *mirror.Refusal { return s.Unavailable }
+
+// ReportUnmet says what the member lacks.
+func (s *Observed) ReportUnmet() *mirror.Refusal { return s.Unmet }
+
+// Away says that a member is not connected. since is zero if it never was.
+func Away(registration string, since time.Time) *mirror.Refusal {
+	if since.IsZero() {
+		return refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, was never connected. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is connected", registration)
+	}
+	return refuse(v1alpha1.ReasonMemberAway, "member %q, which has the claim's volume, has not been connected since %s. `kubectl describe clusterregistration %[1]s` shows why. Xylem continues when it is back",
+		registration, since.UTC().Format(time.RFC3339))
+}
+
+// Unregistered says that no registration has a cluster.
+func Unregistered(clusterID string) *mirror.Refusal {
+	return refuse(v1alpha1.ReasonMemberAway, "no ClusterRegistration has cluster %q, which has the claim's volume. Register it again. If it is lost for good, set the annotation %s=true on the VolumeSnapshotContent, and delete the snapshot", clusterID, v1alpha1.AnnotationAbandon)
+}
+
+// ReportReleased says that the snapshot stays in the member.
+func (s *Observed) ReportReleased() *mirror.Refusal {
+	if mirrorsnapshot.Abandoned(s.Host) {
+		return refuse(v1alpha1.ReasonSnapshotAbandoned, "an admin abandoned the snapshot (%s=true on VolumeSnapshotContent %q): Xylem destroys nothing of it, and does nothing else with it. Delete the snapshot, or remove the annotation",
+			v1alpha1.AnnotationAbandon, s.Host.Name)
+	}
+	return refuse(v1alpha1.ReasonSnapshotAbandoned, "member %q was deregistered: the snapshot's data are still in cluster %q. Register that cluster again, under any name, to restore from it",
+		s.Host.Annotations[v1alpha1.AnnotationClusterGone], mirrorsnapshot.PlacedIn(s.Host))
+}
+
+// ReportTaken says that a foreign object has the leaf's name.
+func (s *Observed) ReportTaken() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonNameTaken, "member %q has a VolumeSnapshot %q that Xylem did not create. Xylem leaves it alone. Use another name, or delete it there", s.Member.Registration, s.Origin.Root)
+}
+
+// ReportReplaced says that the member has another snapshot under the name.
+func (s *Observed) ReportReplaced() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonSnapshotReplaced, "member %q has another snapshot under the name of %q than the one that was taken. Xylem uses neither, and destroys neither. Rescue the data that you need in the member, then delete the VolumeSnapshot and take another one",
+		s.Member.Registration, s.Origin.Root)
+}
+
+// ReportLost says that the snapshot is gone from the member.
+func (s *Observed) ReportLost() *mirror.Refusal {
+	record := s.Record()
+	if record.Content == "" {
+		return refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q before the snapshot was ready. Delete it here too, and take another one", s.Origin.Root, s.Member.Registration)
+	}
+	return refuse(v1alpha1.ReasonSnapshotLost, "member %q no longer has VolumeSnapshotContent %q. Its snapshot may still exist under handle %q of driver %q. Rescue the data there, then delete the VolumeSnapshot",
+		s.Member.Registration, mirrorsnapshot.LeafContent(s.Host), record.Handle, s.Host.Annotations[v1alpha1.AttributeDriver])
+}
+
+// ReportLeafLost says that the snapshot cannot be restored, although its content is there.
+func (s *Observed) ReportLeafLost() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot %q in member %q. Xylem keeps its VolumeSnapshotContent %q, but cannot restore from it. Take another snapshot, then delete this one",
+		s.Origin.Root, s.Member.Registration, s.Content.Name)
+}
+
+// ReportTerminating says that the snapshot is being deleted in the member.
+func (s *Observed) ReportTerminating() *mirror.Refusal {
+	return refuse(v1alpha1.ReasonSnapshotTerminating, "somebody deleted the snapshot %q in member %q. Xylem keeps its data. The deletion cannot be undone: take another snapshot, then delete this one", s.Origin.Root, s.Member.Registration)
+}
