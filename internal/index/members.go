@@ -43,7 +43,7 @@ func Registered(ctx context.Context, r client.Reader, namespace string) ([]Membe
 			return nil, err
 		}
 		if registration.DeletionTimestamp == nil {
-			members = append(members, Member{registration.member(), connectionOf(registration.ClusterRegistration), largest[registration.Status.ClusterID]})
+			members = append(members, Member{registration.member(), ConnectionOf(registration.ClusterRegistration), largest[registration.Status.ClusterID]})
 		}
 	}
 	return members, nil
@@ -93,7 +93,8 @@ func registrations(ctx context.Context, r client.Reader) iter.Seq2[registered, e
 	}
 }
 
-func connectionOf(cr *v1alpha1.ClusterRegistration) Connection {
+// ConnectionOf is what a registration reports of its member's connection.
+func ConnectionOf(cr *v1alpha1.ClusterRegistration) Connection {
 	c := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
 	return Connection{
 		Connected:  c != nil && c.Status == metav1.ConditionTrue,
@@ -111,7 +112,7 @@ type Registration struct {
 
 // RegistrationOf a member.
 func RegistrationOf(cr *v1alpha1.ClusterRegistration) Registration {
-	return Registration{cr.Generation, cr.Status.ClusterID, cr.DeletionTimestamp != nil, connectionOf(cr)}
+	return Registration{cr.Generation, cr.Status.ClusterID, cr.DeletionTimestamp != nil, ConnectionOf(cr)}
 }
 
 // Largest volumes that members offer, by cluster ID and class, as the scheduler reads them

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -125,6 +126,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	w := wiring{
 		asking: asking, mgr: mgr, live: live, revision: revision, beats: beats, leads: leads, host: host, options: o, router: router, identity: me,
 		book: account.NewBook(), mirrors: account.NewMirrors(mgr.GetCache(), live), passages: account.NewPassages(clock.RealClock{}), gate: gate, classes: reflection.NewBook(),
+		snapshots: route.NewOptional(), clock: clock.RealClock{},
 	}
 	if err := w.add(); err != nil {
 		return err
@@ -172,7 +174,7 @@ func lookUps(ctx context.Context, mgr ctrl.Manager) (*route.Router, error) {
 
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, snapshotv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
@@ -262,7 +264,7 @@ func (w *wiring) fleet(admit func(context.Context, fleet.Registration, member.Id
 	return fleet.New(fleet.Config{
 		HostID: w.host.id, Namespace: w.options.Namespace, Identity: w.identity, UserAgent: userAgent,
 		Scheme: w.mgr.GetScheme(), Host: w.mgr.GetClient(), HostLive: w.live,
-		Router: w.router, Recorder: w.recorder(),
+		Router: w.router, Recorder: w.recorder(), HostSnapshots: w.snapshots,
 		AllowInsecure: w.options.AllowInsecure, AllowLoopback: w.options.AllowLoopback,
 		FenceDuration: w.options.FenceDuration, ProbeInterval: w.options.ProbeInterval, EpochInterval: w.options.EpochInterval,
 		SyncTimeout: syncTimeout, Leads: w.leads, Revision: w.revision,

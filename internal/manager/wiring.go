@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/xylem-io/xylem/internal/account"
@@ -23,6 +24,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/hostclaim"
 	"github.com/xylem-io/xylem/internal/controller/hostclass"
 	"github.com/xylem-io/xylem/internal/controller/hostservice"
+	"github.com/xylem-io/xylem/internal/controller/hostsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/hostvolume"
 	"github.com/xylem-io/xylem/internal/controller/leafevent"
 	"github.com/xylem-io/xylem/internal/controller/leafnamespace"
@@ -30,6 +32,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/leafpod"
 	"github.com/xylem-io/xylem/internal/controller/leafpv"
 	"github.com/xylem-io/xylem/internal/controller/leafpvc"
+	"github.com/xylem-io/xylem/internal/controller/leafsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/membertoken"
 	"github.com/xylem-io/xylem/internal/controller/orphan"
 	"github.com/xylem-io/xylem/internal/controller/promise"
@@ -39,6 +42,7 @@ import (
 	"github.com/xylem-io/xylem/internal/controller/rootpod"
 	"github.com/xylem-io/xylem/internal/controller/rootpv"
 	"github.com/xylem-io/xylem/internal/controller/rootpvc"
+	"github.com/xylem-io/xylem/internal/controller/rootsnapshot"
 	"github.com/xylem-io/xylem/internal/controller/stuck"
 	"github.com/xylem-io/xylem/internal/controller/virtualnode"
 	"github.com/xylem-io/xylem/internal/controller/waitingpod"
@@ -71,8 +75,11 @@ type wiring struct {
 	passages *account.Passages
 	gate     *backlog.Gate
 	classes  *reflection.Book
-	asking   *rest.Config // of the node API
-	nodeAPI  *nodeapi.Server
+	// snapshots of the host, which it may not serve.
+	snapshots *route.Optional
+	clock     clock.Clock
+	asking    *rest.Config // of the node API
+	nodeAPI   *nodeapi.Server
 }
 
 // recorder of events on objects of the host.
@@ -87,6 +94,9 @@ func (w *wiring) add() error {
 	}
 	if err := w.mgr.Add(w.gate); err != nil {
 		return fmt.Errorf("add the gate of claims: %w", err)
+	}
+	if err := w.mgr.Add(ctrlmanager.RunnableFunc(w.serveSnapshots)); err != nil {
+		return fmt.Errorf("add the look for the host's snapshots: %w", err)
 	}
 	records := &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
@@ -120,6 +130,7 @@ func (w *wiring) add() error {
 		hostclass.Name:      &hostclass.Reconciler{Client: reader, Recorder: recorder},
 		promise.Name:        &promise.Reconciler{Client: reader, Recorder: recorder, Clock: clock.RealClock{}},
 		reflectedclass.Name: &reflectedclass.Reconciler{Client: reader, Book: w.classes},
+		hostsnapshot.Name:   &hostsnapshot.Reconciler{Client: reader, Live: w.live, Snapshots: w.snapshots, Recorder: recorder, Records: records, Clock: clock.RealClock{}},
 		hostvolume.Name:     &hostvolume.Reconciler{Client: reader, Live: w.live, Recorder: recorder, Records: records},
 		heartbeat.Name:      &heartbeat.Heartbeat{Cache: w.mgr.GetCache(), Live: w.beats, Identity: w.identity},
 	} {
@@ -158,6 +169,8 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 			return recovery.Setup(link, recovery.Options{Namespace: w.options.Namespace, NominatedNode: w.nominates(), Exhausted: sizes})
 		},
 		rootpv.Setup,
+		rootsnapshot.Setup,
+		leafsnapshot.Setup,
 		leafpod.Setup,
 		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
 		func(link *member.Link) error {

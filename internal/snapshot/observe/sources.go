@@ -124,7 +124,9 @@ func (o Observer) ofClaim(ctx context.Context, claim types.NamespacedName) []rec
 // unplaced enqueues the contents of the host of which nothing is in the member yet: another class
 // may suit them.
 func (o Observer) unplaced(ctx context.Context, _ client.Object) []reconcile.Request {
-	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool { return mirrorsnapshot.RecordOf(content).Snapshot == "" })
+	return o.all(ctx, func(content *snapshotv1.VolumeSnapshotContent) bool {
+		return mirrorsnapshot.RecordOf(content).Snapshot == ""
+	})
 }
 
 func (o Observer) all(ctx context.Context, which func(*snapshotv1.VolumeSnapshotContent) bool) []reconcile.Request {

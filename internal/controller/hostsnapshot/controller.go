@@ -1,0 +1,206 @@
+package hostsnapshot
+
+import (
+	"context"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/member/hostrecord"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/route"
+	"github.com/xylem-io/xylem/internal/snapshot"
+	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
+	"github.com/xylem-io/xylem/internal/snapshot/observe"
+)
+
+const (
+	// Name of the controller.
+	Name  = "host_snapshot"
+	actor = guarded.Actor("host-snapshot")
+)
+
+// Reconciler reconciles the contents of the host whose driver Xylem is.
+type Reconciler struct {
+	// Client reads the host's cache and writes to the host; Live bypasses the cache.
+	Client client.Client
+	Live   client.Reader
+	// Snapshots of the host, which it may not serve.
+	Snapshots *route.Optional
+	// Recorder of events on VolumeSnapshots.
+	Recorder events.EventRecorder
+	// Records of what was abandoned.
+	Records *hostrecord.Records
+	// Clock dates errors.
+	Clock clock.PassiveClock
+
+	root *guarded.Root
+}
+
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents/status,verbs=patch
+
+// SetupWithManager adds the controller. It has nothing to do before the host serves snapshots.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(Name).
+		WatchesRawSource(r.Snapshots.Source(&snapshotv1.VolumeSnapshotContent{}, sameName)).
+		WatchesRawSource(r.Snapshots.Source(&snapshotv1.VolumeSnapshot{}, ofSnapshot)).
+		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(route.SinceStart(), route.Concerning(route.VolumeChanged))).
+		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
+		WithEventFilter(route.Changed()).
+		Complete(guarded.Settling(r))
+}
+
+// Reconcile takes the next step for one content, if it is this controller's.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if r.Snapshots.Cache() == nil {
+		return reconcile.Result{}, nil
+	}
+	s, err := r.observe(ctx, request.Name)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	plan := lifecycle.Next(s)
+	if plan.Owner != lifecycle.HostSnapshot {
+		return reconcile.Result{}, nil
+	}
+	if plan.Step != lifecycle.None {
+		return reconcile.Result{}, r.act(ctx, s, plan.Step)
+	}
+	return reconcile.Result{}, r.report(ctx, s, plan)
+}
+
+// observe is the observation of a content, and of whether its member answers.
+func (r *Reconciler) observe(ctx context.Context, name string) (*snapshot.Observed, error) {
+	s, cluster, err := observe.InHost(ctx, r.Client, name)
+	if err != nil || s == nil || cluster == "" {
+		return s, err
+	}
+	registrations, err := index.RegistrationsOf(ctx, r.Client, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if len(registrations) == 0 {
+		s.Away = snapshot.Unregistered(cluster)
+		return s, nil
+	}
+	s.Member.ClusterID = cluster
+	for i := range registrations {
+		cr := &registrations[i]
+		s.Member.Registration = cr.Name
+		connected := meta.FindStatusCondition(cr.Status.Conditions, v1alpha1.ConditionConnected)
+		switch {
+		case index.ConnectionOf(cr).Connected, index.ConnectionOf(cr).Connecting:
+			s.Away = nil
+			return s, nil
+		case connected != nil:
+			s.Away = snapshot.Away(cr.Name, connected.LastTransitionTime.Time)
+		}
+	}
+	return s, nil
+}
+
+// act takes the step that the plan has for this controller.
+func (r *Reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
+	switch step {
+	case lifecycle.Release:
+		_, same, err := proof.Prover{HostLive: r.Live, Clock: r.Clock}.ContentUnchanged(ctx, s.Host)
+		if err != nil || !same {
+			return err
+		}
+		return r.root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+	case lifecycle.Abandon:
+		return r.abandon(ctx, s)
+	default:
+		return fmt.Errorf("step %s is not one of %s", step, Name)
+	}
+}
+
+// abandon gives up what a member has of a snapshot: the record comes first.
+func (r *Reconciler) abandon(ctx context.Context, s *snapshot.Observed) error {
+	what := fmt.Sprintf("snapshot %q (%q there)", s.Host.Name, mirrorsnapshot.LeafContent(s.Host))
+	if mirrorsnapshot.Abandoned(s.Host) {
+		what += fmt.Sprintf(": %s=true", v1alpha1.AnnotationAbandon)
+	} else {
+		what += ": deleted while its cluster was not registered"
+	}
+	if cluster := mirrorsnapshot.PlacedIn(s.Host); cluster != "" {
+		if err := r.Records.LetGo(ctx, r.root, cluster, what); err != nil {
+			return err
+		}
+	}
+	return r.root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+}
+
+// report writes the status of a content, and emits an event on its VolumeSnapshot if there is a
+// new problem.
+func (r *Reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) error {
+	if plan.Report == nil {
+		return nil
+	}
+	status := s.Status(plan.Report, r.Clock.Now())
+	if equality.Semantic.DeepEqual(s.Host.Status, status) {
+		return nil
+	}
+	if err := r.root.PatchContentStatus(ctx, actor, s.Host, status); err != nil {
+		return err
+	}
+	if s.Root != nil {
+		r.Recorder.Eventf(s.Root, nil, corev1.EventTypeWarning, plan.Report.Reason, "Snapshot", "%s", plan.Report.Message)
+	}
+	return nil
+}
+
+func named(uid types.UID) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: index.Named(mirrorsnapshot.ContentName(uid))}}
+}
+
+func sameName(_ context.Context, obj client.Object) []reconcile.Request {
+	return []reconcile.Request{{NamespacedName: index.Named(obj.GetName())}}
+}
+
+func ofSnapshot(_ context.Context, obj client.Object) []reconcile.Request { return named(obj.GetUID()) }
+
+// ofVolume enqueues the snapshots of the claim of a volume: a promise may have a disk now.
+func (r *Reconciler) ofVolume(ctx context.Context, obj client.Object) []reconcile.Request {
+	pv, ok := obj.(*corev1.PersistentVolume)
+	if !ok || pv.Spec.ClaimRef == nil || r.Snapshots.Cache() == nil {
+		return nil
+	}
+	found, err := index.SnapshotsOfClaim(ctx, r.Client, types.NamespacedName{Namespace: pv.Spec.ClaimRef.Namespace, Name: pv.Spec.ClaimRef.Name})
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the snapshots of a volume")
+	}
+	var requests []reconcile.Request
+	for i := range found {
+		requests = append(requests, named(found[i].UID)...)
+	}
+	return requests
+}
+
+// ofRegistration enqueues all contents: a registration that is new has recorded no cluster yet.
+func (r *Reconciler) ofRegistration(ctx context.Context, _ client.Object) []reconcile.Request {
+	if r.Snapshots.Cache() == nil {
+		return nil
+	}
+	all, err := index.OwnContents(ctx, r.Client)
+	return route.RequestsFor[snapshotv1.VolumeSnapshotContent](ctx, all, err, nil)
+}

@@ -1,0 +1,80 @@
+package leafsnapshot
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/snapshot"
+	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
+	"github.com/xylem-io/xylem/internal/snapshot/observe"
+)
+
+const (
+	// Name of the controller.
+	Name  = "leaf_snapshot"
+	actor = guarded.Actor("leaf-snapshot")
+	// workers see to the snapshots of one member side by side.
+	workers = 4
+)
+
+// reconciler reconciles the host's contents whose snapshot is in one member, by their names.
+type reconciler struct{ *member.Link }
+
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents/status,verbs=patch
+
+// Setup adds the controller to a member's link.
+func Setup(link *member.Link) error {
+	return link.Controller(Name, workers, &reconciler{link}, observe.Observer{Link: link}.Sources()...)
+}
+
+// Reconcile brings the mirror of one snapshot a step further.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	s, err := observe.Observer{Link: r.Link}.OfContent(ctx, request.Name)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	plan := lifecycle.Next(s)
+	if step := plan.By(lifecycle.LeafSnapshot); step != lifecycle.None {
+		return reconcile.Result{}, r.act(ctx, s, step)
+	}
+	return reconcile.Result{}, r.report(ctx, s, plan)
+}
+
+// act takes the step that the plan has for this controller.
+func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
+	switch step {
+	case lifecycle.Secure:
+		return r.Leaf.PatchContent(ctx, actor, s.Content, s.SecuredContent(), s.Leaf)
+	case lifecycle.RecordContent:
+		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.RecordContent(s.Host, s.Content))
+	default:
+		return fmt.Errorf("step %s is not one of %s", step, Name)
+	}
+}
+
+// report writes the status of the host content, unless that is host_snapshot's, and emits an
+// event on the VolumeSnapshot if there is a new problem.
+func (r *reconciler) report(ctx context.Context, s *snapshot.Observed, plan lifecycle.Plan) error {
+	if s.Host == nil || plan.Owner == lifecycle.HostSnapshot || plan.Step != lifecycle.None && s.Content == nil {
+		return nil
+	}
+	status := s.Status(plan.Report, r.Clock.Now())
+	if equality.Semantic.DeepEqual(s.Host.Status, status) {
+		return nil
+	}
+	if err := r.Root.PatchContentStatus(ctx, actor, s.Host, status); err != nil {
+		return err
+	}
+	if plan.Report != nil && s.Root != nil {
+		r.Recorder.Eventf(s.Root, nil, corev1.EventTypeWarning, plan.Report.Reason, "Snapshot", "%s", plan.Report.Message)
+	}
+	return nil
+}

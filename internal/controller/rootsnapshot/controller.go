@@ -1,0 +1,204 @@
+package rootsnapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xylem-io/xylem/internal/guarded"
+	"github.com/xylem-io/xylem/internal/member"
+	"github.com/xylem-io/xylem/internal/mirror"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/proof"
+	"github.com/xylem-io/xylem/internal/snapshot"
+	"github.com/xylem-io/xylem/internal/snapshot/lifecycle"
+	"github.com/xylem-io/xylem/internal/snapshot/observe"
+)
+
+const (
+	// Name of the controller.
+	Name  = "root_snapshot"
+	actor = guarded.Actor("root-snapshot")
+	// workers see to the snapshots of one member side by side.
+	workers = 4
+)
+
+// reconciler reconciles the host's contents whose snapshot is in one member, by their names.
+type reconciler struct{ *member.Link }
+
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshots;volumesnapshotclasses,verbs=get;list;watch
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;patch
+
+// Setup adds the controller to a member's link.
+func Setup(link *member.Link) error {
+	return link.Controller(Name, workers, &reconciler{link}, observe.Observer{Link: link}.Sources()...)
+}
+
+// Reconcile brings one snapshot a step further.
+func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	s, err := observe.Observer{Link: r.Link}.OfContent(ctx, request.Name)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{}, r.act(ctx, s, lifecycle.Next(s).By(lifecycle.RootSnapshot))
+}
+
+// act takes the step that the plan has for this controller.
+func (r *reconciler) act(ctx context.Context, s *snapshot.Observed, step lifecycle.Step) error {
+	switch step {
+	case lifecycle.None:
+		return nil
+	case lifecycle.Place:
+		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Place(s.Host, r.Member))
+	case lifecycle.Rejoin:
+		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Rejoin(s.Host))
+	case lifecycle.CreateLeaf:
+		return r.create(ctx, s)
+	case lifecycle.RecordLeaf:
+		return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.RecordSnapshot(s.Host, s.Leaf))
+	case lifecycle.SetDelete:
+		return r.setDelete(ctx, s)
+	case lifecycle.DeleteLeaf:
+		return r.deleteLeaf(ctx, s)
+	case lifecycle.DeleteContent:
+		return r.deleteContent(ctx, s)
+	case lifecycle.DeleteKept:
+		return r.deleteKept(ctx, s)
+	case lifecycle.DeleteOrphaned:
+		return r.deleteOrphaned(ctx, s)
+	case lifecycle.DropHost:
+		return r.dropHost(ctx, s)
+	case lifecycle.DropKept:
+		return r.dropKept(ctx, s)
+	default:
+		return fmt.Errorf("step %s is not one of %s", step, Name)
+	}
+}
+
+// create creates the leaf VolumeSnapshot, if a live read shows that the snapshot is placed here
+// and that there was none before: a cache that lags behind may lack the record.
+func (r *reconciler) create(ctx context.Context, s *snapshot.Observed) error {
+	placed, err := r.Proof().SnapshotPlacedHere(ctx, s.Host)
+	if err != nil || !placed {
+		return err
+	}
+	err = r.Leaf.Create(ctx, actor, mirrorsnapshot.Translate(s.Root, s.Class, r.Member))
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		return guarded.Unseen(err)
+	case err != nil:
+		return errors.Join(err, r.refused(ctx, s, guarded.RefusedByMember(r.Registration, "create", "the VolumeSnapshot", err)))
+	}
+	return nil
+}
+
+// refused reports, in the status of the host content and by an event, why the member rejects the
+// leaf. As long as there is none, leaf_snapshot writes no status.
+func (r *reconciler) refused(ctx context.Context, s *snapshot.Observed, why *mirror.Refusal) error {
+	if why == nil {
+		return nil
+	}
+	status := s.Status(why, r.Clock.Now())
+	if equality.Semantic.DeepEqual(s.Host.Status, status) {
+		return nil
+	}
+	if err := r.Root.PatchContentStatus(ctx, actor, s.Host, status); err != nil {
+		return err
+	}
+	r.Recorder.Eventf(s.Root, nil, corev1.EventTypeWarning, why.Reason, "Snapshot", "%s", why.Message)
+	return nil
+}
+
+// destroying begins the evidence of I2: the content ends with its snapshot.
+func (r *reconciler) destroying(ctx context.Context, s *snapshot.Observed) (e proof.DestroyingSnapshot, proven bool, err error) {
+	if e.Host, proven, err = r.Proof().ContentEnded(ctx, s.Host); err != nil || !proven {
+		return e, false, err
+	}
+	e.Root, proven, err = r.Proof().SnapshotEnded(ctx, mirrorsnapshot.RootOf(s.Host), s.UID)
+	return e, proven, err
+}
+
+func (r *reconciler) setDelete(ctx context.Context, s *snapshot.Observed) error {
+	e, proven, err := r.destroying(ctx, s)
+	if err != nil || !proven {
+		return err
+	}
+	return r.Leaf.SetContentDelete(ctx, actor, s.Content, e)
+}
+
+// deleteLeaf deletes the leaf VolumeSnapshot, if its content is as it was seen.
+func (r *reconciler) deleteLeaf(ctx context.Context, s *snapshot.Observed) error {
+	e, proven, err := r.destroying(ctx, s)
+	if err != nil || !proven {
+		return err
+	}
+	e.Leaf, proven, err = r.Proof().LeafContent(ctx, s.Leaf, func(now *snapshotv1.VolumeSnapshotContent) bool {
+		if now == nil || s.Content == nil {
+			return now == nil && s.Content == nil
+		}
+		return now.UID == s.Content.UID && now.Spec.DeletionPolicy == s.Content.Spec.DeletionPolicy
+	})
+	if err != nil || !proven {
+		return err
+	}
+	return r.Leaf.DeleteSnapshot(ctx, s.Leaf, e)
+}
+
+func (r *reconciler) deleteContent(ctx context.Context, s *snapshot.Observed) error {
+	e, proven, err := r.destroying(ctx, s)
+	if err != nil || !proven {
+		return err
+	}
+	return r.Leaf.DeleteContent(ctx, s.Content, e)
+}
+
+// deleteKept deletes the leaf VolumeSnapshot of a root that has ended; its content keeps the data.
+func (r *reconciler) deleteKept(ctx context.Context, s *snapshot.Observed) error {
+	e, proven, err := r.Proof().KeptSnapshot(ctx, s.Host, s.Leaf)
+	if err != nil || !proven {
+		return err
+	}
+	return r.Leaf.DeleteSnapshot(ctx, s.Leaf, e)
+}
+
+// deleteOrphaned deletes a leaf VolumeSnapshot that no content of the host represents.
+func (r *reconciler) deleteOrphaned(ctx context.Context, s *snapshot.Observed) error {
+	e, proven, err := r.Proof().KeptSnapshot(ctx, nil, s.Leaf)
+	if err != nil || !proven {
+		return err
+	}
+	return r.Leaf.DeleteSnapshot(ctx, s.Leaf, e)
+}
+
+// dropHost lets the host forget a snapshot of which nothing is left. In a cluster that was
+// restored, absence is no evidence: the content of the host is the last that knows of it.
+func (r *reconciler) dropHost(ctx context.Context, s *snapshot.Observed) error {
+	if err := r.MayDestroy(); err != nil {
+		return err
+	}
+	gone, err := r.Proof().SnapshotLeafGone(ctx, s.Host)
+	if err != nil {
+		return err
+	}
+	if !gone {
+		return fmt.Errorf("the member has a leaf of snapshot %s, which the cache lacks", s.Host.Name)
+	}
+	return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+}
+
+// dropKept lets the host forget a snapshot whose data the member keeps.
+func (r *reconciler) dropKept(ctx context.Context, s *snapshot.Observed) error {
+	if _, same, err := r.Proof().ContentUnchanged(ctx, s.Host); err != nil || !same {
+		return err
+	}
+	if _, ended, err := r.Proof().SnapshotEnded(ctx, mirrorsnapshot.RootOf(s.Host), s.UID); err != nil || !ended {
+		return err
+	}
+	return r.Root.PatchContent(ctx, actor, s.Host, mirrorsnapshot.Release(s.Host))
+}

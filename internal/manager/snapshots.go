@@ -1,0 +1,48 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/xylem-io/xylem/internal/member"
+)
+
+// snapshotLook is the pause between two looks for the host's snapshots: their
+// CustomResourceDefinitions may be installed later, or never.
+const snapshotLook = 30 * time.Second
+
+// serveSnapshots waits, on the leader, until the host serves snapshots, and has them watched from
+// then on. Until then nothing is.
+func (w *wiring) serveSnapshots(ctx context.Context) error {
+	for {
+		problem, err := member.SnapshotsServed(ctx, w.live, "the host")
+		if err == nil && problem == nil {
+			return w.watchSnapshots(ctx)
+		}
+		if err != nil && !meta.IsNoMatchError(err) && ctx.Err() == nil {
+			ctrl.LoggerFrom(ctx).Info("the host's snapshots cannot be read", "cause", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.clock.After(snapshotLook):
+		}
+	}
+}
+
+func (w *wiring) watchSnapshots(ctx context.Context) error {
+	if err := w.router.SetupOptional(ctx); err != nil {
+		return err
+	}
+	if _, err := w.mgr.GetCache().GetInformer(ctx, &snapshotv1.VolumeSnapshotClass{}); err != nil {
+		return fmt.Errorf("watch the host's VolumeSnapshotClasses: %w", err)
+	}
+	ctrl.LoggerFrom(ctx).Info("the host serves snapshots")
+	w.snapshots.Serve(w.mgr.GetCache())
+	return nil
+}
