@@ -51,14 +51,16 @@ type Orphans struct {
 
 // Book has the accounts of all members, by registration.
 type Book struct {
-	mu       sync.Mutex
-	orphans  map[string]Orphans
-	stuck    map[string]Stuck
-	suspects map[string]*suspects
-	explain  map[string]Explainer
-	waker    route.Waker
-	found    route.Waker   // of those whose orphans are others than before
-	changed  chan struct{} // holds a token if anything has
+	mu      sync.Mutex
+	orphans map[string]Orphans
+	// snapshots without a content in the host: Volume of an Orphan is the leaf content.
+	snapshots map[string]Orphans
+	stuck     map[string]Stuck
+	suspects  map[string]*suspects
+	explain   map[string]Explainer
+	waker     route.Waker
+	found     route.Waker   // of those whose orphans are others than before
+	changed   chan struct{} // holds a token if anything has
 }
 
 // suspects are the volumes of a member that its cache shows without a root.
@@ -78,7 +80,7 @@ func (s *suspects) wake() {
 // NewBook creates an empty book.
 func NewBook() *Book {
 	return &Book{
-		orphans: map[string]Orphans{}, stuck: map[string]Stuck{},
+		orphans: map[string]Orphans{}, snapshots: map[string]Orphans{}, stuck: map[string]Stuck{},
 		suspects: map[string]*suspects{}, explain: map[string]Explainer{},
 		changed: make(chan struct{}, 1),
 	}
@@ -159,11 +161,54 @@ func (b *Book) change(registration string, change func(*Orphans)) {
 	}
 }
 
+// Snapshots of a member without a content in the host, as last known.
+func (b *Book) Snapshots(registration string) Orphans {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	o := b.snapshots[registration]
+	o.Found = slices.Clone(o.Found)
+	return o
+}
+
+// FoundSnapshots records a complete account of a member's snapshots.
+func (b *Book) FoundSnapshots(registration string, found []Orphan) {
+	b.changeSnapshots(registration, func(o *Orphans) { *o = Orphans{Known: true, Found: found} })
+}
+
+// UnknownSnapshots records that a member's snapshots could not be accounted for, as Unknown does.
+func (b *Book) UnknownSnapshots(registration, why string, now time.Time) {
+	b.changeSnapshots(registration, func(o *Orphans) {
+		if o.Err == "" {
+			o.Err, o.Since = why, now
+		}
+	})
+}
+
+func (b *Book) changeSnapshots(registration string, change func(*Orphans)) {
+	b.mu.Lock()
+	before := b.snapshots[registration]
+	after := before
+	change(&after)
+	b.snapshots[registration] = after
+	b.mu.Unlock()
+	if !reflect.DeepEqual(before, after) {
+		b.wake(registration)
+	}
+}
+
+// Suspicious has a member accounted for again soon: something may have no root.
+func (b *Book) Suspicious(registration string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.suspectsOf(registration).wake()
+}
+
 // Forget a member that is no longer registered.
 func (b *Book) Forget(registration string) {
 	b.mu.Lock()
 	found := b.orphans[registration].Found
 	delete(b.orphans, registration)
+	delete(b.snapshots, registration)
 	delete(b.stuck, registration)
 	delete(b.suspects, registration)
 	forgetMetrics(registration)

@@ -12,6 +12,10 @@ var (
 		Name: "xylem_orphaned_volumes",
 		Help: "Leaf volumes in a member that have no root, as of the last complete comparison of both sides. Absent while unknown.",
 	}, []string{"cluster"})
+	orphanedSnapshots = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "xylem_orphaned_snapshots",
+		Help: "Snapshots in a member that no content of the host represents, as of the last complete comparison of both sides. Absent while unknown, or if the host or the member does not serve snapshots.",
+	}, []string{"cluster"})
 	accounted = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "xylem_volumes_accounted_timestamp_seconds",
 		Help: "Time of the last complete comparison of a member's volumes with the host's, in seconds since 1970.",
@@ -40,7 +44,7 @@ var (
 var passageBuckets = prometheus.ExponentialBuckets(0.01, 2, 16)
 
 func init() {
-	metrics.Registry.MustRegister(orphaned, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
+	metrics.Registry.MustRegister(orphaned, orphanedSnapshots, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds)
 }
 
 // CountOrphans shows a complete account in the metrics.
@@ -52,6 +56,14 @@ func CountOrphans(registration string, n int, at time.Time) {
 // UncountOrphans removes the metrics what is no longer known.
 func UncountOrphans(registration string) { orphaned.DeleteLabelValues(registration) }
 
+// CountSnapshotOrphans shows a complete account of snapshots in the metrics.
+func CountSnapshotOrphans(registration string, n int) {
+	orphanedSnapshots.WithLabelValues(registration).Set(float64(n))
+}
+
+// UncountSnapshotOrphans removes the metric of what is no longer known.
+func UncountSnapshotOrphans(registration string) { orphanedSnapshots.DeleteLabelValues(registration) }
+
 // CountStuck shows a member's stuck deletions in the metrics.
 func CountStuck(registration string, n int, oldest time.Duration) {
 	stuckDeletions.WithLabelValues(registration).Set(float64(n))
@@ -59,7 +71,7 @@ func CountStuck(registration string, n int, oldest time.Duration) {
 }
 
 func forgetMetrics(registration string) {
-	for _, vector := range []interface{ DeleteLabelValues(lvs ...string) bool }{orphaned, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds} {
+	for _, vector := range []interface{ DeleteLabelValues(lvs ...string) bool }{orphaned, orphanedSnapshots, accounted, oldestStuck, stuckDeletions, leafBoundSeconds, hostBoundSeconds} {
 		vector.DeleteLabelValues(registration)
 	}
 }

@@ -38,6 +38,7 @@ const (
 	CauseSuspended   = "Suspended"
 	CauseProvisioner = "Provisioner"
 	CausePending     = "Pending"
+	CauseSnapshots   = "Snapshots"
 	CauseUnknown     = "Unknown"
 )
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,7 @@ import (
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
 	"github.com/xylem-io/xylem/internal/mirror/podstatus"
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 	"github.com/xylem-io/xylem/internal/nodes"
 	"github.com/xylem-io/xylem/internal/route"
 	"github.com/xylem-io/xylem/internal/text"
@@ -53,6 +55,8 @@ type leaving struct {
 	promises []corev1.PersistentVolume
 	// volumes of the host whose leaf is there.
 	volumes []corev1.PersistentVolume
+	// snapshots of the host that the member has, or may have.
+	snapshots []snapshotv1.VolumeSnapshotContent
 	// node: the virtual node is still there.
 	node bool
 }
@@ -89,7 +93,7 @@ func (l *leaving) next() step {
 		return waitForClaims
 	case len(l.leaves) > 0 && !l.forced:
 		return waitForLeaves
-	case slices.ContainsFunc(l.volumes, held):
+	case slices.ContainsFunc(l.volumes, held), slices.ContainsFunc(l.snapshots, stays):
 		return releaseVolumes
 	case l.node:
 		return waitForNode
@@ -103,7 +107,11 @@ func (l *leaving) outOfReach() bool {
 	return !l.connected && !l.forced && (there || l.policy == v1alpha1.DeregistrationDrain && l.claims() > 0)
 }
 
-func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) }
+// claims are what Drain waits for: claims, volumes and snapshots.
+func (l *leaving) claims() int { return len(l.bound) + len(l.volumes) + len(l.snapshots) }
+
+// stays reports whether a snapshot is still the member's.
+func stays(content snapshotv1.VolumeSnapshotContent) bool { return !snapshot.Gone(&content) }
 
 // left reports what Drain waits for, by name: a volume may be left without a claim,
 // where it is to be retained. Pure.
@@ -115,7 +123,19 @@ func (l *leaving) left() string {
 	if len(l.volumes) > 0 {
 		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.volumes), "volume"), some(l.volumes)))
 	}
+	if len(l.snapshots) > 0 {
+		parts = append(parts, fmt.Sprintf("%s (%s)", text.Count(len(l.snapshots), "snapshot"), someOf(rootsOf(l.snapshots))))
+	}
 	return strings.Join(parts, " and ")
+}
+
+// rootsOf are the VolumeSnapshots of contents, by name.
+func rootsOf(contents []snapshotv1.VolumeSnapshotContent) []string {
+	names := make([]string, 0, len(contents))
+	for i := range contents {
+		names = append(names, snapshot.RootOf(&contents[i]).String())
+	}
+	return names
 }
 
 func (l *leaving) running() int {
@@ -154,6 +174,8 @@ type Leaver struct {
 	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
+	// Snapshots of the host, which it may not serve.
+	Snapshots *route.Optional
 
 	// Registration is what the fleet is to link.
 	Registration func(context.Context, *v1alpha1.ClusterRegistration) (fleet.Registration, error)
@@ -200,8 +222,8 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 	switch next {
 	case waitForMember:
 		return r.Report(ctx, cr, v1alpha1.ReasonMemberUnreachable, fmt.Sprintf(
-			"the member does not answer (see condition Connected), and still has %s and %s. Bring it back, or abandon it with the annotation %s=true",
-			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+l.claims(), "claim"), v1alpha1.AnnotationForceDeregister))
+			"the member does not answer (see condition Connected), and still has %s, %s and %s. Bring it back, or abandon it with the annotation %s=true",
+			text.Count(len(l.pods), "Pod"), text.Count(len(l.unbound)+len(l.bound)+len(l.volumes), "claim"), text.Count(len(l.snapshots), "snapshot"), v1alpha1.AnnotationForceDeregister))
 	case waitForConfirmation:
 		return r.Report(ctx, cr, v1alpha1.ReasonConfirmationNeeded, fmt.Sprintf(
 			"the deregistration would evict %s in the member (%s). To confirm it, set this annotation on the registration: %s=%s", text.Count(l.running(), "Pod"), some(l.pods), v1alpha1.AnnotationConfirmDeregister, cr.Name))
@@ -217,6 +239,9 @@ func (r *Leaver) take(ctx context.Context, cr *v1alpha1.ClusterRegistration, l *
 			"the member still has %s (%s). Xylem deletes those whose Pods in the host are gone or bound elsewhere. If others remain, delete them in the host, check condition Connected, or abandon the member with the annotation %s=true",
 			text.Count(len(l.leaves), "Pod"), someOf(l.leaves), v1alpha1.AnnotationForceDeregister))
 	case releaseVolumes:
+		if err := r.releaseSnapshots(ctx, cr, l.snapshots, l.forced); err != nil {
+			return err
+		}
 		return r.release(ctx, cr, l.volumes, l.forced)
 	case waitForNode:
 		return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("waiting until node %q is deleted", cr.NodeName()))
@@ -268,8 +293,13 @@ func (r *Leaver) leaving(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	if l.promises, err = index.PromisesIn(ctx, r.Client, cr.Status.ClusterID); err != nil {
 		return nil, err
 	}
-	l.volumes, err = index.VolumesIn(ctx, r.Client, cr.Status.ClusterID)
+	if l.volumes, err = index.VolumesIn(ctx, r.Client, cr.Status.ClusterID); err != nil {
+		return nil, err
+	}
 	l.recall()
+	if r.Snapshots != nil && r.Snapshots.Cache() != nil {
+		l.snapshots, err = index.SnapshotsIn(ctx, r.Client, cr.Status.ClusterID)
+	}
 	return l, err
 }
 
@@ -460,6 +490,27 @@ func (r *Leaver) release(ctx context.Context, cr *v1alpha1.ClusterRegistration, 
 		r.eventClusterGone(cr, after)
 	}
 	return r.Report(ctx, cr, v1alpha1.ReasonDeregistering, fmt.Sprintf("releasing %s, whose data stay in the member", text.Count(len(volumes), "volume")))
+}
+
+// releaseSnapshots reports on the contents of the member's snapshots that their cluster is gone.
+// host_snapshot lets them end from then on. Nothing in the member is touched.
+func (r *Leaver) releaseSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration, contents []snapshotv1.VolumeSnapshotContent, forced bool) error {
+	writer := r.writer(cr)
+	for i := range contents {
+		before := &contents[i]
+		if !stays(*before) {
+			continue
+		}
+		if forced {
+			if err := r.force(ctx, cr, before, fmt.Sprintf("snapshot %q stays in the member", snapshot.RootOf(before))); err != nil {
+				return err
+			}
+		}
+		if err := writer.PatchContent(ctx, actor, before, snapshot.Leave(before, cr.Name)); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // force says and records what is released because an admin insists, without the

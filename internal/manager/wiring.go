@@ -101,7 +101,7 @@ func (w *wiring) add() error {
 	records := &hostrecord.Records{Live: w.live, Namespace: w.options.Namespace, Clock: clock.RealClock{}}
 	registrations := &clusterregistration.Reconciler{
 		Client: w.mgr.GetClient(), Live: w.live, Objects: w.router, Recorder: w.recorder(), Records: records,
-		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{},
+		HostID: w.host.id, Namespace: w.options.Namespace, Book: w.book, Classes: w.classes, Clock: clock.RealClock{}, Snapshots: w.snapshots,
 		ReportGone: rootpvc.ReportClusterGone,
 	}
 	fleet := w.fleet(registrations.Admit)
@@ -139,7 +139,7 @@ func (w *wiring) add() error {
 		}
 	}
 	if err := w.mgr.Add(&stuck.Watcher{
-		Client: reader, Recorder: recorder, Book: w.book, Clock: clock.RealClock{}, After: w.options.StuckAfter,
+		Client: reader, Recorder: recorder, Book: w.book, Clock: clock.RealClock{}, After: w.options.StuckAfter, Snapshots: w.snapshots,
 	}); err != nil {
 		return fmt.Errorf("add controller %s: %w", stuck.Name, err)
 	}
@@ -170,7 +170,7 @@ func (w *wiring) session(_ context.Context, link *member.Link) error {
 		},
 		rootpv.Setup,
 		rootsnapshot.Setup,
-		leafsnapshot.Setup,
+		func(link *member.Link) error { return leafsnapshot.Setup(link, leafsnapshot.Options{Book: w.book}) },
 		leafpod.Setup,
 		func(link *member.Link) error { return leafpvc.Setup(link, leafpvc.Options{Passages: w.passages}) },
 		func(link *member.Link) error {

@@ -2,11 +2,13 @@ package route
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -44,9 +46,14 @@ func (o *Optional) Served() <-chan struct{} { return o.served }
 // Source is a controller's source of the events of a kind, once it is served: beginning with
 // the objects that there are then.
 func (o *Optional) Source(object client.Object, requests Requests, only ...predicate.Predicate) source.Source {
+	return o.SourceFor(object, Handler(requests), only...)
+}
+
+// SourceFor is Source for another handler.
+func (o *Optional) SourceFor(object client.Object, handled handler.EventHandler, only ...predicate.Predicate) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		begin := func() error {
-			return source.Kind(o.Cache(), object, Handler(requests), append(only, Changed())...).Start(ctx, q)
+			return source.Kind(o.Cache(), object, handled, append(slices.Clone(only), Changed())...).Start(ctx, q)
 		}
 		select {
 		case <-o.served:

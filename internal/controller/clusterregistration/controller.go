@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
@@ -54,6 +55,8 @@ type Reconciler struct {
 	ReportGone func(context.Context, *guarded.Root, *corev1.PersistentVolumeClaim, *v1alpha1.ClusterRegistration, time.Time) error
 	// Classes has what classes the members have.
 	Classes *reflection.Book
+	// Snapshots of the host, which it may not serve.
+	Snapshots *route.Optional
 	// Clock is the wall clock.
 	Clock clock.PassiveClock
 	// HostID is the host's cluster ID; Namespace holds the Secrets.
@@ -83,6 +86,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) erro
 		WatchesRawSource(fleet.Source()).
 		WatchesRawSource(r.Book.Source()).
 		WatchesRawSource(r.Classes.Changes()).
+		WatchesRawSource(r.Snapshots.SourceFor(&snapshotv1.VolumeSnapshotContent{}, route.After(countDelay, r.ofObject))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(guarded.Settling(r))
@@ -123,7 +127,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // leaver leaves the members of registrations that are being deleted.
 func (r *Reconciler) leaver() *deregistration.Leaver {
 	return &deregistration.Leaver{
-		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportGone: r.ReportGone, Clock: r.Clock,
+		Client: r.Client, Fleet: r.Fleet, Recorder: r.Recorder, Records: r.Records, ReportGone: r.ReportGone, Clock: r.Clock, Snapshots: r.Snapshots,
 		Registration: r.registrationOf, Patch: r.patch,
 		Report: func(ctx context.Context, cr *v1alpha1.ClusterRegistration, reason, message string) error {
 			return r.report(ctx, cr, readiness{reason, message})

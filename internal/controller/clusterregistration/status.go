@@ -63,6 +63,11 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	}
 	all := append(conditions(state, nodes.ReadyCondition(node, cr), ready), accounted(orphans, &cr.Status), progressing(r.Book.Stuck(cr.Name)))
 	all = append(all, reflected...)
+	snapshots, err := r.snapshots(ctx, cr)
+	if err != nil {
+		return err
+	}
+	all = append(all, snapshots...)
 	if !cr.Spec.Storage.Reflect.Enabled {
 		meta.RemoveStatusCondition(&cr.Status.Conditions, v1alpha1.ConditionClassesReflected)
 	}
@@ -83,6 +88,7 @@ func (r *Reconciler) report(ctx context.Context, cr *v1alpha1.ClusterRegistratio
 	}
 	r.announce(before, cr)
 	r.announceOrphans(before, cr, orphans.Found)
+	r.announceSnapshots(before, cr)
 	r.announceStuck(before, cr)
 	r.announceWaiting(before, cr)
 	r.announceReflection(before, cr)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/guarded"
 	"github.com/xylem-io/xylem/internal/member"
 	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
@@ -25,23 +26,41 @@ const (
 )
 
 // reconciler reconciles the host's contents whose snapshot is in one member, by their names.
-type reconciler struct{ *member.Link }
+type reconciler struct {
+	*member.Link
+	Options
+}
 
-// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=get;list;watch;patch
+// Options of the controller in all members.
+type Options struct {
+	// Book of orphans: it is told when there may be others.
+	Book *account.Book
+}
+
+// +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=snapshot.storage.k8s.io,resources=volumesnapshotcontents/status,verbs=patch
 
 // Setup adds the controller to a member's link.
-func Setup(link *member.Link) error {
-	return link.Controller(Name, workers, &reconciler{link}, observe.Observer{Link: link}.Sources()...)
+func Setup(link *member.Link, o Options) error {
+	return link.Controller(Name, workers, &reconciler{link, o}, observe.Observer{Link: link}.Sources()...)
 }
 
 // Reconcile brings the mirror of one snapshot a step further.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	s, err := observe.Observer{Link: r.Link}.OfContent(ctx, request.Name)
-	if err != nil || s == nil {
+	if err != nil {
 		return reconcile.Result{}, err
 	}
+	if s == nil {
+		if len(r.Book.Snapshots(r.Registration).Found) > 0 {
+			r.Book.Suspicious(r.Registration) // one of them may be gone
+		}
+		return reconcile.Result{}, nil
+	}
 	plan := lifecycle.Next(s)
+	if s.Host == nil && plan.By(lifecycle.LeafSnapshot) == lifecycle.None && plan.Phase == lifecycle.Orphaned {
+		r.Book.Suspicious(r.Registration)
+	}
 	if step := plan.By(lifecycle.LeafSnapshot); step != lifecycle.None {
 		return reconcile.Result{}, r.act(ctx, s, step)
 	}

@@ -59,7 +59,15 @@ func (s *sweeper) run(ctx context.Context, suspicions <-chan struct{}) {
 	defer func() {
 		account.UncountOrphans(s.Registration)
 		s.Book.Unknown(s.Registration, "the member is not connected", s.clock.Now())
+		account.UncountSnapshotOrphans(s.Registration)
+		if s.Book.Snapshots(s.Registration).Known {
+			s.Book.UnknownSnapshots(s.Registration, "the member is not connected", s.clock.Now())
+		}
 	}()
+	var served <-chan struct{}
+	if s.Snapshots != nil && s.Snapshots.Cache() == nil {
+		served = s.Snapshots.Served()
+	}
 	for {
 		started := s.clock.Now()
 		interval := s.Interval
@@ -77,6 +85,8 @@ func (s *sweeper) run(ctx context.Context, suspicions <-chan struct{}) {
 			return
 		case <-s.clock.After(max(interval-pause, 0)):
 		case <-suspicions:
+		case <-served:
+			served = nil
 		}
 	}
 }
@@ -97,5 +107,5 @@ func (s *sweeper) account(ctx context.Context) error {
 	}
 	account.CountOrphans(s.Registration, len(found), s.clock.Now())
 	s.Book.Found(s.Registration, found)
-	return nil
+	return s.accountSnapshots(sweepCtx)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -18,6 +19,8 @@ import (
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/index"
 	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/route"
 )
 
 const (
@@ -47,6 +50,8 @@ type Watcher struct {
 	Clock clock.Clock
 	// After how long a deletion is stuck.
 	After time.Duration
+	// Snapshots of the host, which it may not serve.
+	Snapshots *route.Optional
 
 	told map[types.UID]account.Cause
 }
@@ -143,7 +148,11 @@ func (w *Watcher) inHost(ctx context.Context, cr *v1alpha1.ClusterRegistration) 
 	for i := range ending.Pods {
 		add(kindPod, &ending.Pods[i], "")
 	}
-	return found, nil
+	contents, err := w.endingContents(ctx, cr.Status.ClusterID)
+	for i := range contents {
+		add(kindContent, &contents[i], snapshot.LeafContent(&contents[i]))
+	}
+	return found, err
 }
 
 // cause reports why an object of the host does not go.
@@ -152,6 +161,9 @@ func (w *Watcher) cause(ctx context.Context, cr *v1alpha1.ClusterRegistration, e
 		pods, err := index.PodsOfClaim(ctx, w.Client, c.Key)
 		if err != nil {
 			return none, err
+		}
+		if why, err := w.ofSnapshots(ctx, cr, claim); err != nil || why != none {
+			return why, err
 		}
 		if why := waitsFor(claim, users(pods, c.Key)); why != none {
 			return why, nil
@@ -187,6 +199,8 @@ func inMember(ctx context.Context, explainer account.Explainer, c candidate) acc
 		return explainer.Explain(ctx, kindVolume, types.NamespacedName{Name: c.leaf})
 	case *corev1.Pod:
 		return explainer.Explain(ctx, kindPod, c.Key)
+	case *snapshotv1.VolumeSnapshotContent:
+		return explainer.Explain(ctx, kindContent, types.NamespacedName{Name: c.leaf})
 	}
 	return none
 }

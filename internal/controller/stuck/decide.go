@@ -15,6 +15,7 @@ import (
 	"github.com/xylem-io/xylem/api/v1alpha1"
 	"github.com/xylem-io/xylem/internal/account"
 	"github.com/xylem-io/xylem/internal/mirror/podspec"
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
 )
 
 // Kinds, as they are named to users.
@@ -22,6 +23,8 @@ const (
 	kindVolume = "PersistentVolume"
 	kindClaim  = "PersistentVolumeClaim"
 	kindPod    = "Pod"
+
+	kindContent = "VolumeSnapshotContent"
 )
 
 // candidate is a deletion that is under way.
@@ -95,7 +98,7 @@ func waitsFor(obj client.Object, users []string) account.Cause {
 		switch f {
 		case "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection":
 			protected = true
-		case v1alpha1.FinalizerLeafVolume:
+		case v1alpha1.FinalizerLeafVolume, snapshot.FinalizerContent:
 		default:
 			others = append(others, f)
 		}

@@ -67,6 +67,8 @@ func (e *explainer) Explain(ctx context.Context, kind string, key types.Namespac
 		why, err = e.volume(ctx, key.Name)
 	case kindPod:
 		why, err = e.pod(ctx, key)
+	case kindContent:
+		why, err = e.content(ctx, key.Name)
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find out why a deletion is stuck", "cluster", e.Registration, "leaf", key.String())
@@ -95,6 +97,10 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 	if err != nil || pv == nil {
 		return none, err
 	}
+	kept, err := e.snapshotsOf(ctx, pv)
+	if err != nil {
+		return none, err
+	}
 	said := pv.Status.Message
 	if said == "" {
 		if said, err = e.warning(ctx, pv); err != nil {
@@ -102,6 +108,8 @@ func (e *explainer) volume(ctx context.Context, name string) (account.Cause, err
 		}
 	}
 	switch {
+	case said != "" && len(kept) > 0:
+		return because(account.CauseSnapshots, "the driver did not delete volume %q, which has snapshots (%s): %s. Delete these snapshots if the driver needs that", name, some(kept), said), nil
 	case said != "":
 		return because(account.CauseProvisioner, "the driver did not delete volume %q: %s", name, said), nil
 	case pv.DeletionTimestamp != nil:

@@ -1,0 +1,162 @@
+package orphan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+// accountSnapshots finds the snapshots of the member that no content of the host represents, if
+// both serve snapshots.
+func (s *sweeper) accountSnapshots(ctx context.Context) error {
+	if s.HostSnapshots == nil || s.Snapshots == nil || s.HostSnapshots.Cache() == nil || s.Snapshots.Cache() == nil {
+		return nil
+	}
+	found, err := s.sweepSnapshots(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		ctrl.LoggerFrom(ctx).Info("the member's snapshots are not accounted for", "cluster", s.Registration, "cause", err.Error())
+		account.UncountSnapshotOrphans(s.Registration)
+		s.Book.UnknownSnapshots(s.Registration, err.Error(), s.clock.Now())
+		return err
+	}
+	account.CountSnapshotOrphans(s.Registration, len(found))
+	s.Book.FoundSnapshots(s.Registration, found)
+	return nil
+}
+
+// leafSnapshot is a leaf content of this host, by its stamp or by that of its VolumeSnapshot.
+type leafSnapshot struct {
+	name   string
+	uid    types.UID
+	origin mirror.Origin
+	// leaf is the UID of its VolumeSnapshot.
+	leaf types.UID
+}
+
+// sweepSnapshots reads both sides, live; the member first, as sweep does.
+func (s *sweeper) sweepSnapshots(ctx context.Context) ([]account.Orphan, error) {
+	leaves, err := s.leafSnapshots(ctx)
+	if err != nil || len(leaves) == 0 {
+		return nil, err
+	}
+	hosts := map[types.UID]snapshotv1.VolumeSnapshotContent{}
+	var list snapshotv1.VolumeSnapshotContentList
+	err = index.Pages(ctx, s.HostLive, &list, func() {
+		for i := range list.Items {
+			hosts[list.Items[i].Spec.VolumeSnapshotRef.UID] = list.Items[i]
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the host's VolumeSnapshotContents: %w", err)
+	}
+	roots := map[types.NamespacedName]types.UID{}
+	var snapshots snapshotv1.VolumeSnapshotList
+	err = index.Pages(ctx, s.HostLive, &snapshots, func() {
+		for i := range snapshots.Items {
+			vs := &snapshots.Items[i]
+			roots[types.NamespacedName{Namespace: vs.Namespace, Name: vs.Name}] = vs.UID
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the host's VolumeSnapshots: %w", err)
+	}
+	var found []account.Orphan
+	for _, leaf := range leaves {
+		var host *snapshotv1.VolumeSnapshotContent
+		if h, has := hosts[leaf.origin.UID]; has {
+			host = &h
+		}
+		if o := judgeSnapshot(leaf, host, roots, s.ClusterID); o != nil {
+			found = append(found, *o)
+		}
+	}
+	slices.SortFunc(found, func(a, b account.Orphan) int { return strings.Compare(a.Volume, b.Volume) })
+	return s.confirmedSnapshots(ctx, found)
+}
+
+// leafSnapshots are the member's contents that are of this host, those that are being deleted
+// excepted.
+func (s *sweeper) leafSnapshots(ctx context.Context) ([]leafSnapshot, error) {
+	origins := map[types.UID]mirror.Origin{}
+	var snapshots snapshotv1.VolumeSnapshotList
+	if err := index.Pages(ctx, s.Live, &snapshots, func() {
+		for i := range snapshots.Items {
+			if origin, ours := mirror.OriginIn(s.HostID, &snapshots.Items[i]); ours {
+				origins[snapshots.Items[i].UID] = origin
+			}
+		}
+	}); err != nil {
+		return nil, fmt.Errorf("list the member's VolumeSnapshots: %w", err)
+	}
+	var found []leafSnapshot
+	var list snapshotv1.VolumeSnapshotContentList
+	if err := index.Pages(ctx, s.Live, &list, func() {
+		for i := range list.Items {
+			content := &list.Items[i]
+			leaf := content.Spec.VolumeSnapshotRef.UID
+			origin, ours := mirror.OriginIn(s.HostID, content)
+			if !ours {
+				origin, ours = origins[leaf]
+			}
+			if ours && content.DeletionTimestamp == nil {
+				found = append(found, leafSnapshot{content.Name, content.UID, origin, leaf})
+			}
+		}
+	}); err != nil {
+		return nil, fmt.Errorf("list the member's VolumeSnapshotContents: %w", err)
+	}
+	return found, nil
+}
+
+// judgeSnapshot reports why a snapshot is an orphan; nil if it is none: a content of the host
+// represents it, or is about to. Pure.
+func judgeSnapshot(leaf leafSnapshot, host *snapshotv1.VolumeSnapshotContent, roots map[types.NamespacedName]types.UID, clusterID string) *account.Orphan {
+	root := leaf.origin.Root
+	orphan := func(reason, format string, args ...any) *account.Orphan {
+		return &account.Orphan{Volume: leaf.name, UID: leaf.uid, Root: root, Reason: reason, Message: fmt.Sprintf(format, args...)}
+	}
+	uid, there := roots[root]
+	switch {
+	case host != nil:
+		record := mirrorsnapshot.RecordOf(host)
+		switch placed := mirrorsnapshot.PlacedIn(host); {
+		case placed != "" && placed != clusterID:
+			return orphan(account.Surplus, "snapshot %q is placed in another member (cluster ID %s)", root, placed)
+		case record.Content != "" && record.Content != leaf.uid, record.Content == "" && record.Snapshot != "" && record.Snapshot != leaf.leaf:
+			return orphan(account.Surplus, "snapshot %q has another content in the member", root)
+		}
+		return nil
+	case there && uid == leaf.origin.UID:
+		return nil // the host's snapshot-controller is about to create the content
+	case there:
+		return orphan(account.RootReplaced, "another VolumeSnapshot now has the name of %q, for which it was taken, and no VolumeSnapshotContent of the host represents it", root)
+	}
+	return orphan(account.RootGone, "the host has neither VolumeSnapshot %q, for which it was taken, nor a VolumeSnapshotContent that represents it", root)
+}
+
+// confirmedSnapshots are the orphans that are still there.
+func (s *sweeper) confirmedSnapshots(ctx context.Context, found []account.Orphan) ([]account.Orphan, error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
+	now, err := s.leafSnapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(o account.Orphan) bool {
+		return !slices.ContainsFunc(now, func(l leafSnapshot) bool { return l.uid == o.UID })
+	}), nil
+}

@@ -1,0 +1,115 @@
+package stuck
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/account"
+	"github.com/xylem-io/xylem/internal/index"
+	"github.com/xylem-io/xylem/internal/mirror/hostpv"
+	"github.com/xylem-io/xylem/internal/mirror/snapshot"
+)
+
+// endingContents are the contents of the host that are being deleted, of snapshots in a cluster.
+func (w *Watcher) endingContents(ctx context.Context, clusterID string) ([]snapshotv1.VolumeSnapshotContent, error) {
+	if w.Snapshots == nil || w.Snapshots.Cache() == nil {
+		return nil, nil
+	}
+	contents, err := index.SnapshotsIn(ctx, w.Client, clusterID)
+	return slices.DeleteFunc(contents, func(c snapshotv1.VolumeSnapshotContent) bool { return c.DeletionTimestamp == nil }), err
+}
+
+// ofSnapshots reports which snapshots hold a claim: the host's snapshot-controller keeps it until
+// they are ready.
+func (w *Watcher) ofSnapshots(ctx context.Context, cr *v1alpha1.ClusterRegistration, claim *corev1.PersistentVolumeClaim) (account.Cause, error) {
+	if w.Snapshots == nil || w.Snapshots.Cache() == nil || !slices.Contains(claim.Finalizers, snapshot.FinalizerSource) {
+		return none, nil
+	}
+	all, err := index.SnapshotsOfClaim(ctx, w.Client, client.ObjectKeyFromObject(claim))
+	if err != nil {
+		return none, err
+	}
+	var names []string
+	for i := range all {
+		if status := all[i].Status; status == nil || !ptr.Deref(status.ReadyToUse, false) {
+			names = append(names, fmt.Sprintf("%q", all[i].Name))
+		}
+	}
+	return heldBySnapshots(names, away(cr)), nil
+}
+
+// heldBySnapshots says what a claim waits for, and why that takes so long if it is known. Pure.
+func heldBySnapshots(names []string, away account.Cause) account.Cause {
+	if len(names) == 0 {
+		return none
+	}
+	slices.Sort(names)
+	text := "the host's snapshot-controller keeps it until its snapshots are ready: VolumeSnapshot " + some(names) + ". Delete these snapshots if nobody needs them"
+	if away != none {
+		return because(away.Kind, "%s: %s", text, away.Text)
+	}
+	return because(account.CauseSnapshots, "%s", text)
+}
+
+// some are the first few names.
+func some(names []string) string {
+	const most = 5
+	if len(names) > most {
+		names = append(slices.Clone(names[:most]), "…")
+	}
+	return strings.Join(names, ", ")
+}
+
+// content explains a leaf content by what its driver says.
+func (e *explainer) content(ctx context.Context, name string) (account.Cause, error) {
+	if e.Snapshots == nil || e.Snapshots.Cache() == nil {
+		if e.Snapshots != nil {
+			if problem, known := e.Snapshots.Problem(); known && problem != nil {
+				return because(account.CauseSnapshots, "%s", problem.Message), nil
+			}
+		}
+		return none, nil
+	}
+	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, e.Snapshots.Cache(), index.Named(name))
+	if err != nil || content == nil {
+		return none, err
+	}
+	if content.Status != nil && content.Status.Error != nil {
+		return because(account.CauseProvisioner, "the driver did not delete snapshot %q: %s", name, ptr.Deref(content.Status.Error.Message, "")), nil
+	}
+	if content.DeletionTimestamp != nil {
+		if why := waitsFor(content, nil); why != none {
+			return because(why.Kind, "snapshot %q waits: %s", name, why.Text), nil
+		}
+	}
+	return because(account.CausePending, "snapshot %q still exists (policy %s), and its csi-snapshotter reports nothing. Check that the snapshot-controller and the csi-snapshotter run", name, content.Spec.DeletionPolicy), nil
+}
+
+// snapshotsOf are the member's contents of snapshots of a leaf PV, by name.
+func (e *explainer) snapshotsOf(ctx context.Context, pv *corev1.PersistentVolume) ([]string, error) {
+	if e.Snapshots == nil || e.Snapshots.Cache() == nil || pv.Spec.CSI == nil {
+		return nil, nil
+	}
+	driver, handle := hostpv.SourceOf(pv)
+	var list snapshotv1.VolumeSnapshotContentList
+	if err := e.Snapshots.Cache().List(ctx, &list, index.ReadOnly); err != nil {
+		return nil, fmt.Errorf("list the snapshots of volume %s: %w", pv.Name, err)
+	}
+	var names []string
+	for i := range list.Items {
+		spec := &list.Items[i].Spec
+		if spec.Driver == driver && ptr.Deref(spec.Source.VolumeHandle, "") == handle {
+			names = append(names, fmt.Sprintf("%q of VolumeSnapshot %q", list.Items[i].Name, snapshot.RootOf(&list.Items[i])))
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

@@ -1,0 +1,31 @@
+package main
+
+import "github.com/xylem-io/xylem/internal/snapshot/lifecycle"
+
+const snapshotsIntro = `# The life of a snapshot
+
+` + "`make generate`" + ` writes this page from the table in [internal/snapshot/lifecycle](snapshot/lifecycle), which root_snapshot,
+leaf_snapshot and host_snapshot share, as the controllers of volumes share [that of volumes](VOLUMES.md). Each of them
+observes what its request is about, and looks for the first row, from top to bottom, whose conditions all hold. If the row
+names that controller, it takes the step. Otherwise leaf_snapshot, or host_snapshot in its own rows, writes the status of
+the host content: the row's message, or what the member says.
+
+| Word | Meaning |
+|---|---|
+| root | the user's VolumeSnapshot in the host |
+| host content | its VolumeSnapshotContent, which the host's snapshot-controller creates |
+| leaf, leaf content | their counterparts in the member; the member's snapshot-controller creates the leaf content |
+| placed | an annotation of the host content names the member that has the snapshot, or may have it |
+| announced | the host's snapshot-controller says that the root is being deleted, or was |
+| ended | the root is gone, or is being deleted |
+| held | the host content has the finalizer that its driver removes |
+| stamped | the leaf content carries Xylem's labels and annotations for this root, and the member's deletion policy |
+| secured | stamped, and with policy Retain |
+| recorded | the host content has the UID of the leaf content, and the handle that the driver gave it |
+| replaced | the member has another leaf, or leaf content, than the host content records |
+| released | an admin abandons it, or its member is no longer registered |
+| to be destroyed | the policies on both sides are Delete, and the end is announced; else it is to be kept |
+
+`
+
+func snapshotsPage() ([]byte, error) { return []byte(snapshotsIntro + lifecycle.Page()), nil }
