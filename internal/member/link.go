@@ -179,6 +179,25 @@ func (l *Link) RootSource(object client.Object, requests route.Requests, only ..
 	return l.Router.Source(l.Owner(), object, requests, only...)
 }
 
+// LeafSnapshotSource is LeafSource for the kinds of snapshots, once the member serves them.
+func (l *Link) LeafSnapshotSource(object client.Object, requests route.Requests) source.Source {
+	return l.Snapshots.Events(object, route.Handler(requests))
+}
+
+// HostSnapshotSource is a source of the host's events of the kinds of snapshots, once the host
+// serves them, whichever member they concern.
+func (l *Link) HostSnapshotSource(object client.Object, requests route.Requests) source.Source {
+	return l.HostSnapshots.Events(object, route.Handler(requests))
+}
+
+// LeafSnapshots is the cache of the member's snapshots; nil if it does not serve them.
+func (l *Link) LeafSnapshots() client.Reader {
+	if l.Snapshots == nil || l.Snapshots.Cache() == nil {
+		return nil
+	}
+	return l.Snapshots.Cache()
+}
+
 // RootEnds is a source of the deletions of one kind in the host, also of what does not concern this
 // member: what it has of that is for requests to find out.
 func (l *Link) RootEnds(object client.Object, requests route.Requests) source.Source {

@@ -43,14 +43,9 @@ func (o *Optional) Cache() cache.Cache {
 // Served is closed when they are.
 func (o *Optional) Served() <-chan struct{} { return o.served }
 
-// Source is a controller's source of the events of a kind, once it is served: beginning with
+// Events is a controller's source of the events of a kind, once it is served: beginning with
 // the objects that there are then.
-func (o *Optional) Source(object client.Object, requests Requests, only ...predicate.Predicate) source.Source {
-	return o.SourceFor(object, Handler(requests), only...)
-}
-
-// SourceFor is Source for another handler.
-func (o *Optional) SourceFor(object client.Object, handled handler.EventHandler, only ...predicate.Predicate) source.Source {
+func (o *Optional) Events(object client.Object, handled handler.EventHandler, only ...predicate.Predicate) source.Source {
 	return source.Func(func(ctx context.Context, q queue) error {
 		begin := func() error {
 			return source.Kind(o.Cache(), object, handled, append(slices.Clone(only), Changed())...).Start(ctx, q)

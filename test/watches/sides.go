@@ -44,6 +44,8 @@ var readers = map[string]side{
 	"hostclass.Reconciler.Client":           host,
 	"account.Mirrors.host":                  host,
 	"account.Mirrors.live":                  live,
+	"hostsnapshot.Reconciler.Client":        host,
+	"hostsnapshot.Reconciler.Live":          live,
 	"hostvolume.Reconciler.Client":          host,
 	"hostvolume.Reconciler.Live":            live,
 	"promise.Reconciler.Client":             host,

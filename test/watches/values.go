@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/xylem-io/xylem/test/gosource"
 )
 
 // depth bounds how far a value is traced through assignments.
@@ -49,6 +51,9 @@ func (w *walk) sidesOf(e ast.Expr, in *frame, level int) []side {
 	case *ast.CallExpr: // the manager's cache is the host's
 		if f := w.callee(e); f != nil && f.Pkg().Path() == "sigs.k8s.io/controller-runtime/pkg/cluster" && f.Name() == "GetCache" {
 			return []side{host}
+		}
+		if f := w.callee(e); f != nil && f.Pkg().Path() == gosource.Module+"internal/member" && f.Name() == "LeafSnapshots" {
+			return []side{leaf}
 		}
 	}
 	return nil

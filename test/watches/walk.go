@@ -114,6 +114,9 @@ var sources = []source{
 	{"sigs.k8s.io/controller-runtime/pkg/source", "Kind", "", 1},
 	{gosource.Module + "internal/member", "RootSource", host, 0},
 	{gosource.Module + "internal/member", "LeafSource", leaf, 0},
+	{gosource.Module + "internal/member", "LeafSnapshotSource", leaf, 0},
+	{gosource.Module + "internal/member", "HostSnapshotSource", host, 0},
+	{gosource.Module + "internal/route", "Events", host, 0}, // LeafSnapshotSource calls it too
 }
 
 // accesses records a call that reads or watches; false if it is neither.

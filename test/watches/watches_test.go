@@ -55,6 +55,12 @@ var exceptions = map[exception]string{
 	{"recovery.reconciler", access{leaf, "PersistentVolume"}}:      "the same",
 	{"recovery.reconciler", access{leaf, "PersistentVolumeClaim"}}: "the same",
 
+	{"rootsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "its volume, which does not change while it is bound: the snapshot-controller creates a content for a bound claim only",
+	{"rootsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "what the leaf claim is bound to, which is watched",
+	{"leafsnapshot.reconciler", access{host, "PersistentVolumeClaim"}}: "as root_snapshot",
+	{"leafsnapshot.reconciler", access{leaf, "PersistentVolume"}}:      "the same",
+	{"hostsnapshot.Reconciler", access{host, "PersistentVolumeClaim"}}: "the same",
+
 	{"reflectedclass.observer", access{host, "StorageClass"}}: "only for what was offered before the manager started",
 }
 

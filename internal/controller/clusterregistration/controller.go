@@ -86,7 +86,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, fleet *fleet.Fleet) erro
 		WatchesRawSource(fleet.Source()).
 		WatchesRawSource(r.Book.Source()).
 		WatchesRawSource(r.Classes.Changes()).
-		WatchesRawSource(r.Snapshots.SourceFor(&snapshotv1.VolumeSnapshotContent{}, route.After(countDelay, r.ofObject))).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.After(countDelay, r.ofObject))).
 		WithEventFilter(route.Changed()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).
 		Complete(guarded.Settling(r))

@@ -61,8 +61,8 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.root = guarded.NewRoot(r.Client, "", guarded.HostOnly{})
 	return ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		WatchesRawSource(r.Snapshots.Source(&snapshotv1.VolumeSnapshotContent{}, sameName)).
-		WatchesRawSource(r.Snapshots.Source(&snapshotv1.VolumeSnapshot{}, ofSnapshot)).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshotContent{}, route.Handler(sameName))).
+		WatchesRawSource(r.Snapshots.Events(&snapshotv1.VolumeSnapshot{}, route.Handler(ofSnapshot))).
 		Watches(&corev1.PersistentVolume{}, handler.EnqueueRequestsFromMapFunc(r.ofVolume), builder.WithPredicates(route.SinceStart(), route.Concerning(route.VolumeChanged))).
 		Watches(&v1alpha1.ClusterRegistration{}, handler.EnqueueRequestsFromMapFunc(r.ofRegistration), builder.WithPredicates(route.Concerning(route.Of(index.RegistrationOf)))).
 		WithEventFilter(route.Changed()).

@@ -19,7 +19,7 @@ import (
 // accountSnapshots finds the snapshots of the member that no content of the host represents, if
 // both serve snapshots.
 func (s *sweeper) accountSnapshots(ctx context.Context) error {
-	if s.HostSnapshots == nil || s.Snapshots == nil || s.HostSnapshots.Cache() == nil || s.Snapshots.Cache() == nil {
+	if s.HostSnapshots == nil || s.HostSnapshots.Cache() == nil || s.LeafSnapshots() == nil {
 		return nil
 	}
 	found, err := s.sweepSnapshots(ctx)

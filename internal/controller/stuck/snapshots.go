@@ -70,7 +70,7 @@ func some(names []string) string {
 
 // content explains a leaf content by what its driver says.
 func (e *explainer) content(ctx context.Context, name string) (account.Cause, error) {
-	if e.Snapshots == nil || e.Snapshots.Cache() == nil {
+	if e.LeafSnapshots() == nil {
 		if e.Snapshots != nil {
 			if problem, known := e.Snapshots.Problem(); known && problem != nil {
 				return because(account.CauseSnapshots, "%s", problem.Message), nil
@@ -78,7 +78,7 @@ func (e *explainer) content(ctx context.Context, name string) (account.Cause, er
 		}
 		return none, nil
 	}
-	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, e.Snapshots.Cache(), index.Named(name))
+	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, e.LeafSnapshots(), index.Named(name))
 	if err != nil || content == nil {
 		return none, err
 	}
@@ -95,12 +95,12 @@ func (e *explainer) content(ctx context.Context, name string) (account.Cause, er
 
 // snapshotsOf are the member's contents of snapshots of a leaf PV, by name.
 func (e *explainer) snapshotsOf(ctx context.Context, pv *corev1.PersistentVolume) ([]string, error) {
-	if e.Snapshots == nil || e.Snapshots.Cache() == nil || pv.Spec.CSI == nil {
+	if e.LeafSnapshots() == nil || pv.Spec.CSI == nil {
 		return nil, nil
 	}
 	driver, handle := hostpv.SourceOf(pv)
 	var list snapshotv1.VolumeSnapshotContentList
-	if err := e.Snapshots.Cache().List(ctx, &list, index.ReadOnly); err != nil {
+	if err := e.LeafSnapshots().List(ctx, &list, index.ReadOnly); err != nil {
 		return nil, fmt.Errorf("list the snapshots of volume %s: %w", pv.Name, err)
 	}
 	var names []string

@@ -110,7 +110,7 @@ func (o Observer) unrepresented(ctx context.Context, uid types.UID) (*snapshot.O
 
 // leafOf is the leaf VolumeSnapshot with the stamp of a root of a UID; nil if there is none.
 func (o Observer) leafOf(ctx context.Context, uid types.UID) (*snapshotv1.VolumeSnapshot, mirror.Origin, error) {
-	leaves, err := index.LeafSnapshotsOf(ctx, o.Snapshots.Cache(), uid)
+	leaves, err := index.LeafSnapshotsOf(ctx, o.LeafSnapshots(), uid)
 	for i := range leaves {
 		if origin, ours := mirror.OriginIn(o.HostID, &leaves[i]); ours {
 			return &leaves[i], origin, nil
@@ -120,7 +120,7 @@ func (o Observer) leafOf(ctx context.Context, uid types.UID) (*snapshotv1.Volume
 }
 
 func (o Observer) observeLeaves(ctx context.Context, s *snapshot.Observed) error {
-	cache, record := o.Snapshots.Cache(), s.Record()
+	cache, record := o.LeafSnapshots(), s.Record()
 	there, err := index.Find[snapshotv1.VolumeSnapshot](ctx, cache, s.Origin.Root)
 	if err != nil {
 		return err
@@ -158,13 +158,13 @@ func (o Observer) contentOf(ctx context.Context, s *snapshot.Observed) (*snapsho
 		leaf = s.Leaf.UID
 	}
 	if leaf != "" {
-		content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.Snapshots.Cache(), index.Named(mirrorsnapshot.ContentName(leaf)))
+		content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.LeafSnapshots(), index.Named(mirrorsnapshot.ContentName(leaf)))
 		if content != nil && !mirrorsnapshot.Binds(content, leaf) {
 			content = nil
 		}
 		return content, err
 	}
-	contents, err := index.LeafContentsOf(ctx, o.Snapshots.Cache(), s.UID)
+	contents, err := index.LeafContentsOf(ctx, o.LeafSnapshots(), s.UID)
 	for i := range contents {
 		origin, ours := mirror.OriginIn(o.HostID, &contents[i])
 		if ours && (s.Origin.UID == "" || origin == s.Origin) {
@@ -218,7 +218,7 @@ func (o Observer) observeClass(ctx context.Context, s *snapshot.Observed, leaf *
 		return err
 	}
 	mapped, rule := o.Place().SnapshotClassFor(name, hostClass)
-	class, err := index.Find[snapshotv1.VolumeSnapshotClass](ctx, o.Snapshots.Cache(), index.Named(mapped))
+	class, err := index.Find[snapshotv1.VolumeSnapshotClass](ctx, o.LeafSnapshots(), index.Named(mapped))
 	if err != nil {
 		return err
 	}

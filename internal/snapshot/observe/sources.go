@@ -22,13 +22,13 @@ import (
 func (o Observer) Sources() []source.Source {
 	return []source.Source{
 		o.RootSource(&snapshotv1.VolumeSnapshotContent{}, sameName),
-		o.RootEnds(&snapshotv1.VolumeSnapshot{}, ofSnapshot),
-		o.HostSnapshots.Source(&snapshotv1.VolumeSnapshotClass{}, o.unplaced),
+		o.HostSnapshotSource(&snapshotv1.VolumeSnapshot{}, o.ofSnapshot),
+		o.HostSnapshotSource(&snapshotv1.VolumeSnapshotClass{}, o.unplaced),
 		o.RootSource(&corev1.PersistentVolume{}, o.Own(o.ofVolume), route.VolumeChanged),
 		o.LeafSource(&corev1.PersistentVolumeClaim{}, o.ofLeafClaim, route.Concerning(route.LeafClaimChanged)),
-		o.Snapshots.Source(&snapshotv1.VolumeSnapshot{}, o.ofLeaf),
-		o.Snapshots.Source(&snapshotv1.VolumeSnapshotContent{}, o.ofLeafContent),
-		o.Snapshots.Source(&snapshotv1.VolumeSnapshotClass{}, o.unplaced),
+		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshot{}, o.ofLeaf),
+		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshotContent{}, o.ofLeafContent),
+		o.LeafSnapshotSource(&snapshotv1.VolumeSnapshotClass{}, o.unplaced),
 		o.Snapshots.Changes(func(ctx context.Context, _ string) []reconcile.Request { return o.all(ctx, nil) }),
 	}
 }
@@ -44,7 +44,17 @@ func sameName(_ context.Context, obj client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: index.Named(obj.GetName())}}
 }
 
-func ofSnapshot(_ context.Context, obj client.Object) []reconcile.Request { return named(obj.GetUID()) }
+// ofSnapshot enqueues the content of a VolumeSnapshot of the host, unless it is another member's.
+func (o Observer) ofSnapshot(ctx context.Context, obj client.Object) []reconcile.Request {
+	content, err := index.Find[snapshotv1.VolumeSnapshotContent](ctx, o.Host, index.Named(mirrorsnapshot.ContentName(obj.GetUID())))
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "look up the content of a snapshot", "root", client.ObjectKeyFromObject(obj))
+	}
+	if placed := content != nil && mirrorsnapshot.PlacedIn(content) != ""; placed && mirrorsnapshot.PlacedIn(content) != o.ClusterID {
+		return nil
+	}
+	return named(obj.GetUID())
+}
 
 // ofLeaf enqueues the root of a leaf VolumeSnapshot, and what waits for its name.
 func (o Observer) ofLeaf(ctx context.Context, obj client.Object) []reconcile.Request {
@@ -82,7 +92,7 @@ func (o Observer) ofLeafContent(ctx context.Context, obj client.Object) []reconc
 		found = named(origin.UID)
 	}
 	key := mirrorsnapshot.RootOf(content)
-	leaf, origin, err := index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.Snapshots.Cache(), o.HostID, key)
+	leaf, origin, err := index.Leaf[snapshotv1.VolumeSnapshot](ctx, o.LeafSnapshots(), o.HostID, key)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "look up the leaf snapshot of a content", "leaf", content.Name)
 	}
