@@ -82,7 +82,7 @@ var table = []section{
 		{phase: Destroying, when: []fact{held}, step: DropHost, owner: RootSnapshot},
 		{phase: Destroying, owner: RootSnapshot, until: "others remove their finalizers"},
 	}},
-	{title: "It has ended, and is to be kept", when: []fact{either(rootGone, both(ending, announced))}, rows: []row{
+	{title: "It has ended, and is to be kept", when: []fact{either(rootGone, both(both(ending, announced), rootEnded))}, rows: []row{
 		{phase: Keeping, when: []fact{hasLeaf, not(leafRecorded)}, step: RecordLeaf, owner: RootSnapshot},
 		{phase: Keeping, when: []fact{hasContent, not(secured)}, step: Secure, owner: LeafSnapshot},
 		{phase: Keeping, when: []fact{hasContent, not(recorded)}, step: RecordContent, owner: LeafSnapshot},

@@ -1,0 +1,292 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/internal/mirror"
+	mirrorsnapshot "github.com/xylem-io/xylem/internal/mirror/snapshot"
+	"github.com/xylem-io/xylem/internal/snapshot"
+)
+
+const (
+	deletes = snapshotv1.VolumeSnapshotContentDelete
+	retains = snapshotv1.VolumeSnapshotContentRetain
+)
+
+var (
+	deleted = metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	member  = mirror.Member{Registration: "cluster38", ClusterID: "id38", HostID: "host-id"}
+	origin  = mirror.Origin{HostID: member.HostID, Root: types.NamespacedName{Namespace: "shop", Name: "snap"}, UID: "root"}
+	policy  = []snapshotv1.DeletionPolicy{deletes, retains}
+	problem = &mirror.Refusal{Reason: "Reason", Message: "message"}
+)
+
+func at(deleting bool) *metav1.Time {
+	if deleting {
+		return &deleted
+	}
+	return nil
+}
+
+func roots() []*snapshotv1.VolumeSnapshot {
+	all := []*snapshotv1.VolumeSnapshot{nil}
+	for _, deleting := range []bool{false, true} {
+		all = append(all, &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "snap", UID: "root", DeletionTimestamp: at(deleting)}})
+	}
+	return all
+}
+
+// flags are the combinations of some conditions.
+func flags(n int, build func(func() bool)) {
+	for bits := range 1 << n {
+		i := 0
+		build(func() bool {
+			i++
+			return bits>>(i-1)&1 == 1
+		})
+	}
+}
+
+func hosts() []*snapshotv1.VolumeSnapshotContent {
+	all := []*snapshotv1.VolumeSnapshotContent{nil}
+	for _, p := range policy {
+		for _, placed := range []string{"", member.ClusterID} {
+			flags(8, func(is func() bool) {
+				c := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: mirrorsnapshot.ContentName("root"), UID: "host", DeletionTimestamp: at(is())}}
+				c.Spec.Driver, c.Spec.DeletionPolicy = v1alpha1.ProvisionerName, p
+				c.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "snap", UID: "root"}
+				annotate := func(key, value string) {
+					if is() {
+						metav1.SetMetaDataAnnotation(&c.ObjectMeta, key, value)
+					}
+				}
+				if placed != "" {
+					metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationPlacedIn, placed)
+				}
+				annotate(mirrorsnapshot.AnnBeingDeleted, "yes")
+				annotate(v1alpha1.AnnotationAbandon, "true")
+				annotate(v1alpha1.AnnotationClusterGone, "cluster38")
+				annotate(v1alpha1.AnnotationLeafSnapshotUID, "leaf")
+				annotate(v1alpha1.AttributeLeafUID, "content")
+				annotate(v1alpha1.AttributeHandle, "s-1")
+				if is() {
+					c.Finalizers = []string{mirrorsnapshot.FinalizerContent}
+				}
+				all = append(all, c)
+			})
+		}
+	}
+	return all
+}
+
+func leaves() []*snapshotv1.VolumeSnapshot {
+	all := []*snapshotv1.VolumeSnapshot{nil}
+	for _, deleting := range []bool{false, true} {
+		leaf := &snapshotv1.VolumeSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "snap", UID: "leaf", DeletionTimestamp: at(deleting)}}
+		origin.Stamp(leaf)
+		all = append(all, leaf)
+	}
+	return all
+}
+
+func contents() []*snapshotv1.VolumeSnapshotContent {
+	all := []*snapshotv1.VolumeSnapshotContent{nil}
+	for _, p := range policy {
+		for _, own := range []snapshotv1.DeletionPolicy{"", deletes, retains} {
+			flags(3, func(is func() bool) {
+				c := &snapshotv1.VolumeSnapshotContent{ObjectMeta: metav1.ObjectMeta{Name: mirrorsnapshot.ContentName("leaf"), UID: "content", DeletionTimestamp: at(is())}}
+				c.Spec.DeletionPolicy = p
+				c.Spec.VolumeSnapshotRef = corev1.ObjectReference{Namespace: "shop", Name: "snap", UID: "leaf"}
+				c.Spec.Source.VolumeHandle = ptr.To("d-1")
+				if own != "" {
+					origin.Stamp(c)
+					metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.AnnotationDeletionPolicy, string(own))
+				}
+				if is() {
+					c.Status = &snapshotv1.VolumeSnapshotContentStatus{SnapshotHandle: ptr.To("s-1"), ReadyToUse: ptr.To(is())}
+				}
+				all = append(all, c)
+			})
+		}
+	}
+	return all
+}
+
+// wrong says what a plan must not be.
+func wrong(s *snapshot.Observed, p Plan) string {
+	record := s.Record()
+	asked := s.Host != nil && s.Host.DeletionTimestamp != nil && s.Host.Spec.DeletionPolicy == deletes && mirrorsnapshot.Announced(s.Host) && !mirrorsnapshot.Abandoned(s.Host) && s.RootEnded()
+	own := s.Content == nil || s.Stamped() && mirrorsnapshot.Policy(s.Content) == deletes
+	switch p.Step {
+	case SetDelete, DeleteContent:
+		if !asked || !own || record.Content != s.Content.UID {
+			return "a leaf content is destroyed that nobody asked to be destroyed, or that is not recorded (I2)"
+		}
+	case DeleteLeaf:
+		if !asked || !own || s.Content != nil && record.Content != s.Content.UID {
+			return "a leaf is deleted whose snapshot may go with it (I2)"
+		}
+	case DeleteKept, DeleteOrphaned:
+		if !mirrorsnapshot.Retained(s.Content) || !s.RootEnded() {
+			return "a leaf is deleted whose snapshot goes with it, or whose root lives (I2)"
+		}
+		if p.Step == DeleteOrphaned && s.Host != nil {
+			return "a leaf that the host represents is treated as an orphan (I2)"
+		}
+	case DropHost:
+		if !asked || s.Leaf != nil || s.Content != nil {
+			return "the host forgets a snapshot of which something is left (I1)"
+		}
+	case DropKept:
+		if s.Leaf != nil || s.Content != nil && s.SecuredContent() != nil {
+			return "the host forgets a snapshot that is not kept (I1, I2)"
+		}
+	case Release:
+		if mirrorsnapshot.PlacedIn(s.Host) != "" || !s.RootEnded() {
+			return "the host forgets a snapshot that a member may have (I1)"
+		}
+	case Abandon:
+		if !s.RootEnded() || !s.Released() {
+			return "a snapshot is abandoned that nobody abandons (I1)"
+		}
+	case CreateLeaf:
+		if record.Snapshot != "" || s.Leaf != nil || s.Content != nil || s.RootEnded() || mirrorsnapshot.PlacedIn(s.Host) != member.ClusterID {
+			return "a second snapshot is taken, or one without a place (I3)"
+		}
+	case Place:
+		if s.Leaf != nil || s.Content != nil || s.RootEnded() || s.Host.DeletionTimestamp != nil {
+			return "a snapshot is placed that has a leaf, or has ended (I3)"
+		}
+	case Secure:
+		if s.SecuredContent() == nil {
+			return "a leaf content is written to that is as it should be (I5)"
+		}
+		if asked && s.Content != nil && s.Stamped() && own {
+			return "a leaf content is retained that is being destroyed (I5)"
+		}
+	case RecordContent:
+		if s.Content == nil || s.Recorded() {
+			return "a host content is written to that is as it should be (I5)"
+		}
+		if !s.Stamped() {
+			return "a leaf content is recorded that is not stamped (I2)"
+		}
+	case RecordLeaf:
+		if s.Leaf == nil || record.Snapshot != "" {
+			return "a host content is written to that is as it should be (I5)"
+		}
+	default:
+	}
+	switch {
+	case p.Owner == "" && p.Phase != Foreign:
+		return "nobody has the state (I6)"
+	case p.Owner == HostSnapshot && s.Host == nil:
+		return "host_snapshot has a snapshot that it does not observe (I6)"
+	case p.Step != None && !s.Linked && p.Owner != HostSnapshot:
+		return "a step is planned without the member (I6)"
+	}
+	return ""
+}
+
+// Every combination of what there can be of a snapshot has a plan that neither destroys without a
+// reason, nor leaves it without an owner; and host_snapshot, which does not see the member, comes
+// to the same rows of its own.
+func TestEveryCombination(t *testing.T) {
+	steps, seen, failures := map[Step]int{}, 0, 0
+	for _, host := range hosts() {
+		for _, root := range roots() {
+			for _, leaf := range leaves() {
+				for _, content := range contents() {
+					flags(5, func(is func() bool) {
+						s := &snapshot.Observed{Member: member, Linked: true, UID: "root", Host: host, Root: root, Origin: origin, Leaf: leaf, Content: content}
+						if host == nil && leaf == nil && content == nil {
+							return
+						}
+						if is() {
+							s.Unavailable, s.Leaf, s.Content = problem, nil, nil
+						}
+						if is() {
+							s.Unmet = problem
+						}
+						s.NameTaken, s.Earlier = is(), is()
+						if is() && host != nil && mirrorsnapshot.PlacedIn(host) == "" {
+							s.Invalid = problem
+						}
+						if s.Leaf != nil {
+							s.NameTaken, s.Earlier = false, false
+						}
+						if host != nil && mirrorsnapshot.PlacedIn(host) == "" && (s.Leaf != nil || s.Content != nil) {
+							return // leaves of a content that was never placed are another's
+						}
+						if host != nil && mirrorsnapshot.RecordOf(host).Content != "" && mirrorsnapshot.RecordOf(host).Snapshot == "" {
+							return // Xylem records them in order
+						}
+						seen++
+						p := Next(s)
+						steps[p.Step]++
+						if why := wrong(s, p); why != "" {
+							if failures++; failures <= 10 {
+								t.Errorf("%s: %s %s by %s: %s", why, p.Phase, p.Step, p.Owner, describe(s))
+							}
+						}
+						if why := disagree(s, p); why != "" {
+							if failures++; failures <= 10 {
+								t.Errorf("%s: %s", why, describe(s))
+							}
+						}
+					})
+				}
+			}
+		}
+	}
+	t.Logf("%d observations, %d wrong; steps: %v", seen, failures, steps)
+}
+
+// disagree says where host_snapshot and the member's controllers would both act, or neither.
+func disagree(s *snapshot.Observed, p Plan) string {
+	if s.Host == nil {
+		return ""
+	}
+	alone := Next(&snapshot.Observed{Member: s.Member, UID: s.UID, Host: s.Host, Root: s.Root, Invalid: s.Invalid})
+	if (alone.Owner == HostSnapshot) != (p.Owner == HostSnapshot) || p.Owner == HostSnapshot && alone.Step != p.Step {
+		return "host_snapshot plans " + string(alone.Step) + " by " + string(alone.Owner) + ", and the member's controllers " + string(p.Step) + " by " + string(p.Owner) + " (I6)"
+	}
+	return ""
+}
+
+func describe(s *snapshot.Observed) string {
+	text := "unavailable"
+	if s.Unavailable == nil {
+		text = ""
+	}
+	if s.Host != nil {
+		text += "; host " + string(s.Host.Spec.DeletionPolicy)
+		for key, value := range s.Host.Annotations {
+			text += " " + key + "=" + value
+		}
+		if s.Host.DeletionTimestamp != nil {
+			text += " deleting"
+		}
+	}
+	if s.Root != nil {
+		text += "; root"
+		if s.Root.DeletionTimestamp != nil {
+			text += " deleting"
+		}
+	}
+	if s.Leaf != nil {
+		text += "; leaf"
+	}
+	if s.Content != nil {
+		text += "; content " + string(s.Content.Spec.DeletionPolicy) + " own " + s.Content.Annotations[v1alpha1.AnnotationDeletionPolicy]
+	}
+	return text
+}
