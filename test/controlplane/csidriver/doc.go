@@ -3,9 +3,13 @@
 // drive it, so that everything above it is as in production; it has no node
 // side, for there are no kubelets.
 //
-// Its state is its directory: volumes/<id>/ for each volume, ledger.jsonl, and
-// faults.json, by which a test makes calls fail, stall, or lose their answer
+// Its state is its directory: volumes/<id>/ for each volume, snapshots/<id>/ for each
+// snapshot, ledger.jsonl, and faults.json, by which a test makes calls fail, stall, or lose their answer
 // while the driver runs (SetFaults).
 //
-// StorageClass parameters that it knows: ParamMaxBytes and ParamNodeExpansion.
+// A disk's data is its directory. The file "data" identifies it: a new disk's is its own
+// ID, a clone and a restored disk have their source's (WriteData, ReadData).
+//
+// StorageClass parameters that it knows: ParamMaxBytes, ParamNodeExpansion and
+// ParamHeldBySnapshots; of a VolumeSnapshotClass: ParamReadyAfter.
 package csidriver

@@ -29,6 +29,9 @@ const (
 	// ParamNodeExpansion "true" leaves the last step of an expansion to the node,
 	// where no kubelet will ever take it.
 	ParamNodeExpansion = "nodeExpansion"
+	// ParamHeldBySnapshots "true" makes DeleteVolume fail with FailedPrecondition while
+	// the volume has snapshots, as drivers do whose snapshots live on the volume.
+	ParamHeldBySnapshots = "heldBySnapshots"
 )
 
 // Keys under which csi-provisioner --extra-create-metadata says whom a volume is for.
@@ -49,6 +52,8 @@ type Options struct {
 	Dir string
 	// MaxVolumeBytes limits each volume, CapacityBytes all together; 0 does not.
 	MaxVolumeBytes, CapacityBytes int64
+	// Attach announces that volumes have to be attached to a node before it uses them.
+	Attach bool
 }
 
 // Driver serves the identity and controller services of CSI.
@@ -117,13 +122,20 @@ func (d *Driver) ControllerGetCapabilities(
 	context.Context, *csi.ControllerGetCapabilitiesRequest,
 ) (*csi.ControllerGetCapabilitiesResponse, error) {
 	out := &csi.ControllerGetCapabilitiesResponse{}
-	for _, rpc := range []csi.ControllerServiceCapability_RPC_Type{
+	all := []csi.ControllerServiceCapability_RPC_Type{
 		csi.ControllerServiceCapability_RPC_CREATE_DELETE_VOLUME,
 		csi.ControllerServiceCapability_RPC_EXPAND_VOLUME,
 		csi.ControllerServiceCapability_RPC_MODIFY_VOLUME,
 		csi.ControllerServiceCapability_RPC_GET_CAPACITY,
 		csi.ControllerServiceCapability_RPC_SINGLE_NODE_MULTI_WRITER,
-	} {
+		csi.ControllerServiceCapability_RPC_CLONE_VOLUME,
+		csi.ControllerServiceCapability_RPC_CREATE_DELETE_SNAPSHOT,
+		csi.ControllerServiceCapability_RPC_LIST_SNAPSHOTS,
+	}
+	if d.options.Attach {
+		all = append(all, csi.ControllerServiceCapability_RPC_PUBLISH_UNPUBLISH_VOLUME)
+	}
+	for _, rpc := range all {
 		out.Capabilities = append(out.Capabilities, &csi.ControllerServiceCapability{
 			Type: &csi.ControllerServiceCapability_Rpc{Rpc: &csi.ControllerServiceCapability_RPC{Type: rpc}},
 		})
@@ -202,12 +214,13 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 		ClaimNamespace: r.GetParameters()[paramClaimNamespace],
 		ClaimName:      r.GetParameters()[paramClaimName],
 		PVName:         r.GetParameters()[paramPVName],
+		Source:         sourceID(r.GetVolumeContentSource()),
 	}
 	for _, c := range r.GetVolumeCapabilities() {
 		want.Block = want.Block || c.GetBlock() != nil
 	}
 	var have volume
-	e := want.entry(ledger.CreateVolume)
+	e := want.created()
 	e.VolumeID = ""
 	err := d.call(ctx, e, func(e *ledger.Entry) error {
 		if err := d.admit(r, want); err != nil {
@@ -222,7 +235,10 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 			(have.CapacityBytes < want.CapacityBytes || (limit > 0 && have.CapacityBytes > limit)) {
 			return status.Errorf(codes.AlreadyExists, "volume %s exists with %d bytes", have.Name, have.CapacityBytes)
 		}
-		e.VolumeID, e.CapacityBytes = have.ID, have.CapacityBytes
+		if have.Source != want.Source {
+			return status.Errorf(codes.AlreadyExists, "volume %s exists, made from %q", have.Name, have.Source)
+		}
+		e.VolumeID, e.CapacityBytes, e.Data = have.ID, have.CapacityBytes, have.Data
 		return nil
 	})
 	if err != nil {
@@ -230,7 +246,7 @@ func (d *Driver) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (
 	}
 	return &csi.CreateVolumeResponse{Volume: &csi.Volume{
 		VolumeId: have.ID, CapacityBytes: have.CapacityBytes,
-		VolumeContext: map[string]string{"directory": have.ID},
+		VolumeContext: map[string]string{"directory": have.ID}, ContentSource: r.GetVolumeContentSource(),
 	}}, nil
 }
 
@@ -241,8 +257,9 @@ func (d *Driver) admit(r *csi.CreateVolumeRequest, want volume) error {
 		return status.Errorf(codes.InvalidArgument, "volume name %q is not a plain file name", r.GetName())
 	case len(r.GetVolumeCapabilities()) == 0:
 		return status.Error(codes.InvalidArgument, "volume capabilities are required")
-	case r.GetVolumeContentSource() != nil:
-		return status.Error(codes.InvalidArgument, "volumes cannot be made from snapshots or other volumes")
+	}
+	if err := d.admitSource(r.GetVolumeContentSource(), want); err != nil {
+		return err
 	}
 	return d.withinLimit(want.Name, want.CapacityBytes, want.Parameters)
 }
@@ -276,6 +293,9 @@ func (d *Driver) DeleteVolume(ctx context.Context, r *csi.DeleteVolumeRequest) (
 	return &csi.DeleteVolumeResponse{}, d.call(ctx, e, func(e *ledger.Entry) error {
 		if r.GetVolumeId() == "" {
 			return status.Error(codes.InvalidArgument, "volume ID is required")
+		}
+		if err := d.admitDeletion(r.GetVolumeId()); err != nil {
+			return err
 		}
 		existed, err := d.store.remove(r.GetVolumeId())
 		if err != nil {

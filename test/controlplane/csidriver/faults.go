@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,7 +28,7 @@ type Fault struct {
 	// Method is the CSI method, such as ledger.CreateVolume.
 	Method string `json:"method"`
 	// Claim, as "namespace/name", restricts the fault to volumes created for that
-	// claim. It needs a call that says for which: only CreateVolume does.
+	// claim, and to their snapshots.
 	Claim string `json:"claim,omitempty"`
 	// Times is how many calls go wrong; 0 is all of them until the faults change.
 	Times int `json:"times,omitempty"`
@@ -118,6 +119,14 @@ func (i *injector) next(method, claim string) (*Fault, string, error) {
 		return &f, file.ID, nil
 	}
 	return nil, "", nil
+}
+
+// has reports whether there is a fault of that method and claim, and uses none up.
+func (i *injector) has(method, claim string) (bool, error) {
+	file, err := i.load()
+	return slices.ContainsFunc(file.Faults, func(f Fault) bool {
+		return f.Method == method && (f.Claim == "" || f.Claim == claim)
+	}), err
 }
 
 // suffer stalls and fails as the fault says.

@@ -21,6 +21,7 @@ const (
 	volumesDir = "volumes"
 	recordFile = ".volume.json"
 	blockFile  = "block"
+	dataFile   = "data"
 )
 
 // LedgerPath returns where the driver whose directory is dir keeps its ledger.
@@ -40,6 +41,12 @@ type volume struct {
 	ClaimNamespace string            `json:"claimNamespace,omitempty"`
 	ClaimName      string            `json:"claimName,omitempty"`
 	PVName         string            `json:"pvName,omitempty"`
+	// Source is the ID of the volume or snapshot that it was made from; Data what was on
+	// the disk then.
+	Source string `json:"source,omitempty"`
+	Data   string `json:"data,omitempty"`
+	// Nodes are those that it is attached to.
+	Nodes []string `json:"nodes,omitempty"`
 }
 
 func (v volume) entry(method string) ledger.Entry {
@@ -50,52 +57,74 @@ func (v volume) entry(method string) ledger.Entry {
 	}
 }
 
-// store is the volumes on disk, with a copy in memory.
-type store struct {
-	dir string
-
-	mu      sync.Mutex
-	volumes map[string]volume // by ID
+// created is the entry of the volume's creation.
+func (v volume) created() ledger.Entry {
+	e := v.entry(ledger.CreateVolume)
+	e.Source, e.Data = v.Source, v.Data
+	return e
 }
 
-// openStore reads the volumes that are on disk, and makes the ledger agree with
-// them: a crash may have come between a directory and its entry.
+// store is the volumes and snapshots on disk, with a copy in memory.
+type store struct {
+	dir, snapshotsDir string
+
+	mu        sync.Mutex
+	volumes   map[string]volume   // by ID
+	snapshots map[string]snapshot // by ID
+}
+
+// openStore reads what is on disk, and makes the ledger agree with it: a crash may have
+// come between a directory and its entry.
 func openStore(dir string, book *ledger.Writer) (*store, error) {
-	s := &store{dir: VolumesDir(dir), volumes: map[string]volume{}}
-	if err := os.MkdirAll(s.dir, 0o750); err != nil {
+	s := &store{dir: VolumesDir(dir), snapshotsDir: filepath.Join(dir, snapshotsDir)}
+	var err error
+	if s.volumes, err = readAll(s.dir, func(v volume) string { return v.ID }); err != nil {
 		return nil, fmt.Errorf("opening the volumes: %w", err)
 	}
-	dirs, err := os.ReadDir(s.dir)
+	if s.snapshots, err = readAll(s.snapshotsDir, func(sn snapshot) string { return sn.ID }); err != nil {
+		return nil, fmt.Errorf("opening the snapshots: %w", err)
+	}
+	l, err := ledger.Read(LedgerPath(dir))
 	if err != nil {
-		return nil, fmt.Errorf("opening the volumes: %w", err)
+		return nil, err
+	}
+	return s, errors.Join(s.reconcile(l, book), s.reconcileSnapshots(l, book))
+}
+
+// readAll reads the records of all directories below dir, and removes what was half made
+// or half removed when a crash came.
+func readAll[T any](dir string, id func(T) string) (map[string]T, error) {
+	all := map[string]T{}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	dirs, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
 	}
 	for _, d := range dirs {
-		path := filepath.Join(s.dir, d.Name())
-		if strings.HasPrefix(d.Name(), ".") { // Half made or half removed when a crash came.
+		path := filepath.Join(dir, d.Name())
+		if strings.HasPrefix(d.Name(), ".") {
 			if err := os.RemoveAll(path); err != nil {
-				return nil, fmt.Errorf("opening the volumes: %w", err)
+				return nil, err
 			}
 			continue
 		}
-		v, err := readRecord(path)
-		if err != nil {
-			return nil, fmt.Errorf("opening the volumes: %w", err)
+		var record T
+		if err := readRecord(path, &record); err != nil {
+			return nil, err
 		}
-		s.volumes[v.ID] = v
+		all[id(record)] = record
 	}
-	return s, s.reconcile(dir, book)
+	return all, nil
 }
 
-func (s *store) reconcile(dir string, book *ledger.Writer) error {
-	l, err := ledger.Read(LedgerPath(dir))
-	if err != nil {
-		return err
-	}
+func (s *store) reconcile(l *ledger.Ledger, book *ledger.Writer) error {
 	live := l.Live()
 	for id, v := range s.volumes {
 		made, ok := live[id]
 		if !ok {
-			if err := recovered(book, v.entry(ledger.CreateVolume)); err != nil {
+			if err := recovered(book, v.created()); err != nil {
 				return err
 			}
 		} else if made.CapacityBytes != v.CapacityBytes {
@@ -120,21 +149,20 @@ func recovered(book *ledger.Writer, e ledger.Entry) error {
 	return book.Append(e)
 }
 
-func readRecord(dir string) (volume, error) {
+func readRecord(dir string, record any) error {
 	content, err := os.ReadFile(filepath.Join(dir, recordFile)) //nolint:gosec // Below the driver's own directory.
 	if err != nil {
-		return volume{}, err
+		return err
 	}
-	var v volume
-	if err := json.Unmarshal(content, &v); err != nil {
-		return volume{}, fmt.Errorf("%s: %w", dir, err)
+	if err := json.Unmarshal(content, record); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
 	}
-	return v, nil
+	return nil
 }
 
-// writeRecord replaces the record of a volume in one step.
-func writeRecord(dir string, v volume) error {
-	content, err := json.MarshalIndent(v, "", "  ")
+// writeRecord replaces the record of a volume or snapshot in one step.
+func writeRecord(dir string, record any) error {
+	content, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -171,7 +199,8 @@ func (s *store) totalLocked() int64 {
 var errFull = errors.New("no room left")
 
 // create makes v unless it is there, and returns what is there. room limits the
-// capacity of all volumes together; 0 does not.
+// capacity of all volumes together; 0 does not. The disk is a copy of v.Source if that is
+// given: the caller has checked that there is such a volume or snapshot.
 func (s *store) create(v volume, room int64) (stored volume, existed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,16 +211,16 @@ func (s *store) create(v volume, room int64) (stored volume, existed bool, err e
 		return volume{}, false, errFull
 	}
 	tmp := filepath.Join(s.dir, "."+v.ID)
-	if err := os.Mkdir(tmp, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
-		return volume{}, false, err
-	}
-	if err := writeRecord(tmp, v); err != nil {
+	if v.Data, err = s.fill(tmp, v.Source, v.ID); err != nil {
 		return volume{}, false, err
 	}
 	if v.Block {
 		if err := sparse(filepath.Join(tmp, blockFile), v.CapacityBytes); err != nil {
 			return volume{}, false, err
 		}
+	}
+	if err := writeRecord(tmp, v); err != nil {
+		return volume{}, false, err
 	}
 	if err := os.Rename(tmp, filepath.Join(s.dir, v.ID)); err != nil {
 		return volume{}, false, err

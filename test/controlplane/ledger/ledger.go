@@ -20,6 +20,12 @@ const (
 	DeleteVolume = "DeleteVolume"
 	ExpandVolume = "ControllerExpandVolume"
 	ModifyVolume = "ControllerModifyVolume"
+	// CreateSnapshot and DeleteSnapshot have the source volume's ID and claim.
+	CreateSnapshot = "CreateSnapshot"
+	DeleteSnapshot = "DeleteSnapshot"
+	// PublishVolume attaches a volume to a node, UnpublishVolume detaches it.
+	PublishVolume   = "ControllerPublishVolume"
+	UnpublishVolume = "ControllerUnpublishVolume"
 )
 
 // OK is the code of a call that succeeded, as gRPC spells it.
@@ -45,6 +51,20 @@ type Entry struct {
 	ClaimNamespace string `json:"claimNamespace,omitempty"`
 	ClaimName      string `json:"claimName,omitempty"`
 	PVName         string `json:"pvName,omitempty"`
+	// Source is the ID of the volume or snapshot that CreateVolume filled the volume from.
+	Source string `json:"source,omitempty"`
+	// Data identifies what is on the disk, or in the snapshot, that the call created:
+	// equal values are equal data. An empty disk has a value that no other disk has.
+	Data string `json:"data,omitempty"`
+	// SnapshotName is the name that the snapshotter asked for, SnapshotID the handle.
+	SnapshotName string `json:"snapshotName,omitempty"`
+	SnapshotID   string `json:"snapshotID,omitempty"`
+	// VolumeSnapshot ("namespace/name") and ContentName are the objects that the snapshot
+	// was taken for, where the snapshotter gives them (--extra-create-metadata).
+	VolumeSnapshot string `json:"volumeSnapshot,omitempty"`
+	ContentName    string `json:"contentName,omitempty"`
+	// NodeID is the node that the volume was attached to or detached from.
+	NodeID string `json:"nodeID,omitempty"`
 	// Repeated: the call changed nothing, for it had been carried out before.
 	Repeated bool `json:"repeated,omitempty"`
 	// Recovered: written at a restart, for what was done on disk just before a
@@ -111,6 +131,44 @@ func (l *Ledger) Live() map[string]Entry {
 
 // LiveIDs returns the IDs of Live, sorted: for messages of tests.
 func (l *Ledger) LiveIDs() []string { return slices.Sorted(maps.Keys(l.Live())) }
+
+// LiveSnapshots returns the snapshots that were taken and not deleted, by snapshot ID,
+// each as the entry that took it.
+func (l *Ledger) LiveSnapshots() map[string]Entry {
+	live := map[string]Entry{}
+	for _, e := range l.Entries {
+		switch {
+		case !e.Done():
+		case e.Method == CreateSnapshot:
+			live[e.SnapshotID] = e
+		case e.Method == DeleteSnapshot:
+			delete(live, e.SnapshotID)
+		}
+	}
+	return live
+}
+
+// LiveSnapshotIDs returns the IDs of LiveSnapshots, sorted.
+func (l *Ledger) LiveSnapshotIDs() []string { return slices.Sorted(maps.Keys(l.LiveSnapshots())) }
+
+// Attached returns the nodes that volumes are attached to, by volume ID, sorted.
+func (l *Ledger) Attached() map[string][]string {
+	attached := map[string][]string{}
+	for _, e := range l.Entries {
+		if !e.Done() || (e.Method != PublishVolume && e.Method != UnpublishVolume) {
+			continue
+		}
+		nodes := slices.DeleteFunc(attached[e.VolumeID], func(n string) bool { return n == e.NodeID || e.NodeID == "" })
+		if e.Method == PublishVolume {
+			nodes = append(nodes, e.NodeID)
+		}
+		slices.Sort(nodes)
+		if attached[e.VolumeID] = nodes; len(nodes) == 0 {
+			delete(attached, e.VolumeID)
+		}
+	}
+	return attached
+}
 
 // Count returns how many calls of method changed the disks: repetitions of what
 // had been carried out before, and failures, do not count.

@@ -22,6 +22,7 @@ func main() {
 	flag.StringVar(&o.Dir, "dir", "", "directory of volumes and ledger")
 	flag.Int64Var(&o.MaxVolumeBytes, "max-volume-bytes", 0, "largest volume, 0 for no limit")
 	flag.Int64Var(&o.CapacityBytes, "capacity-bytes", 0, "capacity of all volumes together, 0 for no limit")
+	flag.BoolVar(&o.Attach, "attach", false, "announce that volumes have to be attached to nodes")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o, *socket)
