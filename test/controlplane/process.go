@@ -24,6 +24,8 @@ const (
 	maxRestartBackoff = 4 * time.Second
 	// readyPoll is how often a starting process is asked whether it is ready.
 	readyPoll = 50 * time.Millisecond
+	// stopPoll is how often a process that is being frozen is examined.
+	stopPoll = time.Millisecond
 	// readyTimeout bounds the wait for one process to become ready.
 	readyTimeout = 90 * time.Second
 	// logTailBytes is how much of a log an error quotes.
@@ -33,7 +35,8 @@ const (
 // ProcessName names a process within its cluster.
 type ProcessName string
 
-// The processes of a cluster. The last three exist only where there is storage.
+// The processes of a cluster. From CSIDriver on they exist only where there is storage,
+// and the last three only with the options Snapshots and Attach.
 const (
 	Etcd              ProcessName = "etcd"
 	APIServer         ProcessName = "kube-apiserver"
@@ -43,6 +46,10 @@ const (
 	CSIDriver         ProcessName = "csi-driver"
 	Provisioner       ProcessName = "csi-provisioner"
 	Resizer           ProcessName = "csi-resizer"
+
+	Snapshotter        ProcessName = "csi-snapshotter"
+	Attacher           ProcessName = "csi-attacher"
+	SnapshotController ProcessName = "snapshot-controller" // in a host without storage, too
 )
 
 // Process is a program of a cluster. It keeps its arguments, and so its address,
@@ -277,7 +284,8 @@ func (p *Process) Restart(ctx context.Context) error {
 }
 
 // Freeze stops the process without ending it: it keeps its connections and
-// answers nothing. It is an error if the process does not run.
+// answers nothing. When it returns, all threads have stopped (on Linux). It is an error if
+// the process does not run.
 func (p *Process) Freeze() error {
 	p.change.Lock()
 	defer p.change.Unlock()
@@ -289,6 +297,13 @@ func (p *Process) Freeze() error {
 		return err
 	}
 	r.frozen = true
+	ticker := time.NewTicker(stopPoll)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(stopGrace); !r.ended() && !stopped(r.cmd.Process.Pid); <-ticker.C {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("freezing %s of %s: it has not stopped within %s", p.name, p.cluster, stopGrace)
+		}
+	}
 	return nil
 }
 

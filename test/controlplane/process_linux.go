@@ -1,8 +1,13 @@
 package controlplane
 
 import (
+	"bytes"
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -16,6 +21,24 @@ var (
 	spawner     sync.Once
 	spawnerWork = make(chan func())
 )
+
+// stopped reports whether all threads of a process have stopped: SIGSTOP reaches them one
+// after the other, and on a busy machine the last may still answer a request meanwhile.
+func stopped(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		return false
+	}
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread) //nolint:gosec // The kernel's.
+		// "pid (name) state …", and a name may have parentheses.
+		_, state, found := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')')+1:]), " ")
+		if err != nil || !found || !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
+}
 
 // Spawn starts a process in a group of its own, so that Ctrl-C reaches only the caller,
 // who then ends things in order; the process dies with this program, however that ends.

@@ -12,6 +12,9 @@ const (
 	sigCont = syscall.SIGCONT
 )
 
+// stopped is not known here.
+func stopped(int) bool { return true }
+
 // Spawn starts a process in a group of its own, so that Ctrl-C reaches only the caller,
 // who then ends things in order. There is no Pdeathsig here: after a kill of the caller,
 // its processes have to be ended by hand.
