@@ -30,11 +30,17 @@ func (c *Cluster) ensureBase(ctx context.Context) error {
 	for i, name := range c.NodeNames() {
 		group.Go(func() error {
 			_, err := c.client.CoreV1().Nodes().Create(ctx, c.node(i+1, name, version.GitVersion), metav1.CreateOptions{})
-			return unlessExists(err)
+			if err := unlessExists(err); err != nil || !c.attaches() {
+				return err
+			}
+			return c.ensureCSINode(ctx, name)
 		})
 	}
 	if s := c.options.Storage; s != nil {
-		group.Go(func() error { return ensureStorage(ctx, c.client, s) })
+		group.Go(func() error { return c.ensureStorage(ctx, s) })
+	}
+	if c.options.Snapshots {
+		group.Go(func() error { return c.ensureSnapshots(ctx) })
 	}
 	if err := group.Wait(); err != nil {
 		return fmt.Errorf("making the first objects of %s: %w", c.Name(), err)
@@ -70,14 +76,25 @@ func (c *Cluster) roles() map[string][]rbacv1.PolicyRule {
 			rule("coordination.k8s.io", []string{"leases"}, append([]string{"create", "patch", "update", "delete"}, read...)),
 		}, events...),
 	}
+	if c.options.Snapshots {
+		roles[userSnapshotController] = append(snapshotControllerRules(), events...)
+	}
 	if c.options.Storage == nil {
 		return roles
+	}
+	if c.options.Snapshots {
+		roles[userSnapshotter] = append(snapshotterRules(), events...)
+	}
+	if c.options.Attach {
+		roles[userAttacher] = append(attacherRules(), events...)
 	}
 	roles[userProvisioner] = append([]rbacv1.PolicyRule{
 		rule("", []string{"persistentvolumes"}, append([]string{"create", "patch", "delete"}, read...)),
 		rule("", []string{"persistentvolumeclaims"}, append([]string{"update"}, read...)),
 		rule("", []string{"nodes"}, read),
 		rule("storage.k8s.io", []string{"storageclasses", "csinodes", "volumeattachments", "volumeattributesclasses"}, read),
+		rule(snapshotGroup, []string{"volumesnapshots"}, append([]string{"update"}, read...)),
+		rule(snapshotGroup, []string{"volumesnapshotcontents"}, []string{"get", "list"}),
 	}, events...)
 	roles[userResizer] = append([]rbacv1.PolicyRule{
 		rule("", []string{"persistentvolumes"}, append([]string{"patch"}, read...)),
@@ -147,12 +164,13 @@ func (c *Cluster) node(n int, name, version string) *corev1.Node {
 	}
 }
 
-func ensureStorage(ctx context.Context, client kubernetes.Interface, s *StorageOptions) error {
+func (c *Cluster) ensureStorage(ctx context.Context, s *StorageOptions) error {
+	client, attach := c.client, c.attaches()
 	no, fsGroup := false, storagev1.FileFSGroupPolicy
 	_, err := client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: s.DriverName},
 		Spec: storagev1.CSIDriverSpec{
-			AttachRequired: &no, PodInfoOnMount: &no, FSGroupPolicy: &fsGroup,
+			AttachRequired: &attach, PodInfoOnMount: &no, FSGroupPolicy: &fsGroup,
 			VolumeLifecycleModes: []storagev1.VolumeLifecycleMode{storagev1.VolumeLifecyclePersistent},
 		},
 	}, metav1.CreateOptions{})

@@ -46,8 +46,8 @@ type Cluster struct {
 	// kwokAddress is where KWOK serves, as the kubelet of all nodes.
 	kwokAddress string
 
-	processes []*Process // in the order in which they are started
-	snapshots atomic.Int32
+	processes []*Process   // in the order in which they are started
+	snapshots atomic.Int32 // of the cluster's state
 }
 
 // newCluster prepares a cluster: addresses, certificates, arguments. Nothing
@@ -198,6 +198,17 @@ func (c *Cluster) SetFaults(faults ...csidriver.Fault) error {
 	return csidriver.SetFaults(c.DriverDir(), faults...)
 }
 
+// ReadData returns what is on a volume's disk: after its creation what
+// ledger.Entry.Data has, and then what WriteData wrote.
+func (c *Cluster) ReadData(volumeID string) (string, error) {
+	return csidriver.ReadData(c.DriverDir(), volumeID)
+}
+
+// WriteData overwrites what is on a volume's disk, as a Pod would.
+func (c *Cluster) WriteData(volumeID, data string) error {
+	return csidriver.WriteData(c.DriverDir(), volumeID, data)
+}
+
 // socket is where the CSI driver listens.
 func (c *Cluster) socket() string { return c.path("csi.sock") }
 
@@ -220,12 +231,20 @@ func (c *Cluster) Start(ctx context.Context) error {
 		return err
 	}
 	c.progress("%s: the API answers", c.Name())
+	early, late := []ProcessName{ControllerManager, Scheduler, KWOK, CSIDriver, Resizer, Attacher}, []ProcessName(nil)
+	if c.options.Snapshots {
+		// csi-provisioner asks once, at its start, whether there are VolumeSnapshots.
+		late = []ProcessName{Provisioner, Snapshotter, SnapshotController}
+	} else {
+		early = append(early, Provisioner)
+	}
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() error { return c.ensureBase(groupCtx) })
-	group.Go(func() error {
-		return c.startAll(groupCtx, ControllerManager, Scheduler, KWOK, CSIDriver, Provisioner, Resizer)
-	})
+	group.Go(func() error { return c.startAll(groupCtx, early...) })
 	if err := group.Wait(); err != nil {
+		return err
+	}
+	if err := c.startAll(ctx, late...); err != nil {
 		return err
 	}
 	return c.awaitUsable(ctx)
@@ -246,7 +265,7 @@ func (c *Cluster) startAll(ctx context.Context, names ...ProcessName) error {
 func (c *Cluster) Stop(ctx context.Context) error {
 	var errs []error
 	for _, names := range [][]ProcessName{
-		{ControllerManager, Scheduler, KWOK, Provisioner, Resizer}, {CSIDriver, APIServer}, {Etcd},
+		{ControllerManager, Scheduler, KWOK, Provisioner, Resizer, Snapshotter, Attacher, SnapshotController}, {CSIDriver, APIServer}, {Etcd},
 	} {
 		var group errgroup.Group
 		for _, name := range names {

@@ -34,6 +34,10 @@ const (
 	userKWOK              = "kwok"
 	userProvisioner       = "csi-provisioner"
 	userResizer           = "csi-resizer"
+
+	userSnapshotController = "snapshot-controller"
+	userSnapshotter        = "csi-snapshotter"
+	userAttacher           = "csi-attacher"
 )
 
 const (
@@ -94,6 +98,12 @@ func (c *Cluster) writeConfigs() error {
 	users := map[string]string{
 		kubebin.ControllerManager: userControllerManager, kubebin.Scheduler: userScheduler,
 		kubebin.KWOK: userKWOK, kubebin.Provisioner: userProvisioner, kubebin.Resizer: userResizer,
+	}
+	extraUsers := map[string]string{
+		kubebin.SnapshotController: userSnapshotController, kubebin.Snapshotter: userSnapshotter, kubebin.Attacher: userAttacher,
+	}
+	for _, program := range c.options.extras() {
+		users[program] = extraUsers[program]
 	}
 	for program, user := range users {
 		if err := c.writeKubeconfig(program+".kubeconfig", user); err != nil {
@@ -187,10 +197,31 @@ func (c *Cluster) newProcesses(bin programs, a addresses) []*Process {
 			&Process{name: Resizer, path: bin.path(kubebin.Resizer), args: c.resizerArgs(), supervised: true},
 		)
 	}
+	all = append(all, c.newExtras(bin)...)
 	for _, p := range all {
 		p.cluster, p.progress = c.Name(), c.progress
 		p.logPath = c.path("logs", string(p.name)+".log")
 		p.args = append(p.args, c.options.ExtraArgs[p.name]...)
+	}
+	return all
+}
+
+// newExtras returns the processes that the cluster's options ask for.
+func (c *Cluster) newExtras(bin programs) []*Process {
+	// Group snapshots would double what snapshot-controller watches.
+	const noGroups = "--feature-gates=CSIVolumeGroupSnapshot=false"
+	var all []*Process
+	for _, program := range c.options.extras() {
+		p := &Process{path: bin.path(program), supervised: true}
+		switch program {
+		case kubebin.SnapshotController:
+			p.name, p.args = SnapshotController, append(c.clientArgs(program), noGroups)
+		case kubebin.Snapshotter:
+			p.name, p.args = Snapshotter, append(c.sidecarArgs(program), "--extra-create-metadata", noGroups)
+		case kubebin.Attacher:
+			p.name, p.args = Attacher, append(c.sidecarArgs(program), "--default-fstype=ext4")
+		}
+		all = append(all, p)
 	}
 	return all
 }
@@ -344,18 +375,26 @@ func (c *Cluster) driverArgs() []string {
 		"--socket=" + c.socket(),
 		"--max-volume-bytes=" + strconv.FormatInt(s.MaxVolumeBytes, 10),
 		"--capacity-bytes=" + strconv.FormatInt(s.CapacityBytes, 10),
+		"--attach=" + strconv.FormatBool(c.options.Attach),
 	}
 }
 
-// sidecarArgs are those that both sidecars take.
+// sidecarArgs are those that all sidecars of the CSI driver take.
 func (c *Cluster) sidecarArgs(program string) []string {
 	s := c.options.Storage
+	return append(c.clientArgs(program), "--csi-address="+c.socket(), "--timeout="+s.CallTimeout.String())
+}
+
+// clientArgs are those that the sidecars and snapshot-controller take.
+func (c *Cluster) clientArgs(program string) []string {
+	retryStart, retryMax := retryStart, retryMax
+	if s := c.options.Storage; s != nil {
+		retryStart, retryMax = s.RetryStart, s.RetryMax
+	}
 	return []string{
 		"--kubeconfig=" + c.kubeconfigOf(program),
-		"--csi-address=" + c.socket(),
-		"--timeout=" + s.CallTimeout.String(),
-		"--retry-interval-start=" + s.RetryStart.String(),
-		"--retry-interval-max=" + s.RetryMax.String(),
+		"--retry-interval-start=" + retryStart.String(),
+		"--retry-interval-max=" + retryMax.String(),
 		"--kube-api-qps=" + strconv.Itoa(c.options.KubeAPIQPS),
 		"--kube-api-burst=" + strconv.Itoa(c.options.KubeAPIBurst),
 		"--v=2",

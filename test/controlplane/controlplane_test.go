@@ -59,7 +59,7 @@ var _ = Describe("A fleet", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(v.GitVersion).To(HavePrefix("v1."))
 		}
-		Expect(ids).To(HaveLen(2))
+		Expect(ids).To(HaveLen(len(fleet.Clusters())))
 		Expect(fleet.Host.NodeNames()).To(HaveExactElements("host-node-1"))
 		Expect(fleet.Host.Process(controlplane.Provisioner)).To(BeNil())
 		Expect(member().NodeNames()).To(HaveLen(2))

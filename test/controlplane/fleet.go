@@ -109,7 +109,7 @@ func findPrograms(ctx context.Context, o Options) (programs, error) {
 			return programs{}, err
 		}
 	}
-	if err := kubebin.Check(p.dir); err != nil {
+	if err := kubebin.Check(p.dir, kubebin.Core()); err != nil {
 		return programs{}, err
 	}
 	p.csiDriver, err = kubebin.CSIDriver(ctx, root, o.Progress)
@@ -163,6 +163,9 @@ var clusterName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 func (f *Fleet) newCluster(o ClusterOptions, original *Cluster) (*Cluster, error) {
 	if !clusterName.MatchString(o.Name) {
 		return nil, fmt.Errorf("cluster name %q: want lower case letters, digits and dashes", o.Name)
+	}
+	if err := kubebin.Check(f.programs.dir, o.extras()); err != nil {
+		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

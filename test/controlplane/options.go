@@ -1,12 +1,17 @@
 package controlplane
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xylem-io/xylem/test/controlplane/kubebin"
 )
 
 // Annotations on Pods that change what KWOK makes of them. Durations are Go's ("1.5s").
@@ -38,6 +43,14 @@ const (
 	ClassRetained = "retained"
 )
 
+// VolumeSnapshotClasses of DefaultStorage.
+const (
+	// ClassSnapshots deletes the snapshot with its VolumeSnapshot.
+	ClassSnapshots = "snapshots"
+	// ClassRetainedSnapshots keeps it.
+	ClassRetainedSnapshots = "retained-snapshots"
+)
+
 // DefaultDriverName is the CSI driver's name unless StorageOptions say otherwise.
 const DefaultDriverName = "dir.csi.controlplane.xylem.io"
 
@@ -46,6 +59,8 @@ const (
 	// second. At their own default of 20, kube-controller-manager binds fewer
 	// than seven volumes a second, and every measurement would be of that.
 	defaultQPS = 2000
+	// retryStart and retryMax pace the retries of programs by default.
+	retryStart, retryMax = 200 * time.Millisecond, 5 * time.Second
 	// startTimeout bounds the start of all clusters together.
 	startTimeout = 3 * time.Minute
 )
@@ -86,6 +101,13 @@ type ClusterOptions struct {
 	Storage *StorageOptions
 	// NoStorage leaves a member without.
 	NoStorage bool
+	// Snapshots gives the cluster the CustomResourceDefinitions of VolumeSnapshots,
+	// snapshot-controller, and, where there is Storage, csi-snapshotter and the
+	// VolumeSnapshotClasses. With APIOnly it gives the definitions alone.
+	Snapshots bool
+	// Attach makes the CSI driver attach volumes: the cluster has csi-attacher, its
+	// CSIDriver requires attachment, and each node has a CSINode. It needs Storage.
+	Attach bool
 	// APIOnly starts etcd and kube-apiserver and nothing else: no controllers, no
 	// nodes, no storage.
 	APIOnly bool
@@ -111,6 +133,9 @@ type StorageOptions struct {
 	// Classes are the StorageClasses. The driver is their provisioner where
 	// they name none.
 	Classes []storagev1.StorageClass
+	// SnapshotClasses are the VolumeSnapshotClasses of a cluster with Snapshots, of the
+	// driver where they name none.
+	SnapshotClasses []snapshotv1.VolumeSnapshotClass
 	// MaxVolumeBytes limits each volume, CapacityBytes all together; 0 does not.
 	MaxVolumeBytes, CapacityBytes int64
 	// RetryStart and RetryMax pace the sidecars' retries. 0 is 200 ms and 5 s:
@@ -139,13 +164,22 @@ func DefaultNodeCapacity() corev1.ResourceList {
 	}
 }
 
-// DefaultStorage has the classes ClassHostpath, ClassFast and ClassRetained.
+// DefaultStorage has the classes ClassHostpath, ClassFast and ClassRetained, and for
+// snapshots ClassSnapshots and ClassRetainedSnapshots.
 func DefaultStorage() *StorageOptions {
 	return &StorageOptions{Classes: []storagev1.StorageClass{
 		Class(ClassHostpath, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimDelete),
 		Class(ClassFast, storagev1.VolumeBindingImmediate, corev1.PersistentVolumeReclaimDelete),
 		Class(ClassRetained, storagev1.VolumeBindingWaitForFirstConsumer, corev1.PersistentVolumeReclaimRetain),
+	}, SnapshotClasses: []snapshotv1.VolumeSnapshotClass{
+		SnapshotClass(ClassSnapshots, snapshotv1.VolumeSnapshotContentDelete),
+		SnapshotClass(ClassRetainedSnapshots, snapshotv1.VolumeSnapshotContentRetain),
 	}}
+}
+
+// SnapshotClass returns a VolumeSnapshotClass.
+func SnapshotClass(name string, policy snapshotv1.DeletionPolicy) snapshotv1.VolumeSnapshotClass {
+	return snapshotv1.VolumeSnapshotClass{ObjectMeta: metav1.ObjectMeta{Name: name}, DeletionPolicy: policy}
 }
 
 // Class returns a StorageClass that allows volumes to grow.
@@ -196,15 +230,30 @@ func (o ClusterOptions) withDefaults(host bool) ClusterOptions {
 	return o
 }
 
+// extras are the programs that the cluster needs beyond kubebin.Core.
+func (o ClusterOptions) extras() []string {
+	var programs []string
+	if o.Snapshots && !o.APIOnly {
+		programs = append(programs, kubebin.SnapshotController)
+		if o.Storage != nil {
+			programs = append(programs, kubebin.Snapshotter)
+		}
+	}
+	if o.Attach && o.Storage != nil {
+		programs = append(programs, kubebin.Attacher)
+	}
+	return programs
+}
+
 func (o StorageOptions) withDefaults() *StorageOptions {
 	if o.DriverName == "" {
 		o.DriverName = DefaultDriverName
 	}
 	if o.RetryStart == 0 {
-		o.RetryStart = 200 * time.Millisecond
+		o.RetryStart = retryStart
 	}
 	if o.RetryMax == 0 {
-		o.RetryMax = 5 * time.Second
+		o.RetryMax = retryMax
 	}
 	if o.CallTimeout == 0 {
 		o.CallTimeout = 10 * time.Second
@@ -218,6 +267,13 @@ func (o StorageOptions) withDefaults() *StorageOptions {
 		classes = append(classes, c)
 	}
 	o.Classes = classes
+	snapshotClasses := make([]snapshotv1.VolumeSnapshotClass, 0, len(o.SnapshotClasses))
+	for _, c := range o.SnapshotClasses {
+		c := *c.DeepCopy()
+		c.Driver = cmp.Or(c.Driver, o.DriverName)
+		snapshotClasses = append(snapshotClasses, c)
+	}
+	o.SnapshotClasses = snapshotClasses
 	return &o
 }
 

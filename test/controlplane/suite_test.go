@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/controlplane/csidriver"
@@ -43,6 +44,7 @@ func TestMain(m *testing.M) {
 
 func TestClusters(t *testing.T) {
 	RegisterFailHandler(Fail)
+	log.SetLogger(GinkgoLogr) // of what installs CustomResourceDefinitions
 	SetDefaultEventuallyTimeout(settle)
 	SetDefaultEventuallyPollingInterval(poll)
 	EnforceDefaultTimeoutsWhenUsingContexts()
@@ -57,6 +59,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 
 	var err error
 	fleet, err = controlplane.Start(ctx, controlplane.Options{
+		Host:     controlplane.ClusterOptions{Snapshots: true},
 		Members:  []controlplane.ClusterOptions{{Name: "member", Storage: storage}},
 		Progress: progress,
 	})

@@ -23,8 +23,8 @@ import (
 const (
 	// snapshotsDir holds a directory for each snapshot, within the driver's.
 	snapshotsDir = "snapshots"
-	// ParamReadyAfter, of a VolumeSnapshotClass, is how long a snapshot is not ready to
-	// use after it was taken (Go duration).
+	// ParamReadyAfter is how long a snapshot is not ready to use after it was taken, in a
+	// VolumeSnapshotClass (Go duration).
 	ParamReadyAfter = "readyAfter"
 	// MethodUpload is no call of CSI: a Fault with this method keeps snapshots, of its
 	// claim if it names one, from becoming ready until the faults change. Its other fields

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,17 +20,19 @@ import (
 // buildPrefix begins the names of directories that hold unfinished programs.
 const buildPrefix = ".building-"
 
-// Build builds the programs of the repository at root that are missing, and returns
-// their directory. It compiles all packages first, which keeps every processor busy
+// Build builds those of the programs (Core, All) that are missing for the repository at
+// root, and returns their directory. It builds the core before the extras. Of each, it compiles all packages first, which keeps every processor busy
 // and shows how much is left, and links one program after the other then. A program
 // appears under its name only when it is complete, so a build that was killed resumes
 // where it stopped. Concurrent builds wait for each other.
-func Build(ctx context.Context, root string, progress func(format string, args ...any)) (string, error) {
+func Build(
+	ctx context.Context, root string, programs []string, progress func(format string, args ...any),
+) (string, error) {
 	dir, err := Dir(root)
 	if err != nil {
 		return "", err
 	}
-	if Check(dir) == nil {
+	if Check(dir, programs) == nil {
 		progress("cluster programs: already built in %s", dir)
 		return dir, nil
 	}
@@ -51,15 +54,30 @@ func Build(ctx context.Context, root string, progress func(format string, args .
 		}
 	}
 
+	for _, group := range [][]target{core, extras} {
+		if err := buildMissing(ctx, root, dir, group, programs, progress); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// buildMissing builds those programs of a group that are asked for and missing.
+func buildMissing(
+	ctx context.Context, root, dir string, group []target, programs []string, progress func(format string, args ...any),
+) error {
+	missing := missingFrom(dir, group, programs)
+	if len(missing) == 0 {
+		return nil
+	}
 	versions, err := requirements(root)
 	if err != nil {
-		return "", err
+		return err
 	}
-	missing := missingFrom(dir)
-	progress("cluster programs: building %d of %d on %d processors. With an empty Go build cache this takes about %s",
-		len(missing), len(targets), runtime.GOMAXPROCS(0), estimate(runtime.GOMAXPROCS(0)))
+	progress("cluster programs: building %d of %d on %d processors. With an empty Go build cache all of them take about %s",
+		len(missing), len(targets()), runtime.GOMAXPROCS(0), estimate(runtime.GOMAXPROCS(0)))
 	if err := compile(ctx, root, missing, progress); err != nil {
-		return "", err
+		return err
 	}
 	for i, t := range missing {
 		label := fmt.Sprintf("[%d/%d] %s %s", i+1, len(missing), t.name, versions[t.module])
@@ -68,17 +86,21 @@ func Build(ctx context.Context, root string, progress func(format string, args .
 		err := buildOne(ctx, root, t, versions, filepath.Join(dir, t.name))
 		done()
 		if err != nil {
-			return "", err
+			return err
 		}
 		progress("%s: built in %s", label, time.Since(start).Round(time.Second))
 	}
-	return dir, nil
+	return nil
 }
 
-// missingFrom returns the programs that dir lacks, in the order in which they are built.
-func missingFrom(dir string) []target {
+// missingFrom returns those of the group that are asked for and that dir lacks, in the
+// order in which they are built.
+func missingFrom(dir string, group []target, programs []string) []target {
 	var missing []target
-	for _, t := range targets {
+	for _, t := range group {
+		if !slices.Contains(programs, t.name) {
+			continue
+		}
 		if _, err := os.Stat(filepath.Join(dir, t.name)); err != nil {
 			missing = append(missing, t)
 		}

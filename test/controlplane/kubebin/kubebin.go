@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +30,10 @@ const (
 	Provisioner       = "csi-provisioner"
 	Resizer           = "csi-resizer"
 	KWOK              = "kwok"
+	// The following are extras: see Core.
+	SnapshotController = "snapshot-controller"
+	Snapshotter        = "csi-snapshotter"
+	Attacher           = "csi-attacher"
 )
 
 // ErrMissing is wrapped by errors about programs that have not been built.
@@ -41,9 +46,9 @@ type target struct {
 	versionVars       func(version string) []string
 }
 
-// targets are in the order in which they are built: what a cluster needs first,
-// and large ones early, for what they share is then compiled for the others.
-var targets = []target{
+// core is what every cluster needs, in the order in which it is built: large programs
+// early, since the others share what they compile.
+var core = []target{
 	{Etcd, "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", func(string) []string { return nil }},
 	{APIServer, "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes", kubernetesVars},
 	{ControllerManager, "k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes", kubernetesVars},
@@ -51,13 +56,11 @@ var targets = []target{
 	{Kubectl, "k8s.io/kubernetes/cmd/kubectl", "k8s.io/kubernetes", kubernetesVars},
 	{
 		Provisioner, "github.com/kubernetes-csi/external-provisioner/v6/cmd/csi-provisioner",
-		"github.com/kubernetes-csi/external-provisioner/v6",
-		func(v string) []string { return []string{"main.version=" + v} },
+		"github.com/kubernetes-csi/external-provisioner/v6", mainVersion,
 	},
 	{
 		Resizer, "github.com/kubernetes-csi/external-resizer/v2/cmd/csi-resizer",
-		"github.com/kubernetes-csi/external-resizer/v2",
-		func(v string) []string { return []string{"main.version=" + v} },
+		"github.com/kubernetes-csi/external-resizer/v2", mainVersion,
 	},
 	{
 		KWOK, "sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok",
@@ -66,6 +69,26 @@ var targets = []target{
 		},
 	},
 }
+
+// extras are what clusters need only if their options ask for it. Build compiles and
+// links them last.
+var extras = []target{
+	{
+		SnapshotController, "github.com/kubernetes-csi/external-snapshotter/v8/cmd/snapshot-controller",
+		"github.com/kubernetes-csi/external-snapshotter/v8", mainVersion,
+	},
+	{
+		Snapshotter, "github.com/kubernetes-csi/external-snapshotter/v8/cmd/csi-snapshotter",
+		"github.com/kubernetes-csi/external-snapshotter/v8", mainVersion,
+	},
+	{
+		Attacher, "github.com/kubernetes-csi/external-attacher/v4/cmd/csi-attacher",
+		"github.com/kubernetes-csi/external-attacher/v4", mainVersion,
+	},
+}
+
+// mainVersion is where the CSI sidecars have their version.
+func mainVersion(v string) []string { return []string{"main.version=" + v} }
 
 // kubernetesVars are what Kubernetes' own build sets. Without them the apiserver
 // calls itself v0.0.0, and clients that look at the version draw wrong conclusions.
@@ -99,10 +122,19 @@ func buildFlags(t target, versions map[string]string) ([]string, error) {
 	return []string{"-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", ldflags}, nil
 }
 
-// Names lists every program that Build makes.
-func Names() []string {
-	names := make([]string, 0, len(targets))
-	for _, t := range targets {
+// targets are all programs, in the order in which they are built.
+func targets() []target { return slices.Concat(core, extras) }
+
+// Core returns the names of the programs that every cluster needs.
+func Core() []string { return namesOf(core) }
+
+// All returns the names of all programs: Core, and those that clusters need only if
+// their options ask for them.
+func All() []string { return namesOf(targets()) }
+
+func namesOf(list []target) []string {
+	names := make([]string, 0, len(list))
+	for _, t := range list {
 		names = append(names, t.name)
 	}
 	return names
@@ -173,10 +205,10 @@ func Dir(root string) (string, error) {
 	return filepath.Join(cache, "kube-"+key), nil
 }
 
-// Check returns an error that wraps ErrMissing and names the programs that dir lacks.
-func Check(dir string) error {
+// Check returns an error that wraps ErrMissing and says which of the programs dir lacks.
+func Check(dir string, programs []string) error {
 	var missing []string
-	for _, name := range Names() {
+	for _, name := range programs {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			missing = append(missing, name)
 		}
@@ -204,7 +236,7 @@ func key(root string) (string, error) {
 		h.Write(content)
 	}
 	h.Write(fmt.Appendf(nil, "%s/%s\n", runtime.GOOS, runtime.GOARCH))
-	for _, t := range targets {
+	for _, t := range targets() {
 		flags, err := buildFlags(t, versions)
 		if err != nil {
 			return "", err

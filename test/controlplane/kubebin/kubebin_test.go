@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/xylem-io/xylem/test/controlplane/kubebin"
@@ -70,16 +72,48 @@ func TestDirFollowsTheModule(t *testing.T) {
 
 func TestCheckNamesWhatIsMissing(t *testing.T) {
 	d := t.TempDir()
-	if err := kubebin.Check(d); !errors.Is(err, kubebin.ErrMissing) {
+	if err := kubebin.Check(d, kubebin.Core()); !errors.Is(err, kubebin.ErrMissing) {
 		t.Errorf("empty directory: %v", err)
 	}
-	for _, name := range kubebin.Names() {
+	for _, name := range kubebin.Core() {
 		if err := os.WriteFile(filepath.Join(d, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := kubebin.Check(d); err != nil {
-		t.Errorf("complete directory: %v", err)
+	if err := kubebin.Check(d, kubebin.Core()); err != nil {
+		t.Errorf("directory with the core: %v", err)
+	}
+	err := kubebin.Check(d, kubebin.All())
+	if !errors.Is(err, kubebin.ErrMissing) {
+		t.Fatalf("directory without the extras: %v", err)
+	}
+	for _, name := range kubebin.All() {
+		if missing := !slices.Contains(kubebin.Core(), name); missing != strings.Contains(err.Error(), name) {
+			t.Errorf("%s: missing %t, but the error is %v", name, missing, err)
+		}
+	}
+}
+
+func TestSnapshotCRDs(t *testing.T) {
+	root, err := kubebin.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := kubebin.SnapshotCRDs(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(content), "kind: CustomResourceDefinition") {
+			t.Errorf("%s defines nothing", file)
+		}
+	}
+	if len(files) != 3 {
+		t.Errorf("%d files, want 3", len(files))
 	}
 }
 

@@ -28,7 +28,7 @@ type programDirs struct {
 }
 
 func (d programDirs) of(name string) string {
-	if slices.Contains(kubebin.Names(), name) && name != kubebin.Etcd {
+	if slices.Contains(kubebin.Core(), name) && name != kubebin.Etcd {
 		return filepath.Join(d.controlPlane, name)
 	}
 	return filepath.Join(d.node, name)
@@ -90,7 +90,7 @@ func nodePrograms() []program {
 // buildPrograms builds what is not there yet. The programs of a node are kept
 // beside those of the loopback clusters, under a hash of what they are made of.
 func buildPrograms(ctx context.Context, root string) (programDirs, error) {
-	controlPlane, err := kubebin.Build(ctx, root, progress)
+	controlPlane, err := kubebin.Build(ctx, root, kubebin.Core(), progress)
 	if err != nil {
 		return programDirs{}, err
 	}

@@ -39,7 +39,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	binaries, err := kubebin.Dir(root)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(kubebin.Check(binaries)).To(Succeed(), "run make kube first")
+	Expect(kubebin.Check(binaries, kubebin.Core())).To(Succeed(), "run make kube first")
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory: binaries, ControlPlaneStartTimeout: timeout, ControlPlaneStopTimeout: timeout,
 		CRDDirectoryPaths: []string{filepath.Join(root, "config", "crd", "bases")}, ErrorIfCRDPathMissing: true,

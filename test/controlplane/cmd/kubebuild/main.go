@@ -16,9 +16,10 @@ import (
 
 func main() {
 	printDir := flag.Bool("print-dir", false, "print the directory that the programs belong in, and build nothing")
+	onlyCore := flag.Bool("core", false, "build only what every cluster needs: no snapshots, no attachment")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *printDir)
+	err := run(ctx, *printDir, *onlyCore)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "kubebuild:", err)
@@ -26,7 +27,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, printDir bool) error {
+func run(ctx context.Context, printDir, onlyCore bool) error {
 	root, err := kubebin.Root()
 	if err != nil {
 		return err
@@ -40,7 +41,11 @@ func run(ctx context.Context, printDir bool) error {
 		return nil
 	}
 	progress := func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
-	if _, err := kubebin.Build(ctx, root, progress); err != nil {
+	programs := kubebin.All()
+	if onlyCore {
+		programs = kubebin.Core()
+	}
+	if _, err := kubebin.Build(ctx, root, programs, progress); err != nil {
 		return err
 	}
 	_, err = kubebin.CSIDriver(ctx, root, progress)

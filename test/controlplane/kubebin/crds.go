@@ -1,0 +1,40 @@
+package kubebin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// snapshotModule has the types and the definitions of VolumeSnapshots.
+const snapshotModule = "github.com/kubernetes-csi/external-snapshotter/client/v8"
+
+// SnapshotCRDs returns the files with the CustomResourceDefinitions of VolumeSnapshot,
+// VolumeSnapshotContent and VolumeSnapshotClass. They are those of the module whose types
+// the repository at root compiles with, in Go's module cache, which Go fills if need be.
+func SnapshotCRDs(ctx context.Context, root string) ([]string, error) {
+	cmd := goCommand(ctx, root, "mod", "download", "-json", snapshotModule)
+	out, err := cmd.Output()
+	var module struct{ Dir, Error string }
+	if decodeErr := json.Unmarshal(out, &module); err == nil {
+		err = decodeErr
+	}
+	if err == nil && module.Dir == "" {
+		err = errors.New("no directory")
+	}
+	if err != nil {
+		return nil, failed(ctx, "looking for the definitions of VolumeSnapshots", err, []byte(module.Error))
+	}
+	var files []string
+	for _, kind := range []string{"volumesnapshots", "volumesnapshotcontents", "volumesnapshotclasses"} {
+		file := filepath.Join(module.Dir, "config", "crd", "snapshot.storage.k8s.io_"+kind+".yaml")
+		if _, err := os.Stat(file); err != nil {
+			return nil, fmt.Errorf("looking for the definitions of VolumeSnapshots: %w", err)
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
