@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -56,6 +57,9 @@ type Options struct {
 	// Host and Members are handed to controlplane.Start.
 	Host    controlplane.ClusterOptions
 	Members []controlplane.ClusterOptions
+	// Snapshots gives the host and the Members VolumeSnapshots, and Attach makes the
+	// Members' drivers attach volumes, as controlplane.ClusterOptions have it.
+	Snapshots, Attach bool
 	// Dir and KeepData are handed to controlplane.Start.
 	Dir      string
 	KeepData bool
@@ -117,6 +121,7 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 	if o.Members == nil {
 		o.Members = controlplane.Members("cluster38", "cluster39")
 	}
+	o.Host, o.Members = o.withExtras()
 	if o.Progress == nil {
 		o.Progress = func(string, ...any) {}
 	}
@@ -167,6 +172,17 @@ func Start(ctx context.Context, o Options) (_ *Xylem, err error) {
 		return nil, err
 	}
 	return x, x.adopt(ctx, !o.Unregistered && !o.Unprepared)
+}
+
+// withExtras returns the clusters' options with Snapshots and Attach.
+func (o Options) withExtras() (host controlplane.ClusterOptions, members []controlplane.ClusterOptions) {
+	host, members = o.Host, slices.Clone(o.Members)
+	host.Snapshots = host.Snapshots || o.Snapshots
+	for i := range members {
+		members[i].Snapshots = members[i].Snapshots || o.Snapshots
+		members[i].Attach = members[i].Attach || o.Attach
+	}
+	return host, members
 }
 
 // RunManager starts the manager of a Bare fleet, once its account is there.
@@ -332,7 +348,7 @@ func newCluster(c *controlplane.Cluster) (*Cluster, error) {
 		return nil, err
 	}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme, snapshotv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
