@@ -1,0 +1,238 @@
+package snapshots_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// story is a namespace of the host.
+type story struct{ namespace string }
+
+// begin creates the story's namespace, and removes afterwards what was created in it.
+func begin(ctx context.Context) *story {
+	GinkgoHelper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "snap-"}}
+	Expect(x.Host.API.Create(ctx, ns)).To(Succeed())
+	s := &story{namespace: ns.Name}
+	DeferCleanup(s.end, NodeTimeout(settle))
+	return s
+}
+
+func (s *story) end(ctx SpecContext) {
+	if CurrentSpecReport().Failed() {
+		s.dump(ctx)
+	}
+	in := client.InNamespace(s.namespace)
+	Expect(x.Host.API.DeleteAllOf(ctx, &corev1.Pod{}, in)).To(Succeed())
+	Expect(x.Host.API.DeleteAllOf(ctx, &snapshotv1.VolumeSnapshot{}, in)).To(Succeed())
+	Expect(x.Host.API.DeleteAllOf(ctx, &corev1.PersistentVolumeClaim{}, in)).To(Succeed())
+}
+
+// dump shows what there is of snapshots.
+func (s *story) dump(ctx context.Context) {
+	x.Dump(ctx, GinkgoWriter, s.namespace)
+	for _, c := range x.Clusters() {
+		for _, kind := range []string{"volumesnapshots", "volumesnapshotcontents"} {
+			out, err := x.Kubectl(ctx, c.Cluster, "get", kind, "-A", "-o", "yaml")
+			GinkgoWriter.Printf("--- %s in %s (%v)\n%s\n", kind, c.Name(), err, out)
+		}
+	}
+}
+
+// data is a claim with a Pod in a member.
+func (s *story) data(ctx context.Context, name, node string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+	Expect(x.Host.Create(ctx, harness.Claim(s.namespace, name, controlplane.ClassHostpath))).To(Succeed())
+	pod := harness.Pod(s.namespace, name, name)
+	harness.OnNodes(pod, node)
+	Expect(x.Host.Create(ctx, pod)).To(Succeed())
+	return until[corev1.PersistentVolumeClaim](ctx, s, x.Host, name, HaveField("Status.Phase", corev1.ClaimBound))
+}
+
+// take creates a VolumeSnapshot of a claim.
+func (s *story) take(ctx context.Context, name, claim, class string) *snapshotv1.VolumeSnapshot {
+	GinkgoHelper()
+	vs := harness.VolumeSnapshot(s.namespace, name, claim, class)
+	Expect(x.Host.Create(ctx, vs)).To(Succeed())
+	return vs
+}
+
+// ready takes a snapshot and waits until it is ready.
+func (s *story) ready(ctx context.Context, name, claim, class string) *snapshotv1.VolumeSnapshot {
+	GinkgoHelper()
+	s.take(ctx, name, claim, class)
+	vs, err := x.Host.AwaitSnapshot(ctx, s.namespace, name)
+	Expect(err).NotTo(HaveOccurred())
+	return vs
+}
+
+func contentName(vs *snapshotv1.VolumeSnapshot) string { return "snapcontent-" + string(vs.UID) }
+
+// leaf is the leaf VolumeSnapshot and its content in a member.
+func (s *story) leaf(ctx context.Context, member, name string) (*snapshotv1.VolumeSnapshot, *snapshotv1.VolumeSnapshotContent) {
+	GinkgoHelper()
+	vs := until[snapshotv1.VolumeSnapshot](ctx, s, x.Member(member), name, HaveField("Status.BoundVolumeSnapshotContentName", Not(BeNil())))
+	return vs, until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(member), contentName(vs), Not(BeNil()))
+}
+
+func (s *story) remove(ctx context.Context, c *harness.Cluster, obj client.Object, name string) {
+	GinkgoHelper()
+	obj.SetNamespace(s.namespace)
+	obj.SetName(name)
+	if _, cluster := obj.(*snapshotv1.VolumeSnapshotContent); cluster {
+		obj.SetNamespace("")
+	}
+	Expect(c.API.Delete(ctx, obj)).To(Succeed())
+}
+
+// fails matches a snapshot or content whose status has such an error.
+func fails(parts ...string) gomegatypes.GomegaMatcher {
+	matchers := make([]gomegatypes.GomegaMatcher, 0, len(parts))
+	for _, part := range parts {
+		matchers = append(matchers, ContainSubstring(part))
+	}
+	return HaveField("Status", And(Not(BeNil()), HaveField("Error", And(Not(BeNil()), HaveField("Message", HaveValue(And(matchers...)))))))
+}
+
+// read reads an object of the story, or a cluster-scoped one.
+func read[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, s *story, c *harness.Cluster, name string) (P, error) {
+	obj := P(new(T))
+	key := client.ObjectKey{Namespace: s.namespace, Name: name}
+	switch any(obj).(type) {
+	case *corev1.PersistentVolume, *v1alpha1.ClusterRegistration, *snapshotv1.VolumeSnapshotContent:
+		key.Namespace = ""
+	}
+	return obj, c.API.Get(ctx, key, obj)
+}
+
+// until polls an object until it is as it should be, and returns it.
+func until[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, s *story, c *harness.Cluster, name string, match gomegatypes.GomegaMatcher) P {
+	GinkgoHelper()
+	var last P
+	Eventually(ctx, func(ctx context.Context) (P, error) {
+		var err error
+		last, err = read[T, P](ctx, s, c, name)
+		return last, err
+	}).Should(match)
+	return last
+}
+
+// gone waits until an object is no more.
+func gone[T any, P interface {
+	*T
+	client.Object
+}](ctx context.Context, s *story, c *harness.Cluster, name string) {
+	GinkgoHelper()
+	Eventually(ctx, func(ctx context.Context) bool {
+		_, err := read[T, P](ctx, s, c, name)
+		return apierrors.IsNotFound(err)
+	}).Should(BeTrue(), "%T %s is still in %s", *new(P), name, c.Name())
+}
+
+// patch merges JSON into an object as an admin.
+func patch(ctx context.Context, c *harness.Cluster, obj client.Object, body string) {
+	GinkgoHelper()
+	Expect(c.API.Patch(ctx, obj, client.RawPatch("application/merge-patch+json", []byte(body)))).To(Succeed())
+}
+
+// taken are the snapshots of a claim that live in a member's storage.
+func (s *story) taken(member, claim string) []string {
+	GinkgoHelper()
+	return s.book(member, claim).LiveSnapshotIDs()
+}
+
+func (s *story) book(member, claim string) *ledger.Ledger {
+	GinkgoHelper()
+	l, err := x.Fleet.Member(member).Ledger()
+	Expect(err).NotTo(HaveOccurred())
+	return l.ForClaim(s.namespace, claim)
+}
+
+// goesOn is the barrier: a snapshot that is created now has been taken, so that what was to be
+// done before has been seen.
+func (s *story) goesOn(ctx context.Context, name, claim string) {
+	GinkgoHelper()
+	s.ready(ctx, name, claim, deletes)
+}
+
+func registration(ctx context.Context, name string, match gomegatypes.GomegaMatcher) *v1alpha1.ClusterRegistration {
+	GinkgoHelper()
+	return until[v1alpha1.ClusterRegistration](ctx, &story{}, x.Host, name, match)
+}
+
+func says(kind string, status metav1.ConditionStatus, reason string, parts ...string) gomegatypes.GomegaMatcher {
+	matchers := []gomegatypes.GomegaMatcher{HaveField("Type", kind), HaveField("Status", status), HaveField("Reason", reason)}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return HaveField("Status.Conditions", ContainElement(And(matchers...)))
+}
+
+// confirm annotates a registration with the token that its condition names.
+func confirm(ctx context.Context, name, reason string) {
+	GinkgoHelper()
+	cr := registration(ctx, name, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, reason, v1alpha1.AnnotationConfirmRestore+"="))
+	for _, c := range cr.Status.Conditions {
+		if _, token, found := strings.Cut(c.Message, v1alpha1.AnnotationConfirmRestore+"="); found {
+			patch(ctx, x.Host, cr, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationConfirmRestore, token))
+			break
+		}
+	}
+	registration(ctx, name, And(says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonConnected), says(v1alpha1.ConditionReady, metav1.ConditionTrue, v1alpha1.ReasonReady)))
+}
+
+// isReady matches a VolumeSnapshot, or a content.
+func isReady(yes bool) gomegatypes.GomegaMatcher {
+	return HaveField("Status", And(Not(BeNil()), HaveField("ReadyToUse", HaveValue(Equal(yes)))))
+}
+
+// noted waits for an event about an object of the story.
+func (s *story) noted(ctx context.Context, kind, name, reason string, parts ...string) {
+	GinkgoHelper()
+	matchers := []gomegatypes.GomegaMatcher{HaveField("InvolvedObject.Kind", kind), HaveField("InvolvedObject.Name", name), HaveField("Reason", reason)}
+	for _, part := range parts {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	Eventually(ctx, func(ctx context.Context) ([]corev1.Event, error) {
+		var events corev1.EventList
+		err := x.Host.API.List(ctx, &events)
+		return events.Items, err
+	}).Should(ContainElement(And(matchers...)))
+}
+
+// leafID is the cluster ID of a member.
+func leafID(ctx context.Context, member string) string {
+	GinkgoHelper()
+	id, err := x.Fleet.Member(member).ID(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	return id
+}
+
+func handleOf(content *snapshotv1.VolumeSnapshotContent) string {
+	if content.Status == nil {
+		return ""
+	}
+	return ptr.Deref(content.Status.SnapshotHandle, "")
+}

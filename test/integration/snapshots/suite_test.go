@@ -1,0 +1,60 @@
+package snapshots_test
+
+import (
+	"testing"
+	"time"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/harness"
+	"github.com/xylem-io/xylem/test/integration/suite"
+)
+
+const (
+	settle = suite.Settle
+	// storyTime bounds a story.
+	storyTime = 4 * time.Minute
+)
+
+// Names of the members and of their nodes in the host.
+const (
+	one, nodeOne = "cluster38", "kosmos-cluster38"
+	two, nodeTwo = "cluster39", "kosmos-cluster39"
+)
+
+// VolumeSnapshotClasses of the host. unmapped has no counterpart in a member.
+const (
+	deletes  = controlplane.ClassSnapshots
+	retains  = controlplane.ClassRetainedSnapshots
+	keeps    = "keep-in-host"
+	unmapped = "nobody-maps-it"
+)
+
+// x is shared by all stories.
+var x *harness.Xylem
+
+func TestSnapshots(t *testing.T) {
+	suite.Run(t, "Snapshots")
+}
+
+var _ = suite.On(&x, func(SpecContext) harness.Options {
+	return harness.Options{
+		Members:     controlplane.Members(one, two),
+		Snapshots:   true,
+		ManagerArgs: []string{"--fence-epoch-interval=1s", "--node-grace=8s", "--stuck-after=2s"},
+	}
+}, func(ctx SpecContext) {
+	_, err := x.Kubectl(ctx, x.Fleet.Host, "apply", "-f", x.Root("config", "samples", "storageclass.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, class := range []*snapshotv1.VolumeSnapshotClass{
+		harness.SnapshotClass(deletes, snapshotv1.VolumeSnapshotContentDelete, nil),
+		harness.SnapshotClass(retains, snapshotv1.VolumeSnapshotContentDelete, nil),
+		harness.SnapshotClass(keeps, snapshotv1.VolumeSnapshotContentRetain, map[string]string{"xylem.io/member-snapshot-class": deletes}),
+		harness.SnapshotClass(unmapped, snapshotv1.VolumeSnapshotContentDelete, nil),
+	} {
+		Expect(x.Host.Create(ctx, class)).To(Succeed())
+	}
+})
