@@ -381,13 +381,13 @@ const (
 	ReasonSnapshotsUnsupported = "SnapshotsUnsupported"
 	// ReasonSnapshotSourceInvalid: the content's source is not the volume of the snapshot's
 	// claim, or that is no volume of Xylem's; or the content was created for a snapshot that
-	// exists already. To do: use a class of the driver that the claim's volume has.
+	// already exists. To do: use a class of the driver that the claim's volume has.
 	ReasonSnapshotSourceInvalid = "SnapshotSourceInvalid"
-	// ReasonSnapshotSourceNotReady: the claim has no disk in a member at present. To do: what
-	// the message says. Xylem takes the snapshot when the disk is there.
+	// ReasonSnapshotSourceNotReady: the claim has no disk in a member yet. To do: follow
+	// the message. Xylem takes the snapshot as soon as the disk exists.
 	ReasonSnapshotSourceNotReady = "SnapshotSourceNotReady"
 	// ReasonSnapshotLost: the member no longer has the snapshot, or the object by which it
-	// can be restored. Xylem takes no other one in its place. To do: what the message says.
+	// can be restored. Xylem takes no other one in its place. To do: follow the message.
 	ReasonSnapshotLost = "SnapshotLost"
 	// ReasonSnapshotReplaced: the member has another snapshot under the name of this one.
 	// Xylem does not use it, and keeps the data of both. To do: rescue the data that you
