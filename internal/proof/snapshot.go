@@ -210,9 +210,7 @@ func (e DestroyingSnapshot) Covers(action Action, object client.Object) error {
 	record := mirrorsnapshot.RecordOf(e.Host.content)
 	switch object := object.(type) {
 	case *snapshotv1.VolumeSnapshotContent:
-		deleting := action == DeleteContent && object.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
-		if action != SetContentDelete && !deleting || object.UID != record.Content || record.Content == "" ||
-			mirrorsnapshot.Policy(object) != snapshotv1.VolumeSnapshotContentDelete {
+		if !destroysContent(record, action, object) {
 			return unproven("the evidence is not for leaf content %q", object.Name)
 		}
 		return spend(e.Host.w, e.Root.w)
@@ -224,6 +222,13 @@ func (e DestroyingSnapshot) Covers(action Action, object client.Object) error {
 		return spend(e.Host.w, e.Root.w, e.Leaf.w)
 	}
 	return unproven("the evidence is not for a %T", object)
+}
+
+// destroysContent reports whether an action may destroy a leaf content: the recorded one, to
+// which the member gave policy Delete.
+func destroysContent(record mirrorsnapshot.Record, action Action, content *snapshotv1.VolumeSnapshotContent) bool {
+	allowed := action == SetContentDelete || action == DeleteContent && content.Spec.DeletionPolicy == snapshotv1.VolumeSnapshotContentDelete
+	return allowed && record.Content != "" && content.UID == record.Content && mirrorsnapshot.Policy(content) == snapshotv1.VolumeSnapshotContentDelete
 }
 
 // Covers is the check of Evidence.

@@ -15,10 +15,10 @@ const classes = "SnapshotClassNotFound, SnapshotClassMismatch, SnapshotSourceNot
 var table = []section{
 	{title: "No host content represents it", when: []fact{not(hosted)}, rows: []row{
 		{phase: Unrepresented, when: []fact{not(rootGone)}, owner: RootSnapshot, until: "the host's snapshot-controller creates the content, or the root is gone"},
-		{phase: Orphaned, when: []fact{hasContent, not(secured)}, step: Secure, owner: LeafSnapshot},
+		{phase: Orphaned, when: []fact{hasContent, not(secured), either(hasLeaf, not(stamped))}, step: Secure, owner: LeafSnapshot},
 		{phase: Orphaned, when: []fact{hasLeaf, not(leafDeleting)}, step: DeleteOrphaned, owner: RootSnapshot},
 		{phase: Orphaned, when: []fact{hasLeaf}, owner: RootSnapshot, until: "the leaf is gone"},
-		{phase: Orphaned, when: []fact{hasContent}, owner: LeafSnapshot, until: "the member's admin deletes it"},
+		{phase: Orphaned, when: []fact{hasContent}, owner: LeafSnapshot, until: "the member's admin deletes it, with policy Delete to destroy the snapshot"},
 		{phase: Foreign, until: "it has anything to do with this host"},
 	}},
 	{title: "It is another driver's", when: []fact{not(own)}, rows: []row{

@@ -8,7 +8,7 @@ const snapshotsIntro = `# The life of a snapshot
 leaf_snapshot and host_snapshot share, as the controllers of volumes share [that of volumes](VOLUMES.md). Each of them
 observes what its request is about, and looks for the first row, from top to bottom, whose conditions all hold. If the row
 names that controller, it takes the step. Otherwise leaf_snapshot, or host_snapshot in its own rows, writes the status of
-the host content: the row's message, or what the member says.
+the host content: the row's message, or the member's status.
 
 | Word | Meaning |
 |---|---|
@@ -16,7 +16,7 @@ the host content: the row's message, or what the member says.
 | host content | its VolumeSnapshotContent, which the host's snapshot-controller creates |
 | leaf, leaf content | their counterparts in the member; the member's snapshot-controller creates the leaf content |
 | placed | an annotation of the host content names the member that has the snapshot, or may have it |
-| announced | the host's snapshot-controller says that the root is being deleted, or was |
+| announced | the host's snapshot-controller has annotated the host content: the root is being deleted, or is gone |
 | ended | the root is gone, or is being deleted |
 | held | the host content has the finalizer that its driver removes |
 | stamped | the leaf content carries Xylem's labels and annotations for this root, and the member's deletion policy |
