@@ -1,0 +1,160 @@
+package snapshots_test
+
+import (
+	"context"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// refused waits until a VolumeSnapshot shows why Xylem does not take it, as a status and as an event.
+func (s *story) refused(ctx context.Context, name, reason string, parts ...string) {
+	GinkgoHelper()
+	until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, name, And(fails(parts...), isReady(false)))
+	s.noted(ctx, "VolumeSnapshot", name, reason, parts...)
+}
+
+// handOver creates the content of a VolumeSnapshot as an admin does who imports a snapshot.
+func (s *story) handOver(ctx context.Context, name string, source snapshotv1.VolumeSnapshotContentSource) string {
+	GinkgoHelper()
+	content := &snapshotv1.VolumeSnapshotContent{
+		ObjectMeta: metav1.ObjectMeta{Name: "imported-" + s.namespace + "-" + name},
+		Spec: snapshotv1.VolumeSnapshotContentSpec{
+			Driver: v1alpha1.ProvisionerName, DeletionPolicy: policyDelete, VolumeSnapshotClassName: ptr.To(deletes),
+			VolumeSnapshotRef: corev1.ObjectReference{Namespace: s.namespace, Name: name}, Source: source,
+		},
+	}
+	Expect(x.Host.Create(ctx, content)).To(Succeed())
+	vs := harness.VolumeSnapshot(s.namespace, name, "", deletes)
+	vs.Spec.Source = snapshotv1.VolumeSnapshotSource{VolumeSnapshotContentName: &content.Name}
+	Expect(x.Host.Create(ctx, vs)).To(Succeed())
+	return content.Name
+}
+
+var _ = Describe("A snapshot that Xylem does not take", func() {
+	It("is of a claim that is not bound: it says so, and is taken once a Pod uses the claim", func(ctx SpecContext) {
+		s := begin(ctx)
+		Expect(x.Host.Create(ctx, harness.Claim(s.namespace, "data", controlplane.ClassHostpath))).To(Succeed())
+		s.take(ctx, "snap", "data", deletes)
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", fails("not yet bound"))
+		Expect(s.taken(one, "data")).To(BeEmpty())
+
+		pod := harness.Pod(s.namespace, "data", "data")
+		harness.OnNodes(pod, nodeOne)
+		Expect(x.Host.Create(ctx, pod)).To(Succeed())
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(true))
+		Expect(s.taken(one, "data")).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+
+	It("has a class that nobody maps: it names the class, and is taken once the member has it", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		s.take(ctx, "snap", "data", unmapped)
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotClassNotFound, one, unmapped, "VolumeSnapshotClass")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap")
+
+		class := controlplane.SnapshotClass(unmapped, policyDelete)
+		Expect(x.Member(one).Create(ctx, &class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Member(one).API.Delete(ctx, &class)).To(Succeed()) })
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
+	}, SpecTimeout(storyTime))
+
+	It("has a class of another driver in the member: it says which, and nothing is left over", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		class := controlplane.SnapshotClass("of-another-driver", policyDelete)
+		class.Driver = "other.example.com"
+		Expect(x.Member(one).Create(ctx, &class)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Member(one).API.Delete(ctx, &class)).To(Succeed()) })
+		host := harness.SnapshotClass(class.Name, policyDelete, nil)
+		Expect(x.Host.Create(ctx, host)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, host)).To(Succeed()) })
+
+		vs := s.take(ctx, "snap", "data", class.Name)
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotClassMismatch, class.Name, class.Driver)
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
+	}, SpecTimeout(storyTime))
+
+	It("is of a volume of another driver: it says so, and ends", func(ctx SpecContext) {
+		s := begin(ctx)
+		foreign := &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "foreign-" + s.namespace},
+			Spec: corev1.PersistentVolumeSpec{
+				Capacity: harness.Claim("", "", "").Spec.Resources.Requests, AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				PersistentVolumeReclaimPolicy: corev1.PersistentVolumeReclaimRetain,
+				ClaimRef:                      &corev1.ObjectReference{Namespace: s.namespace, Name: "theirs"},
+				PersistentVolumeSource:        corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: "other.example.com", VolumeHandle: "their-disk"}},
+			},
+		}
+		Expect(x.Host.Create(ctx, foreign)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(x.Host.API.Delete(ctx, foreign)).To(Succeed()) })
+		claim := harness.Claim(s.namespace, "theirs", "")
+		claim.Spec.VolumeName = foreign.Name
+		Expect(x.Host.Create(ctx, claim)).To(Succeed())
+		until[corev1.PersistentVolumeClaim](ctx, s, x.Host, "theirs", HaveField("Status.Phase", corev1.ClaimBound))
+
+		vs := s.take(ctx, "snap", "theirs", deletes)
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotSourceInvalid, "other.example.com", deletes)
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
+	}, SpecTimeout(storyTime))
+
+	It("has the handle of another tenant's snapshot: it is refused, and its deletion destroys nothing (I2, I8)", func(ctx SpecContext) {
+		victim := begin(ctx)
+		victim.data(ctx, "data", nodeOne)
+		stolen := handleOf(until[snapshotv1.VolumeSnapshotContent](ctx, victim, x.Host, contentName(victim.ready(ctx, "snap", "data", deletes)), isReady(true)))
+		s := begin(ctx)
+		content := s.handOver(ctx, "snap", snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: &stolen})
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content, fails("imports none"))
+
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content)
+		victim.goesOn(ctx, "later", "data")
+		Expect(victim.taken(one, "data")).To(HaveLen(2))
+		until[snapshotv1.VolumeSnapshot](ctx, victim, x.Host, "snap", isReady(true))
+	}, SpecTimeout(storyTime))
+
+	It("has the handle of another tenant's volume: no snapshot of that is taken (I8)", func(ctx SpecContext) {
+		victim := begin(ctx)
+		claim := victim.data(ctx, "data", nodeOne)
+		volume := until[corev1.PersistentVolume](ctx, victim, x.Host, claim.Spec.VolumeName, Not(BeNil()))
+		s := begin(ctx)
+		content := s.handOver(ctx, "snap", snapshotv1.VolumeSnapshotContentSource{VolumeHandle: &volume.Spec.CSI.VolumeHandle})
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content, fails("Create one of a claim"))
+		victim.goesOn(ctx, "own", "data")
+		Expect(victim.book(one, "data").Count(ledger.CreateSnapshot)).To(Equal(1))
+
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content)
+	}, SpecTimeout(storyTime))
+
+	It("has the name of one that the member has already: Xylem leaves that alone, and reports it (I4)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		theirs := harness.VolumeSnapshot(s.namespace, "snap", "data", deletes)
+		Expect(x.Member(one).Create(ctx, theirs)).To(Succeed())
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap", isReady(true))
+
+		s.take(ctx, "snap", "data", deletes)
+		s.refused(ctx, "snap", v1alpha1.ReasonNameTaken, one, "did not create")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
+		s.goesOn(ctx, "later", "data")
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap", And(isReady(true), HaveField("UID", theirs.UID)))
+		s.remove(ctx, x.Member(one), &snapshotv1.VolumeSnapshot{}, "snap")
+	}, SpecTimeout(storyTime))
+})
