@@ -30,8 +30,8 @@ func Resolve(content *snapshotv1.VolumeSnapshotContent, root *snapshotv1.VolumeS
 	notReady := func(format string, args ...any) (string, *mirror.Refusal) {
 		return "", refuse(v1alpha1.ReasonSnapshotSourceNotReady, format, args...)
 	}
-	if content.Spec.Source.VolumeHandle == nil {
-		return invalid("VolumeSnapshotContent %q has a snapshotHandle: Xylem takes snapshots of claims, and imports none. Create a VolumeSnapshot with source.persistentVolumeClaimName", content.Name)
+	if content.Spec.Source.VolumeHandle == nil || content.Spec.VolumeSnapshotRef.UID == "" {
+		return invalid("the snapshot-controller did not create VolumeSnapshotContent %q: Xylem takes snapshots of claims, and imports none. Create a VolumeSnapshot with source.persistentVolumeClaimName", content.Name)
 	}
 	claimName := ClaimOf(root)
 	if root == nil {

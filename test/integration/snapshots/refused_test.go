@@ -63,6 +63,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap")
 
 		class := controlplane.SnapshotClass(unmapped, policyDelete)
+		class.Driver = controlplane.DefaultDriverName
 		Expect(x.Member(one).Create(ctx, &class)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(x.Member(one).API.Delete(ctx, &class)).To(Succeed()) })
 		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
@@ -118,6 +119,7 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		s := begin(ctx)
 		content := s.handOver(ctx, "snap", snapshotv1.VolumeSnapshotContentSource{SnapshotHandle: &stolen})
 		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content, fails("imports none"))
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(fails("imports none"), isReady(false)))
 
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
@@ -133,12 +135,15 @@ var _ = Describe("A snapshot that Xylem does not take", func() {
 		volume := until[corev1.PersistentVolume](ctx, victim, x.Host, claim.Spec.VolumeName, Not(BeNil()))
 		s := begin(ctx)
 		content := s.handOver(ctx, "snap", snapshotv1.VolumeSnapshotContentSource{VolumeHandle: &volume.Spec.CSI.VolumeHandle})
-		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content, fails("Create one of a claim"))
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content, fails("imports none"))
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(false))
 		victim.goesOn(ctx, "own", "data")
 		Expect(victim.book(one, "data").Count(ledger.CreateSnapshot)).To(Equal(1))
 
 		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap")
+		By("the admin deleting the content, which the snapshot-controller has never bound")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshotContent{}, content)
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, content)
 	}, SpecTimeout(storyTime))
 

@@ -1,0 +1,241 @@
+package snapshots_test
+
+import (
+	"context"
+	"strconv"
+
+	snapshotv1 "github.com/kubernetes-csi/external-snapshotter/client/v8/apis/volumesnapshot/v1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"google.golang.org/grpc/codes"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/controlplane/csidriver"
+	"github.com/xylem-io/xylem/test/controlplane/ledger"
+)
+
+// failing has a method of the driver in member one fail for a claim, until the function is called.
+func (s *story) failing(method, claim, message string) (mend func()) {
+	GinkgoHelper()
+	member := x.Fleet.Member(one)
+	Expect(member.SetFaults(csidriver.Fault{Method: method, Claim: s.namespace + "/" + claim, Code: codes.Unavailable, Message: message})).To(Succeed())
+	mend = func() {
+		GinkgoHelper()
+		Expect(member.SetFaults()).To(Succeed())
+	}
+	DeferCleanup(mend)
+	return mend
+}
+
+// restart kills the manager, and starts another.
+func restart(ctx context.Context) {
+	GinkgoHelper()
+	Expect(x.Manager.Kill()).To(Succeed())
+	Expect(x.Manager.Start(ctx)).To(Succeed())
+	Expect(x.AwaitReady(ctx, one)).To(Succeed())
+}
+
+// epoch of the fence in member one.
+func epoch(ctx context.Context) int {
+	GinkgoHelper()
+	id, err := x.Host.ID(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	var lease coordinationv1.Lease
+	Expect(x.Member(one).API.Get(ctx, client.ObjectKey{Namespace: v1alpha1.DefaultNamespace, Name: id}, &lease)).To(Succeed())
+	n, err := strconv.Atoi(lease.Annotations[v1alpha1.AnnotationFenceEpoch])
+	Expect(err).NotTo(HaveOccurred())
+	return n
+}
+
+// aged waits until a backup that was taken at an epoch is older than the interval of epochs.
+func aged(ctx context.Context, since int) {
+	GinkgoHelper()
+	Eventually(ctx, func() int { return epoch(ctx) }).Should(BeNumerically(">", since+1))
+}
+
+var _ = Describe("A snapshot, when something goes wrong", func() {
+	It("is taken once although the manager is killed while the driver takes it (I5)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		mend := s.failing(ledger.CreateSnapshot, "data", "the array restarts")
+		s.take(ctx, "snap", "data", deletes)
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap", HaveField("Status", Not(BeNil())))
+		restart(ctx)
+		mend()
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(true))
+		Expect(s.taken(one, "data")).To(HaveLen(1))
+		restart(ctx)
+		s.goesOn(ctx, "later", "data")
+		Expect(s.taken(one, "data")).To(HaveLen(2))
+	}, SpecTimeout(storyTime))
+
+	It("is destroyed although the manager is killed while the driver destroys it (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		vs := s.ready(ctx, "snap", "data", deletes)
+		mend := s.failing(ledger.DeleteSnapshot, "data", "the array restarts")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		_, content := s.leaf(ctx, one, "snap")
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name, HaveField("Spec.DeletionPolicy", policyDelete))
+		restart(ctx)
+		By("the host keeping its content as long as the member's driver has not destroyed the snapshot")
+		s.goesOn(ctx, "later", "data")
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("DeletionTimestamp", Not(BeNil())))
+		mend()
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name)
+		Expect(s.taken(one, "data")).To(HaveLen(1), "the later one")
+	}, SpecTimeout(storyTime))
+
+	It("waits for a member that is away to be deleted, and says so (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		vs := s.ready(ctx, "snap", "data", deletes)
+		api := x.Fleet.Member(one).Process(controlplane.APIServer)
+		Expect(api.Freeze()).To(Succeed())
+		DeferCleanup(api.Thaw)
+		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonUnreachable))
+
+		By("staying ready: its data are where they were")
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", isReady(true))
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), And(HaveField("DeletionTimestamp", Not(BeNil())), fails(one, "has not been connected since")))
+		s.noted(ctx, "VolumeSnapshot", "snap", v1alpha1.ReasonMemberAway, one)
+		Expect(s.taken(one, "data")).To(HaveLen(1))
+
+		Expect(api.Thaw()).To(Succeed())
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
+		Expect(s.taken(one, "data")).To(BeEmpty())
+		Expect(x.AwaitReady(ctx, one)).To(Succeed())
+	}, SpecTimeout(storyTime))
+
+	It("keeps its data if the member's admin deletes the leaf, and says that it cannot be restored (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		vs := s.ready(ctx, "snap", "data", deletes)
+		s.remove(ctx, x.Member(one), &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap")
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot", one)
+		Expect(s.taken(one, "data")).To(HaveLen(1))
+
+		By("being deleted in the host, which destroys it")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
+		Expect(s.taken(one, "data")).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("keeps its data if the member's admin deletes the leaf content (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		vs := s.ready(ctx, "snap", "data", deletes)
+		_, content := s.leaf(ctx, one, "snap")
+		handle := *content.Status.SnapshotHandle
+		s.remove(ctx, x.Member(one), &snapshotv1.VolumeSnapshotContent{}, content.Name)
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotTerminating, one, "cannot be undone")
+		Expect(s.taken(one, "data")).To(ConsistOf(handle))
+
+		By("and removing its finalizers as well")
+		patch(ctx, x.Member(one), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name)
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotLost, content.Name, handle)
+		Expect(s.taken(one, "data")).To(ConsistOf(handle))
+
+		By("being deleted in the host: nothing is left that could destroy it")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
+		Expect(s.taken(one, "data")).To(ConsistOf(handle))
+	}, SpecTimeout(storyTime))
+
+	It("stays in a member that is deregistered, and is the host's again when that is registered (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeTwo)
+		vs := s.ready(ctx, "snap", "data", deletes)
+		Expect(x.Deregister(ctx, two)).To(Succeed())
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotAbandoned, two, "was deregistered")
+		Expect(s.taken(two, "data")).To(HaveLen(1))
+
+		Expect(x.Register(ctx, two, two)).To(Succeed())
+		until[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "snap", And(isReady(true), HaveField("Status.Error", BeNil())))
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "snap")
+		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
+		Expect(s.taken(two, "data")).To(BeEmpty())
+	}, SpecTimeout(storyTime))
+
+	It("is reported by a host that was restored to before it, and not destroyed (I1, I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		s.ready(ctx, "deleted-since", "data", deletes)
+		backup, err := x.Fleet.Host.Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		since := epoch(ctx)
+		s.ready(ctx, "newer", "data", deletes)
+		_, newer := s.leaf(ctx, one, "newer")
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "deleted-since")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "deleted-since")
+		Eventually(func() []string { return s.taken(one, "data") }).Should(ConsistOf(*newer.Status.SnapshotHandle))
+		aged(ctx, since)
+
+		Expect(x.Manager.Stop()).To(Succeed())
+		Expect(x.Fleet.Host.Restore(ctx, backup)).To(Succeed())
+		Expect(x.Manager.Start(ctx)).To(Succeed())
+		registration(ctx, one, And(says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored),
+			HaveField("Status.OrphanedSnapshots", ContainElement(HaveField("Content", newer.Name)))))
+		s.refused(ctx, "deleted-since", v1alpha1.ReasonSnapshotLost)
+
+		By("confirming")
+		confirm(ctx, one, v1alpha1.ReasonHostRestored)
+		confirm(ctx, two, v1alpha1.ReasonHostRestored)
+		s.goesOn(ctx, "later", "data")
+		Expect(s.taken(one, "data")).To(ContainElement(*newer.Status.SnapshotHandle))
+		s.orphan(ctx, newer)
+		s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, "deleted-since")
+		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Host, "deleted-since")
+	}, SpecTimeout(storyTime))
+
+	It("is lost from a member that was restored to before it, and what is deleted then waits for a confirmation (I2, I6)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		older := s.ready(ctx, "older", "data", deletes)
+		_, content := s.leaf(ctx, one, "older")
+		backup, err := x.Fleet.Member(one).Snapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		since := epoch(ctx)
+		newer := s.ready(ctx, "newer", "data", deletes)
+		taken := s.taken(one, "data")
+		aged(ctx, since)
+
+		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
+		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonMemberRestored))
+		s.refused(ctx, "newer", v1alpha1.ReasonSnapshotLost, one)
+		for _, name := range []string{"older", "newer"} {
+			s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, name)
+		}
+		By("keeping the host's contents, which are the last to know of the snapshots")
+		s.data(ctx, "barrier", nodeOne)
+		for _, vs := range []*snapshotv1.VolumeSnapshot{older, newer} {
+			until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), HaveField("DeletionTimestamp", Not(BeNil())))
+		}
+		Expect(s.taken(one, "data")).To(ConsistOf(taken))
+
+		By("confirming")
+		confirm(ctx, one, v1alpha1.ReasonMemberRestored)
+		for _, vs := range []*snapshotv1.VolumeSnapshot{older, newer} {
+			gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs))
+		}
+		Expect(s.taken(one, "data")).To(And(HaveLen(1), Not(ContainElement(*content.Status.SnapshotHandle))))
+	}, SpecTimeout(storyTime))
+
+	It("survives the deletion of its namespace in the member (I2)", func(ctx SpecContext) {
+		s := begin(ctx)
+		s.data(ctx, "data", nodeOne)
+		s.ready(ctx, "snap", "data", deletes)
+		Expect(x.Member(one).API.Delete(ctx, &corev1.Namespace{ObjectMeta: named(s.namespace)})).To(Succeed())
+		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot")
+		Expect(s.taken(one, "data")).To(HaveLen(1))
+	}, SpecTimeout(storyTime))
+})
