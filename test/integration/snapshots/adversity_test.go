@@ -58,6 +58,14 @@ func aged(ctx context.Context, since int) {
 	Eventually(ctx, func() int { return epoch(ctx) }).Should(BeNumerically(">", since+1))
 }
 
+// problem waits until the content of a snapshot that was ready shows what is wrong, and an event on
+// the VolumeSnapshot does: a snapshot-controller leaves the status of one that is ready as it is.
+func (s *story) problem(ctx context.Context, vs *snapshotv1.VolumeSnapshot, reason string, parts ...string) {
+	GinkgoHelper()
+	until[snapshotv1.VolumeSnapshotContent](ctx, s, x.Host, contentName(vs), And(fails(parts...), isReady(false)))
+	s.noted(ctx, "VolumeSnapshot", vs.Name, reason, parts...)
+}
+
 var _ = Describe("A snapshot, when something goes wrong", func() {
 	It("is taken once although the manager is killed while the driver takes it (I5)", func(ctx SpecContext) {
 		s := begin(ctx)
@@ -120,7 +128,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		vs := s.ready(ctx, "snap", "data", deletes)
 		s.remove(ctx, x.Member(one), &snapshotv1.VolumeSnapshot{}, "snap")
 		gone[snapshotv1.VolumeSnapshot](ctx, s, x.Member(one), "snap")
-		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot", one)
+		s.problem(ctx, vs, v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot", one)
 		Expect(s.taken(one, "data")).To(HaveLen(1))
 
 		By("being deleted in the host, which destroys it")
@@ -136,13 +144,13 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		_, content := s.leaf(ctx, one, "snap")
 		handle := *content.Status.SnapshotHandle
 		s.remove(ctx, x.Member(one), &snapshotv1.VolumeSnapshotContent{}, content.Name)
-		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotTerminating, one, "cannot be undone")
+		s.problem(ctx, vs, v1alpha1.ReasonSnapshotTerminating, one, "cannot be undone")
 		Expect(s.taken(one, "data")).To(ConsistOf(handle))
 
 		By("and removing its finalizers as well")
 		patch(ctx, x.Member(one), &snapshotv1.VolumeSnapshotContent{ObjectMeta: named(content.Name)}, `{"metadata":{"finalizers":null}}`)
 		gone[snapshotv1.VolumeSnapshotContent](ctx, s, x.Member(one), content.Name)
-		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotLost, content.Name, handle)
+		s.problem(ctx, vs, v1alpha1.ReasonSnapshotLost, content.Name, handle)
 		Expect(s.taken(one, "data")).To(ConsistOf(handle))
 
 		By("being deleted in the host: nothing is left that could destroy it")
@@ -156,7 +164,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		s.data(ctx, "data", nodeTwo)
 		vs := s.ready(ctx, "snap", "data", deletes)
 		Expect(x.Deregister(ctx, two)).To(Succeed())
-		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotAbandoned, two, "was deregistered")
+		s.problem(ctx, vs, v1alpha1.ReasonSnapshotAbandoned, two, "was deregistered")
 		Expect(s.taken(two, "data")).To(HaveLen(1))
 
 		Expect(x.Register(ctx, two, two)).To(Succeed())
@@ -169,7 +177,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 	It("is reported by a host that was restored to before it, and not destroyed (I1, I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
-		s.ready(ctx, "deleted-since", "data", deletes)
+		deleted := s.ready(ctx, "deleted-since", "data", deletes)
 		backup, err := x.Fleet.Host.Snapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		since := epoch(ctx)
@@ -185,7 +193,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 		Expect(x.Manager.Start(ctx)).To(Succeed())
 		registration(ctx, one, And(says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonHostRestored),
 			HaveField("Status.OrphanedSnapshots", ContainElement(HaveField("Content", newer.Name)))))
-		s.refused(ctx, "deleted-since", v1alpha1.ReasonSnapshotLost)
+		s.problem(ctx, deleted, v1alpha1.ReasonSnapshotLost)
 
 		By("confirming")
 		confirm(ctx, one, v1alpha1.ReasonHostRestored)
@@ -211,7 +219,7 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 
 		Expect(x.Fleet.Member(one).Restore(ctx, backup)).To(Succeed())
 		registration(ctx, one, says(v1alpha1.ConditionConnected, metav1.ConditionTrue, v1alpha1.ReasonMemberRestored))
-		s.refused(ctx, "newer", v1alpha1.ReasonSnapshotLost, one)
+		s.problem(ctx, newer, v1alpha1.ReasonSnapshotLost, one)
 		for _, name := range []string{"older", "newer"} {
 			s.remove(ctx, x.Host, &snapshotv1.VolumeSnapshot{}, name)
 		}
@@ -233,9 +241,9 @@ var _ = Describe("A snapshot, when something goes wrong", func() {
 	It("survives the deletion of its namespace in the member (I2)", func(ctx SpecContext) {
 		s := begin(ctx)
 		s.data(ctx, "data", nodeOne)
-		s.ready(ctx, "snap", "data", deletes)
+		vs := s.ready(ctx, "snap", "data", deletes)
 		Expect(x.Member(one).API.Delete(ctx, &corev1.Namespace{ObjectMeta: named(s.namespace)})).To(Succeed())
-		s.refused(ctx, "snap", v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot")
+		s.problem(ctx, vs, v1alpha1.ReasonSnapshotLost, "somebody deleted VolumeSnapshot")
 		Expect(s.taken(one, "data")).To(HaveLen(1))
 	}, SpecTimeout(storyTime))
 })
