@@ -114,6 +114,18 @@ func expand(rules []rbacv1.PolicyRule, namespace string) []Grant {
 	return all
 }
 
+// Of splits grants: those of some API groups, and the others.
+func Of(grants []Grant, groups ...string) (in, out []Grant) {
+	for _, g := range grants {
+		if slices.Contains(groups, g.Group) {
+			in = append(in, g)
+		} else {
+			out = append(out, g)
+		}
+	}
+	return in, out
+}
+
 // Unused are the grants that no request needed, sorted. A request that several
 // grants allow needed the narrowest. A watch needs the list as well: API servers
 // that do not stream lists (WatchList) are requested one first.

@@ -1,0 +1,38 @@
+package snapshots_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/xylem-io/xylem/api/v1alpha1"
+	"github.com/xylem-io/xylem/test/controlplane"
+	"github.com/xylem-io/xylem/test/integration/grants"
+	"github.com/xylem-io/xylem/test/integration/harness"
+)
+
+// oneFailed: a suite of which a story failed does not show what is needed.
+var oneFailed bool
+
+var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || report.Failed() })
+
+// Every right on snapshots is used, and nothing else is requested.
+var _ = AfterSuite(func(ctx SpecContext) {
+	suite, _ := GinkgoConfiguration()
+	if x == nil || oneFailed || len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 {
+		return
+	}
+	compare := func(c *harness.Cluster, account, user string) {
+		GinkgoHelper()
+		all, err := grants.To(ctx, c.API, v1alpha1.DefaultNamespace, account)
+		Expect(err).NotTo(HaveOccurred())
+		granted, _ := grants.Of(all, "snapshot.storage.k8s.io")
+		Expect(granted).NotTo(BeEmpty())
+		requests, err := c.Audit().Since(ctx, 0)
+		Expect(err).NotTo(HaveOccurred())
+		requests = requests.By(user)
+		Expect(grants.Unused(granted, requests)).To(BeEmpty(), "granted and never used in %s", c.Name())
+		Expect(requests.Where(func(r controlplane.Request) bool { return r.Unauthorized })).To(BeEmpty(), "requested and refused in %s", c.Name())
+	}
+	compare(x.Host, "xylem-controller-manager", harness.HostUser)
+	compare(x.Member(one), "xylem", harness.MemberUser)
+}, NodeTimeout(settle))
