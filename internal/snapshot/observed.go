@@ -39,8 +39,8 @@ type Observed struct {
 	// Leaf is the member's VolumeSnapshot. OtherLeaf has its origin, and another UID than
 	// Host records.
 	Leaf, OtherLeaf *snapshotv1.VolumeSnapshot
-	// Content is that VolumeSnapshot's content. OtherContent has its name, and another UID
-	// than Host records.
+	// Content is that VolumeSnapshot's content. OtherContent has its name, and is another
+	// snapshot than Host records.
 	Content, OtherContent *snapshotv1.VolumeSnapshotContent
 	// NameTaken: the name that Leaf is to have is another object's; Earlier: of an earlier
 	// root's leaf.
@@ -57,6 +57,19 @@ func (s *Observed) Record() mirrorsnapshot.Record {
 		return mirrorsnapshot.Record{}
 	}
 	return mirrorsnapshot.RecordOf(s.Host)
+}
+
+// Recreated reports whether a content of the recorded leaf, with another UID than Host records, is
+// of the same snapshot: a member's snapshot-controller creates a content again that somebody
+// deleted, and drivers take a snapshot of one name once. One that the driver took later has
+// other data, which matters as long as somebody may restore them.
+func (s *Observed) Recreated(content *snapshotv1.VolumeSnapshotContent) bool {
+	record := s.Record()
+	if s.Leaf == nil || s.Leaf.UID != record.Snapshot || record.Handle == "" || mirrorsnapshot.HandleOf(content) != record.Handle {
+		return false
+	}
+	ends := s.Host.DeletionTimestamp != nil && s.RootEnded()
+	return ends || s.Host.Status != nil && s.Host.Status.CreationTime != nil && ptr.Equal(s.Host.Status.CreationTime, content.Status.CreationTime)
 }
 
 // RootEnded reports whether the host's VolumeSnapshot is gone, or is being deleted, which

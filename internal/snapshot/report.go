@@ -111,8 +111,11 @@ func (s *Observed) ReportTaken() *mirror.Refusal {
 
 // ReportReplaced says that the member has another snapshot under the name.
 func (s *Observed) ReportReplaced() *mirror.Refusal {
-	return refuse(v1alpha1.ReasonSnapshotReplaced, "member %q has another snapshot under the name of %q than the one that was taken. Xylem uses neither, and destroys neither. Rescue the data that you need in the member, then delete the VolumeSnapshot and take another one",
-		s.Member.Registration, s.Origin.Root)
+	const what = "member %q has another snapshot under the name of %q than the one that was taken. Xylem uses neither, and destroys neither. "
+	if s.Host.DeletionTimestamp != nil {
+		return refuse(v1alpha1.ReasonSnapshotReplaced, what+"Delete the VolumeSnapshot there when nobody needs its data: the deletion continues then", s.Member.Registration, s.Origin.Root)
+	}
+	return refuse(v1alpha1.ReasonSnapshotReplaced, what+"Rescue the data that you need in the member, then delete the VolumeSnapshot and take another one", s.Member.Registration, s.Origin.Root)
 }
 
 // ReportLost says that the snapshot is gone from the member.

@@ -125,6 +125,16 @@ func wrong(s *snapshot.Observed, p Plan) string {
 	record := s.Record()
 	asked := s.Host != nil && s.Host.DeletionTimestamp != nil && s.Host.Spec.DeletionPolicy == deletes && mirrorsnapshot.Announced(s.Host) && !mirrorsnapshot.Abandoned(s.Host) && s.RootEnded()
 	own := s.Content == nil || s.Stamped() && mirrorsnapshot.Policy(s.Content) == deletes
+	if s.OtherContent != nil {
+		switch p.Step {
+		case SetDelete, DeleteContent, DeleteLeaf, DeleteKept, DropHost, DropKept:
+			return "a snapshot ends whose name another one has (I2)"
+		default:
+		}
+		if p.Step == None && p.Report == nil && s.Host.DeletionTimestamp != nil && p.Owner == RootSnapshot && p.Phase != Ending {
+			return "a snapshot whose name another one has waits without a reason (I6)"
+		}
+	}
 	switch p.Step {
 	case SetDelete, DeleteContent:
 		if !asked || !own || record.Content != s.Content.UID {
@@ -205,7 +215,7 @@ func TestEveryCombination(t *testing.T) {
 		for _, root := range roots() {
 			for _, leaf := range leaves() {
 				for _, content := range contents() {
-					flags(5, func(is func() bool) {
+					flags(6, func(is func() bool) {
 						s := &snapshot.Observed{Member: member, Linked: true, UID: "root", Host: host, Root: root, Origin: origin, Leaf: leaf, Content: content}
 						if host == nil && leaf == nil && content == nil {
 							return
@@ -219,6 +229,12 @@ func TestEveryCombination(t *testing.T) {
 						s.NameTaken, s.Earlier = is(), is()
 						if is() && host != nil && mirrorsnapshot.PlacedIn(host) == "" {
 							s.Invalid = problem
+						}
+						if is() && host != nil && s.Content != nil && mirrorsnapshot.RecordOf(host).Content != "" {
+							if s.NameTaken || s.Earlier || s.Unmet != nil || s.Invalid != nil {
+								return // they matter before there is a content
+							}
+							s.Content, s.OtherContent = nil, s.Content
 						}
 						if s.Leaf != nil {
 							s.NameTaken, s.Earlier = false, false

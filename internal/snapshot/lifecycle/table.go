@@ -71,6 +71,7 @@ var table = []section{
 		{phase: Taking, owner: LeafSnapshot, until: "the member's driver has taken it"},
 	}},
 	{title: "It is to be destroyed", when: []fact{ending, rootEnded, destroyed}, rows: []row{
+		{phase: Mismatched, when: []fact{replaced}, owner: LeafSnapshot, reason: v1alpha1.ReasonSnapshotReplaced, report: (*snapshot.Observed).ReportReplaced, until: "the member has no other snapshot under the name"},
 		{phase: Destroying, when: []fact{hasLeaf, not(leafRecorded)}, step: RecordLeaf, owner: RootSnapshot},
 		{phase: Destroying, when: []fact{hasContent, not(stamped)}, step: Secure, owner: LeafSnapshot},
 		{phase: Destroying, when: []fact{hasContent, not(recorded)}, step: RecordContent, owner: LeafSnapshot},
@@ -83,6 +84,7 @@ var table = []section{
 		{phase: Destroying, owner: RootSnapshot, until: "others remove their finalizers"},
 	}},
 	{title: "It has ended, and is to be kept", when: []fact{either(rootGone, both(both(ending, announced), rootEnded))}, rows: []row{
+		{phase: Mismatched, when: []fact{replaced}, owner: LeafSnapshot, reason: v1alpha1.ReasonSnapshotReplaced, report: (*snapshot.Observed).ReportReplaced, until: "the member has no other snapshot under the name"},
 		{phase: Keeping, when: []fact{hasLeaf, not(leafRecorded)}, step: RecordLeaf, owner: RootSnapshot},
 		{phase: Keeping, when: []fact{hasContent, not(secured)}, step: Secure, owner: LeafSnapshot},
 		{phase: Keeping, when: []fact{hasContent, not(recorded)}, step: RecordContent, owner: LeafSnapshot},
