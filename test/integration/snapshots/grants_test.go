@@ -5,7 +5,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/xylem-io/xylem/api/v1alpha1"
-	"github.com/xylem-io/xylem/test/controlplane"
 	"github.com/xylem-io/xylem/test/integration/grants"
 	"github.com/xylem-io/xylem/test/integration/harness"
 )
@@ -15,7 +14,8 @@ var oneFailed bool
 
 var _ = ReportAfterEach(func(report SpecReport) { oneFailed = oneFailed || report.Failed() })
 
-// Every right on snapshots is used, and nothing else is requested.
+// Every right on snapshots is used. (A member that was restored refuses requests until it has read its roles,
+// so refusals show nothing here; test/integration/stories looks for them.)
 var _ = AfterSuite(func(ctx SpecContext) {
 	suite, _ := GinkgoConfiguration()
 	if x == nil || oneFailed || len(suite.FocusStrings)+len(suite.SkipStrings)+len(suite.FocusFiles)+len(suite.SkipFiles) > 0 {
@@ -29,9 +29,7 @@ var _ = AfterSuite(func(ctx SpecContext) {
 		Expect(granted).NotTo(BeEmpty())
 		requests, err := c.Audit().Since(ctx, 0)
 		Expect(err).NotTo(HaveOccurred())
-		requests = requests.By(user)
-		Expect(grants.Unused(granted, requests)).To(BeEmpty(), "granted and never used in %s", c.Name())
-		Expect(requests.Where(func(r controlplane.Request) bool { return r.Unauthorized })).To(BeEmpty(), "requested and refused in %s", c.Name())
+		Expect(grants.Unused(granted, requests.By(user))).To(BeEmpty(), "granted and never used in %s", c.Name())
 	}
 	compare(x.Host, "xylem-controller-manager", harness.HostUser)
 	compare(x.Member(one), "xylem", harness.MemberUser)
